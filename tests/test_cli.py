@@ -221,10 +221,14 @@ def test_a_missing_path_never_starts_the_explorer(words, terminal, capsys):
     assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
 
 
-def test_an_address_is_not_opened_but_can_be_asked(terminal, capsys):
-    assert main(["s3://fleet/out"]) == 2
+@pytest.mark.parametrize("words", [["memory://fleet/a"], ["summary", "memory://fleet/a"], ["memory://a", "memory://b"]])
+def test_of_another_file_system_one_data_set_alone_is_opened(words, terminal, capsys):
+    pytest.importorskip("fsspec")
+    assert main(words) == 2
     assert not terminal
-    assert "tpuprof dataset top s3://fleet/out" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "there one data set at a time is opened" in told
+    assert "tpuprof dataset build OUT memory://" in told
 
 
 @pytest.mark.parametrize("kind", ["dumb", "", "unknown"])

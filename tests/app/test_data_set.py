@@ -16,6 +16,7 @@ from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.data_set import CaptureTable, DataSetScreen
 from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -98,6 +99,44 @@ async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
         assert len(captures) > size[1] // 2
         # the last cell is the scroll bar's
         assert {line[:-1].rpartition("25.0%")[2].strip() for line in captures} == {"12.3%"}
+
+
+async def test_a_data_set_at_an_address_opens_and_its_captures_are_fetched(out, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    system = fsspec.filesystem("memory")
+    system.put(str(out.parent / "captures"), "/fleet/captures", recursive=True)
+    address = "memory:///fleet/out"
+    assert len(building.build(address, ["memory://fleet/captures"], building.local(1)).written) == 3
+    assert is_data_set(address)
+    app = TpuprofApp(address)
+    async with app.run_test(size=(140, 30)) as pilot:
+        await settled(pilot)
+        assert isinstance(app.screen, DataSetScreen)
+        # as they are called beside the data set
+        assert " captures/aks_bmodel " in frame(app)
+        (place,) = [number for number, row in enumerate(Listing.read(address).shown()) if "aks_bmodel" in row.path]
+        await press(pilot, " ".join(["j"] * place + ["enter"]))
+        await explored(pilot)
+        copy = Path(app.capture.path or "")
+        assert copy.name == "aks_bmodel"
+        assert copy.is_dir()
+        await press(pilot, "O")
+        await settled(pilot)
+        assert isinstance(app.screen, DataSetScreen)
+        # the cursor is where it was; what is there no more is told in a sentence
+        system.rm("/fleet/captures/aks_bmodel", recursive=True)
+        await press(pilot, "enter")
+        await settled(pilot)
+        assert isinstance(app.screen, DataSetScreen)
+        assert "memory:///fleet/captures/aks_bmodel: no such file or folder." in frame(app)
+        # what has been built meanwhile is shown when one comes back
+        building.build(address, ["memory://fleet/captures"], building.local(1), prune=True)
+        await press(pilot, "k enter" if place else "j enter")
+        await explored(pilot)
+        await press(pilot, "O")
+        await settled(pilot)
+        assert "2 captures" in frame(app)
+    system.rm("/fleet", recursive=True)
 
 
 def test_spark_lines_go_from_the_least_to_the_most(out):

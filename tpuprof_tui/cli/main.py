@@ -261,8 +261,9 @@ def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
     from tpuprof_tui.analysis.selecting.state import Place
 
-    for path in options.captures:
-        _must_exist(path, "tpuprof FOLDER lists the captures in a folder.")
+    if len(options.captures) != 1 or not is_data_set(options.captures[0]):
+        for path in options.captures:
+            _must_exist(path, "tpuprof FOLDER lists the captures in a folder.")
     for option in options.own:
         if option.missing and option.name in options.source:
             _must_exist(options.source[option.name], option.missing)
@@ -545,16 +546,22 @@ def _piped(options: argparse.Namespace) -> Profile:
 
 def _must_exist(path: str, hint: str) -> None:
     if "://" in path:
-        raise UnreadableError(f"{path} lies on another file system: what is opened lies on this machine.",
-                              f"Of a data set there, ask: tpuprof dataset top {path}, or dataset query.")  # fmt: skip
+        raise _elsewhere(path)
     if not os.path.exists(path):
         raise UnreadableError(f"{path}: no such file or directory.", hint)
+
+
+def _elsewhere(path: str) -> UnreadableError:
+    return UnreadableError(f"{path} lies on another file system: there one data set at a time is opened.",
+                           f"Make one: tpuprof dataset build OUT {path}.")  # fmt: skip
 
 
 def _folder_error(path: str) -> UnreadableError | None:
     """What to say of a folder that is no capture but holds some, or is a data set of some; None of anything else."""
     if is_data_set(path):
         return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
+    if "://" in path:
+        return _elsewhere(path)
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None

@@ -166,7 +166,7 @@ def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
         except Exception as error:
             if pause is None:
                 raise UnreadableError(f"{address} could not be fetched: {_reason(error)}.",
-                                      "Build again: what is in the data set is kept.") from error  # fmt: skip
+                                      "Try again; what a build has written is kept.") from error  # fmt: skip
             time.sleep(pause)
     raise AssertionError
 

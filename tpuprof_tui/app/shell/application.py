@@ -118,7 +118,7 @@ class TpuprofApp(TerminalApp):
         self.place = place
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE
-        #: Folder of the data set that captures are chosen from; empty: they are not.
+        #: Folder or address of the data set that captures are chosen from; empty: they are not.
         self.data_set = ""
         self._data_set_look: Looked | None = None
         self.failure: TpuprofError | None = None
@@ -383,7 +383,7 @@ class TpuprofApp(TerminalApp):
         self.key_queue.clear()
         if self._more:
             self.reader.cancel()
-        self.data_set = roots[0] if len(roots) == 1 and is_data_set(roots[0]) else ""
+        self.data_set = roots[0] if len(roots) == 1 and ("://" in roots[0] or is_data_set(roots[0])) else ""
         if self.data_set:
             from .data_set import DataSetScreen, Looked
 

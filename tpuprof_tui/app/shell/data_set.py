@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from contextlib import ExitStack
 from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.worker import Worker
+from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.dataset import LOG
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
+from tpuprof_tui.dataset.places import is_address, on_this_machine
+from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, cell_len, fit
@@ -39,21 +42,23 @@ class Looked(Struct):
     """How one looks at a data set, also when one comes back from a capture of it.
 
     Attributes:
-        out: Folder of the data set.
+        out: Folder or address of the data set.
         listing: Its captures; None: not read yet.
-        log: Time and size of its log when they were read.
+        log: Hash of its log when they were read.
         words, column, down: What is typed as filter, the figure that captures are ordered by (-1: by day), and whether
             the largest comes first.
         opened: Path of the capture that was opened last.
+        copies: Captures that were fetched from other file systems; they go when the program ends.
     """
 
     out: str
     listing: Listing | None = None
-    log: tuple[int, int] = (0, 0)
+    log: bytes = b""
     words: str = ""
     column: int = -1
     down: bool = True
     opened: str = ""
+    copies: ExitStack = field(default_factory=ExitStack)
 
 
 class CaptureTable(LinesView):
@@ -71,7 +76,7 @@ class CaptureTable(LinesView):
     class Read(Message):
         """A thread has read the data set, or could not."""
 
-        def __init__(self, listing: Listing | None, failure: str = "", log: tuple[int, int] = (0, 0)) -> None:
+        def __init__(self, listing: Listing | None, failure: str = "", log: bytes = b"") -> None:
             super().__init__()
             self.listing = listing
             self.log = log
@@ -91,8 +96,7 @@ class CaptureTable(LinesView):
     def on_mount(self) -> None:
         """Shows what is known, and reads the data set in a thread where it has changed."""
         self.call_after_refresh(self._to_opened)
-        if self.looked.listing is None or self.looked.log != _log_of(self.looked.out):
-            self._read()
+        self._read()
 
     def _to_opened(self) -> None:
         """Puts the cursor on the capture that was opened last."""
@@ -103,8 +107,9 @@ class CaptureTable(LinesView):
     @work(thread=True, exclusive=True, group="fleet", exit_on_error=False)
     def _read(self) -> None:
         try:
-            log = _log_of(self.looked.out)
-            self.post_message(self.Read(Listing.read(self.looked.out), log=log))
+            log = hashlib.blake2b(store_at(self.looked.out).read_log() or b"").digest()
+            if self.looked.listing is None or log != self.looked.log:
+                self.post_message(self.Read(Listing.read(self.looked.out), log=log))
         except TpuprofError as error:
             self.post_message(self.Read(None, str(error)))
 
@@ -142,9 +147,10 @@ class CaptureTable(LinesView):
                                                         self.palette.text)],
         ]  # fmt: skip
         items = [-1, -1]
-        beside = os.path.dirname(os.path.abspath(self.looked.out))
+        out = self.looked.out.rstrip("/") if is_address(self.looked.out) else os.path.abspath(self.looked.out)
+        beside = f"{out.rpartition('/')[0]}/"
         for number, row in enumerate(shown):
-            path = row.path if "://" in row.path else os.path.relpath(row.path, beside)
+            path = row.path.removeprefix(beside)
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
                              zip(figures, row.values, strict=False))  # fmt: skip
@@ -175,13 +181,26 @@ class CaptureTable(LinesView):
         if self.listing is None or not self.has_cursor:
             return
         path = self._rows()[self.cursor].path
-        if "://" in path:
-            self.post_message(Say(f"{clean(path)} lies on another file system: copy it here to open it."))
+        if is_address(path):
+            self.post_message(Say(f"Fetching {clean(path)} ..."))
+            self._fetch(path)
         elif not os.path.lexists(path):
             self.post_message(Say(f"{clean(path)} lies there no more."))
         else:
             self.looked.opened = path
             self.post_message(CaptureList.Chosen(path))
+
+    @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
+    def _fetch(self, path: str) -> None:
+        """Opens a copy of a capture that lies on another file system."""
+        try:
+            copy = self.looked.copies.enter_context(on_this_machine(path))
+        except TpuprofError as error:
+            self.post_message(Say(error.message))
+            return
+        if not get_current_worker().is_cancelled:
+            self.looked.opened = path
+            self.post_message(CaptureList.Chosen(copy))
 
     def action_sort(self, steps: int) -> None:
         """Orders by the next or previous figure; beside the last and the first: by day."""
@@ -208,15 +227,6 @@ class CaptureTable(LinesView):
             changed(before)
 
         self.post_message(Prompt.Ask(Question("Filter", before, changed, changed, cancelled)))
-
-
-def _log_of(out: str) -> tuple[int, int]:
-    """Time and size of a data set's log: they change with what it holds."""
-    try:
-        state = os.stat(os.path.join(out, LOG))
-    except OSError:
-        return 0, 0
-    return state.st_mtime_ns, state.st_size
 
 
 def _end_of(path: str, width: int) -> str:

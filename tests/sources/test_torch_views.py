@@ -17,6 +17,7 @@ import pytest
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
@@ -344,3 +345,58 @@ def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(t
     monkeypatch.setattr(packed, "memory_bytes", lambda: text // 10)
     assert main([*command, *asked]) == 2
     assert "shorter" in capsys.readouterr().err
+
+
+def gemm(path: Path, card: str, *, start: float = 0.0, name: str = "gemm", **metadata) -> Path:
+    """A trace of one product of matrices, launched by an operator, with work before and after it."""
+
+    def event(category, name, start, length, thread, **args):
+        return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": thread, "ts": start, "dur": length,
+                "args": {"device": 0, "External id": 7, "correlation": 3, **args}}  # fmt: skip
+
+    events = [
+        event("user_annotation", "ProfilerStep#0", start, 1000, 1, **{"External id": 1}),
+        event("cpu_op", "aten::mm", start + 10, 50, 1), event("cuda_runtime", "cudaLaunchKernel", start + 20, 5, 1),
+        event("kernel", name, start + 100, 400, 7),
+    ]  # fmt: skip
+    cards = [{"id": 0, "name": card, "totalGlobalMem": 1 << 36, "computeMajor": 9, "computeMinor": 0}]
+    path.write_text(json.dumps({"traceEvents": events, "deviceProperties": cards, **metadata}))
+    return path
+
+
+@pytest.mark.parametrize(("card", "told"), [("NVIDIA H100", True), ("AMD Instinct MI300X", False), ("ARTEMIS", False)])
+def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, capsys, card, told):
+    path = gemm(tmp_path / "one.pt.trace.json", card)
+    assert main(["report", str(path), "overview", "kernels", "operators"]) == 0
+    out = capsys.readouterr().out
+    assert ("Tensor cores" in out) is told
+    assert ("Unused: autocast" in out) is told
+    assert ("kernels of this card do not tell" in out) is not told
+    assert figures(report(path), "overview")["tensor_core_share"] == 0
+    assert any(row["rule"] == "tensor_cores_unused" for row in rows(report(path), "findings", "findings")) is told
+
+
+def test_recordings_that_lie_far_apart_are_shown_one_behind_the_other(tmp_path):
+    for span, start in ((0, 0.0), (1, 60_000_000.0)):
+        gemm(tmp_path / f"w.{span}.pt.trace.json", "NVIDIA H100", start=start, distributedInfo={"rank": 3})
+    profile = open_profile(tmp_path)
+    (note,) = profile.problems
+    assert (note.severity.word, note.file) == ("note", "w.1.pt.trace.json")
+    assert "59.999 s after the one before it" in note.what
+    assert profile.end_ns == 2_000_000
+    assert profile.wall_ns is None
+    assert [group.label for group in profile.groups if group.parent < 0] == ["w@1", "w@2"]
+    session = Session.build(profile)
+    pauses = [longest_pauses(session, unit, 0, 2_000_000)[0] for unit in profile.units]
+    assert [(pause.start, pause.end) for pause in pauses] == [(500_000, 1_000_000), (1_500_000, 2_000_000)]
+
+
+def test_of_a_recording_of_graphs_nobody_is_told_that_the_card_is_idle(tmp_path, capsys):
+    path = gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100")
+    told = json.loads(path.read_text())
+    told["traceEvents"].append({**told["traceEvents"][2], "name": "cudaStreamBeginCapture"})
+    assert main(["report", str(path), "overview"]) == 0
+    assert "Idle over half the time" in capsys.readouterr().out
+    path.write_text(json.dumps(told))
+    assert main(["report", str(path), "overview"]) == 0
+    assert "records CUDA graphs here" in capsys.readouterr().out

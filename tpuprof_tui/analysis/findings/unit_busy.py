@@ -72,7 +72,11 @@ _DOES: Final = {int(Role.WAIT): "waits", int(Role.SYNC): "synchronises"}
 
 
 def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
-    """The longest stretches of the window in which a unit did no work, the longest first."""
+    """The longest stretches of the window in which a unit did no work, the longest first.
+
+    Of a rank none before its recording begins and after it ends.
+    """
+    start, end = _recorded(session, unit, start, end)
     busy = session.indexes.by_unit[unit].either.clip(start, end)
     starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
     lengths = ends - starts
@@ -85,6 +89,21 @@ def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[P
         for place in longest.tolist()
         if ends[place] > starts[place]
     )
+
+
+def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, int]:
+    """The part of a window in which there are events of what a unit lies in."""
+    groups = session.profile.groups
+    whole = groups.top(unit)
+    if whole == unit:
+        return start, end
+
+    def extent() -> tuple[int, int]:
+        lanes = [lane for lane in session.profile.lanes_of(whole) if len(lane)]
+        return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
+
+    first, last = session.derived.get("recorded", extent, whole)
+    return max(start, first), min(end, last)
 
 
 def _told(session: Session, unit: int, start: int, end: int) -> str:

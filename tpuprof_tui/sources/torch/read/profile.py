@@ -106,6 +106,7 @@ class _Run:
         clocks = [_whole(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
         clocks, moved = self._on_one_clock(clocks)
         zero = min(clocks, default=0)
+        behind = self._without_pauses(clocks)
         names = [worker_and_span(trace.path.name) for trace in self._traces]
         workers: list[TraceWorker] = []
         for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
@@ -115,7 +116,8 @@ class _Run:
             key = f"{name}@{span}" if len(spans) > 1 else name
             if any(worker.key == key for worker in workers):
                 key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, clock - zero, guessed=number in moved))
+            workers.append(self._worker(trace, key, name, span, clock - zero - behind[number],
+                                        guessed=number in moved))  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         self._problems += self._missing_ranks(set(ranks))
         capabilities = {NAMES}
@@ -139,7 +141,7 @@ class _Run:
                 number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
-            wall_ns=time_of_day(zero),
+            wall_ns=None if any(behind) else time_of_day(zero),
             links=lambda: links_of(workers, lanes), traces=tuple(workers),
         )  # fmt: skip
 
@@ -162,6 +164,25 @@ class _Run:
                         file=self._traces[number].path.name))  # fmt: skip
         return clocks, moved
 
+    def _without_pauses(self, clocks: Sequence[int]) -> list[int]:
+        """What each trace is shown sooner than it was recorded, ns.
+
+        Recordings of one folder that lie further apart than they are long together are recordings of several runs, or
+        of one that was recorded now and then: nobody knows what was between them.
+        """
+        ends = [clock + trace.length_ns for trace, clock in zip(self._traces, clocks, strict=True)]
+        whole = sum(trace.length_ns for trace in self._traces)
+        found, left_out, last = [0] * len(clocks), 0, min(ends, default=0)
+        for number in sorted(range(len(clocks)), key=clocks.__getitem__):
+            if (pause := clocks[number] - last) > whole > 0:
+                left_out += pause
+                self._problems.append(Problem(
+                    Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
+                    "They are shown one behind the other, without that time.",
+                    file=self._traces[number].path.name))  # fmt: skip
+            found[number], last = left_out, max(last, ends[number])
+        return found
+
     def _missing_ranks(self, known: set[int]) -> list[Problem]:
         sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
         if len(self._traces) < 2 or len(sizes) != 1:
@@ -179,9 +200,8 @@ class _Run:
     ) -> TraceWorker:  # fmt: skip
         rank = _distributed(trace).get("rank")
         rank = rank if type(rank) is int and 0 <= rank < 1 << 31 else None
-        label = f"Rank {rank}" if rank is not None else key
-        if any(group.parent < 0 and group.label == label for group in self._groups):
-            label = key
+        alone = sum(_distributed(each).get("rank") == rank for each in self._traces) == 1
+        label = f"Rank {rank}" if rank is not None and alone else key
         label = f"{label} ~" if guessed else label
         own = len(self._groups)
         self._groups.append(Group(label, "rank", number=-1 if rank is None else rank))

@@ -178,7 +178,7 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, asked in _runs(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
                       for each in properties_of(run.trace))  # fmt: skip
-        if not capable or not len(run.trace):
+        if not capable or not run.tells_tensor_cores:
             continue
         nodes = run.tree.eligible & run.tree.operator
         owner = run.tree.work_node

@@ -25,7 +25,6 @@ _TIMES: Final = (
 _MEASURED: Final = (
     Column("blocks_per_sm", "Blocks/SM", "number", spare=3), Column("occupancy", "Occupancy", "share", spare=4),
 )  # fmt: skip
-_CORES: Final = Column("tensor_cores", "Tensor cores", "flag", spare=5)
 
 
 def kernels(query: Query) -> Answer:
@@ -47,10 +46,11 @@ def _kernels(asked: Asked) -> Answer:
         return [group.mean(work["blocks"][chosen], length),
                 [None if each is None else each / 100 for each in occupancy]]  # fmt: skip
 
+    cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tells_tensor_cores)
     by_name = Grouped(name)
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
     tables = [_table("by_name", "By name", [
-        (_NAME, names), (_CORES, [uses_tensor_cores(each) for each in names]),
+        (_NAME, names), (cores, [uses_tensor_cores(each) for each in names]),
         *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
     launcher = run.launcher[chosen]
@@ -66,7 +66,7 @@ def _kernels(asked: Asked) -> Answer:
         *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
             ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
             (6, 7, 8, 9), texts, strict=True)),
-        (_CORES, [uses_tensor_cores(each) for each in names]),
+        (cores, [uses_tensor_cores(each) for each in names]),
         (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
     ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.query import Query
@@ -76,10 +77,12 @@ def _table(
     ]  # fmt: skip
     texts = [[known[code] for code in group.keys[:, place].tolist()] for place, (_, _, known) in enumerate(keys)]
     rows = list(zip(*texts, *(column.tolist() for column in columns), strict=True))
+    told = asked.run.tells_tensor_cores
+    figures = [replace(each, shown=told or not each.key.startswith("tensor_core")) for each in _FIGURES]
     main = len(keys) + (1 if by_device else 3)
     rows.sort(key=lambda row: (-row[main], *row[: len(keys)]))
     return Table.of_rows(key, title, [
-        *(Column(each, head, narrows="name" if each == "name" else "") for each, head, _ in keys), *_FIGURES
+        *(Column(each, head, narrows="name" if each == "name" else "") for each, head, _ in keys), *figures
     ], rows)  # fmt: skip
 
 

@@ -26,6 +26,7 @@ PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "datal
 _SPARE: Final = {"kernel": 0, "communication": 0, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
+_CAPTURED: Final = "It records CUDA graphs here: look at a run that replays them."
 
 
 def overview(query: Query) -> Answer:
@@ -140,7 +141,8 @@ def _overview(asked: Asked) -> Answer:
     ]  # fmt: skip
     if run.kernels.any():
         tensor = int((run.work_end - run.work_start)[run.tensor_cores & mine].sum())
-        facts.append(Fact("tensor_core_share", "Tensor cores", ratio(tensor, kernel_time), "share"))
+        facts.append(Fact("tensor_core_share", "Kernel time on tensor cores", ratio(tensor, kernel_time), "share",
+                          shown=run.tells_tensor_cores))  # fmt: skip
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
         Column("step_us", "Step", "duration", bar=True),
@@ -155,14 +157,16 @@ def _overview(asked: Asked) -> Answer:
     notes = []
     if not found.counted.all():
         notes.append("Last steps whose device work was not recorded to its end do not count.")
+    if run.kernels.any() and not run.tells_tensor_cores:
+        notes.append("Use of tensor cores is not known: kernels of this card do not tell.")
     if asked.window is not None:
         notes.append("Of steps the part within the range is told.")
     return Answer(
         tuple(facts),
         (
-            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
-            devices,
             _recommendations(run, parts, length, devices),
+            devices,
+            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
         ),
         notes=tuple(notes),
     )
@@ -175,7 +179,7 @@ def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes"),
         Column("compute_capability", "Capability"), Column("utilization", "Utilization", "share", bar=True),
         Column("sm_efficiency", "SM efficiency", "share"), Column("occupancy", "Occupancy", "share"),
-        Column("tensor_core_share", "Tensor cores", "share"),
+        Column("tensor_core_share", "Tensor cores", "share", shown=run.tells_tensor_cores),
     )  # fmt: skip
     known = {str(each.get("id")): each for each in properties_of(trace)}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
@@ -241,8 +245,8 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     rows: list[tuple[Any, ...]] = []
     whole = int(length.sum())
     for key, most, text in (
-        ("dataloader", 0.05, "The step waits for data: more workers (num_workers), pin_memory, or faster storage."),
-        ("communication", 0.1, "Communication is not covered: larger buckets, gradient accumulation, or compression."),
+        ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory, faster storage."),
+        ("communication", 0.1, "Not covered: larger buckets, accumulation, compression."),
     ):
         share = ratio(int(parts[PARTS.index(key)].sum()), whole)
         if share is not None and share > most:
@@ -250,17 +254,17 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     told = devices.rows()
     for device, _, memory, _, used, *_ in told:
         if used is not None and used < 0.5:
-            rows.append(("low_utilization", device, used, "The GPU is idle more than half of the time: a larger batch, "
-                         "fewer and larger kernels, or less work on the host between them."))  # fmt: skip
+            rows.append(("low_utilization", device, used, _CAPTURED if run.captures_graphs else
+                         "Idle over half the time: a larger batch, larger kernels."))  # fmt: skip
         peak = _peak(run, device)
         if memory and peak is not None and peak > 0.9 * memory:
-            rows.append(("memory", device, peak / memory, "The card is nearly full: a smaller batch or checkpointing."))
+            rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
     eligible = of_names(run.trace, ELIGIBLE.__contains__)
     by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
     for device, _, _, capability, _, _, _, share in told:
-        if capability and float(capability.split(".")[0]) >= 7 and share == 0 and (by_eligible & run.kernels).any():
-            rows.append(("tensor_cores", device, 0.0, "Operators that can use tensor cores do not: mixed precision "
-                         "(torch.autocast), sizes that are multiples of 8."))  # fmt: skip
+        capable = run.tells_tensor_cores and capability and float(capability.split(".")[0]) >= 7
+        if capable and share == 0 and (by_eligible & run.kernels).any():
+            rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if of_names(run.trace, "DataParallel.forward".__eq__).any() and len(told) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
     info = run.trace.metadata.get("distributedInfo")

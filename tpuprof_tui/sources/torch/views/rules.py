@@ -21,6 +21,8 @@ _ATEN: Final = (
     "cudnn_convolution_transpose_backward_weight cudnn_convolution_transpose_backward_input "
     "cudnn_convolution_backward_input cudnn_convolution_backward"
 )
+#: Cards whose kernels these names say nothing of.
+OTHER_CARDS: Final = re.compile(r"AMD|Radeon|Instinct|Intel|MTIA|ARTEMIS", re.IGNORECASE)
 #: Operators that can use tensor cores.
 ELIGIBLE: Final = frozenset(f"aten::{name}" for name in _ATEN.split()) | {
     "CudnnConvolutionBackward", "BmmBackward0", "CudnnConvolutionTransposeBackward", "MmBackward", "AddmvBackward",

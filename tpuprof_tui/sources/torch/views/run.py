@@ -22,9 +22,9 @@ from tpuprof_tui.views.query import Query
 from ..read.categories import Kind
 from ..read.clocks import COMMUNICATION
 from ..read.links import MODULE, STEP, rows_named, step_numbers
-from ..read.profile import TorchProfile, TraceWorker
+from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.trace import Trace
-from .rules import COLLECTIVE, ELIGIBLE, LOADER, is_operator, is_tree_annotation, uses_tensor_cores
+from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -104,6 +104,18 @@ class Run:
     def tensor_cores(self) -> Mask:
         """Which device work uses tensor cores."""
         return of_names(self.trace, uses_tensor_cores)[self.trace.work_rows] & self.kernels
+
+    @cached_property
+    def tells_tensor_cores(self) -> bool:
+        """Whether names of kernels tell tensor cores: there are kernels, and all of them of NVIDIA's cards."""
+        cards = [str(each.get("name") or "") for each in properties_of(self.trace)]
+        others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in self.trace.names)
+        return bool(self.kernels.any()) and not others
+
+    @cached_property
+    def captures_graphs(self) -> bool:
+        """Whether CUDA graphs are recorded in it, which runs next to nothing."""
+        return any(name.endswith("StreamBeginCapture") for name in self.trace.names)
 
     @cached_property
     def communicates(self) -> Mask:

@@ -22,6 +22,7 @@ import pytest
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
+import pyarrow
 from pyarrow import dataset as arrow_dataset
 from pyarrow import parquet
 
@@ -31,6 +32,7 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset.manifest import LOG, Manifest
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.statistics import change_points
+from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -195,8 +197,15 @@ def test_files_say_what_they_are(built):
             metadata = parquet.read_metadata(file)
             assert metadata.metadata[b"tpuprof.schema"] == SCHEMA.encode()
             assert metadata.metadata[b"tpuprof.table"] == table.encode()
-            assert metadata.row_group(0).column(0).compression == "ZSTD"
+            assert metadata.row_group(0).column(0).compression == "SNAPPY"
             assert parquet.read_schema(file).names[: len(FIELDS[table])] == [field.name for field in FIELDS[table]]
+
+
+def test_many_rows_are_packed_the_most(built, tmp_path):
+    file = Manifest.read(built).of_table("events")[0]
+    part = parquet.read_table(file, partitioning=None)
+    building.write_table(pyarrow.concat_tables([part] * (4_096 // len(part) + 1)), store_at(tmp_path), "many.parquet")
+    assert parquet.read_metadata(tmp_path / "many.parquet").row_group(0).column(0).compression == "ZSTD"
 
 
 @pytest.mark.parametrize("when", ["between", "within", "logging"])

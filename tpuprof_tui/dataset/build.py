@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,11 +25,13 @@ from .tables import GROUP, Folders, OneCapture, partitions
 _UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 #: Columns of events, and units of their further columns, whose values seldom repeat.
 _TIMES: Final = ("order", "start", "end", "duration")
-_DIFFERENT: Final = ("ns", "cycles")
+_DIFFERENT: Final = (b"ns", b"cycles")
 #: Columns of events whose row groups queries skip by.
 _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
 #: Captures that a cluster is given at a time, so that it holds no queue of all.
 _IN_FLIGHT: Final = 1_000
+#: Rows from which on zstd is worth it: for fewer its own beginnings take half the time of writing, and gain little.
+_PACKED: Final = 4_096
 #: Rows that compacting puts into one file.
 _MOST_ROWS: Final = 4_000_000
 
@@ -103,32 +105,34 @@ def write_table(table: Any, store: Store, file: str) -> None:
 
 
 def write_batches(schema: Any, parts: Iterable[Any], store: Store, file: str) -> None:
-    """Writes record batches or tables as they come: zstd, dictionaries where values repeat, bounded row groups.
+    """Writes record batches or tables as they come: dictionaries where values repeat, zstd, bounded row groups.
 
-    Whole numbers that differ are differences from one to the next, which are read in a third of the time. Statistics
-    are of what queries skip by: numbers that all events have, and the capture.
+    What has few rows is packed by snappy. Whole numbers that differ are differences from one to the next, which are
+    read in a third of the time. Statistics are of what queries skip by: numbers that all events have, and the capture.
     """
     import pyarrow
     from pyarrow import parquet
 
-    repeated = [field.name for field in schema if not _differs(field)]
-    differences = {field.name: "DELTA_BINARY_PACKED" for field in schema
-                   if _differs(field) and pyarrow.types.is_integer(field.type)}  # fmt: skip
-    skipped = [field.name for field in schema if field.name in _SKIPPED] or True
+    different = {field.name: field.type for field in schema if _differs(field)}
+    repeated = [name for name in schema.names if name not in different]
+    differences = {name: "DELTA_BINARY_PACKED" for name, kind in different.items() if pyarrow.types.is_integer(kind)}
+    skipped = [name for name in schema.names if name in _SKIPPED] or True
+    rest = iter(parts)
+    first = next(rest, None)
+    packed = "zstd" if first is not None and first.num_rows >= _PACKED else "snappy"
     with (
         store.writing(file) as stream,
-        parquet.ParquetWriter(stream, schema, compression="zstd", use_dictionary=repeated,
+        parquet.ParquetWriter(stream, schema, compression=packed, use_dictionary=repeated,
                               column_encoding=differences or None, write_statistics=skipped) as writer,
     ):  # fmt: skip
-        for part in parts:
+        for part in chain([] if first is None else [first], rest):
             table = pyarrow.Table.from_batches([part]) if isinstance(part, pyarrow.RecordBatch) else part
             writer.write_table(table, row_group_size=GROUP)
 
 
 def _differs(field: Any) -> bool:
     """Whether values of a column are seldom the same, so that a dictionary of them gains nothing."""
-    unit = (field.metadata or {}).get(b"unit", b"").decode()
-    return str(field.type) == "double" or unit in _DIFFERENT or field.name in _TIMES
+    return field.name in _TIMES or field.type == "double" or (field.metadata or {}).get(b"unit") in _DIFFERENT
 
 
 # all of them

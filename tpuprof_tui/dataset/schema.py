@@ -101,7 +101,8 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 def arrow_schema(table: str) -> Any:
     """The columns of `FIELDS` as an Arrow schema, with version and origin."""
     pyarrow = with_pyarrow()
-    fields = [pyarrow.field(each.name, arrow_type(each.kind), metadata={"help": each.help}) for each in FIELDS[table]]
+    types = arrow_types()
+    fields = [pyarrow.field(each.name, types[each.kind], metadata={"help": each.help}) for each in FIELDS[table]]
     return pyarrow.schema(fields, metadata=origin(table))
 
 
@@ -128,8 +129,8 @@ def with_pyarrow() -> Any:
     return pyarrow
 
 
-def arrow_type(kind: str) -> Any:
-    """Arrow's type of a column."""
+def arrow_types() -> dict[str, Any]:
+    """Arrow's type of each kind of column."""
     pyarrow = with_pyarrow()
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    return {"text": text, "int": pyarrow.int64(), "float": pyarrow.float64()}[kind]
+    return {"text": text, "int": pyarrow.int64(), "float": pyarrow.float64()}

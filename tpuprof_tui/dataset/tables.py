@@ -26,7 +26,7 @@ from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.sources.catalog import Catalog
 
 from .places import on_this_machine
-from .schema import FIELDS, arrow_schema, arrow_type, origin, version, with_pyarrow
+from .schema import FIELDS, arrow_schema, arrow_types, origin, version, with_pyarrow
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.source import Source
@@ -237,15 +237,14 @@ def _day(time_ns: int) -> str:
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
     """A table of few rows."""
     pyarrow = with_pyarrow()
+    schema = arrow_schema(table)
     arrays = []
-    for field in FIELDS[table]:
+    for field, kind in zip(FIELDS[table], schema.types, strict=True):
         values = [row.get(field.name) for row in rows]
         if field.kind == "text":
-            texts = [None if value is None else utf8_text(str(value)) for value in values]
-            arrays.append(pyarrow.array(texts, pyarrow.string()).dictionary_encode())
-        else:
-            arrays.append(pyarrow.array(values, arrow_type(field.kind)))
-    return pyarrow.table(arrays, schema=arrow_schema(table))
+            values = [None if value is None else utf8_text(str(value)) for value in values]
+        arrays.append(pyarrow.array(values, kind))
+    return pyarrow.table(arrays, schema=schema)
 
 
 # events
@@ -266,9 +265,9 @@ def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
         if column.key not in taken and column.group != COUNTERS
         and any(knows(profile, lane, column.key) for _, lane in lanes)
     ]  # fmt: skip
-    kinds = {"text": "text", "float": "float", "percent": "float"}
+    kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
     fields = [*arrow_schema("events")] + [
-        pyarrow.field(f"{words.source}_{column.key}", arrow_type(kinds.get(column.kind, "int")),
+        pyarrow.field(f"{words.source}_{column.key}", types[kinds.get(column.kind, "int")],
                       metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}",
                                 "unit": column.unit})
         for column in extras
@@ -381,7 +380,7 @@ def _query(profile: Profile) -> Query:
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.views.query import Query
 
-    return Query(Session.build(profile))
+    return Query(Session.of(profile))
 
 
 def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
@@ -437,21 +436,25 @@ def _facts_of_rows(view: str, found: Answer) -> Iterator[Fact]:
 
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
     """Sum, number and maximum of the durations of work on the device by each of the source's cuts."""
-    part = profile.device_part.timed_part
+    lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
+    works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
+    times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
+             for lane, rows in zip(lanes, works, strict=True)]  # fmt: skip
     for view, key in dict(profile.vocabulary.work_cuts).items():
         kind = _PARTS.get(view, view)
         texts = profile.strings.get(key, ())
         sums, longest = np.zeros(len(texts)), np.zeros(len(texts))
         counts = np.zeros(len(texts), np.int64)
-        for lane in part.lanes:
-            if not lane.in_sums or not len(lane) or not knows(profile, lane, key):
+        for lane, rows, took in zip(lanes, works, times, strict=True):
+            if not knows(profile, lane, key):
                 continue
-            codes = lane[key]
-            rows = np.flatnonzero((lane["role"] == Role.WORK) & (codes >= 0) & (codes < len(texts)))
-            took = (lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
-            sums += np.bincount(codes[rows], took, len(texts))
-            counts += np.bincount(codes[rows], minlength=len(texts))
-            np.maximum.at(longest, codes[rows], took)
+            codes = lane.take(key, rows)
+            named = (codes >= 0) & (codes < len(texts))
+            if not named.all():
+                codes, took = codes[named], took[named]
+            sums += np.bincount(codes, took, len(texts))
+            counts += np.bincount(codes, minlength=len(texts))
+            np.maximum.at(longest, codes, took)
         for code in np.flatnonzero(counts).tolist():
             yield {"figure": f"{kind}:{texts[code]}", "kind": kind, "name": texts[code], "value": float(sums[code]),
                    "count": int(counts[code]), "longest": float(longest[code])}  # fmt: skip

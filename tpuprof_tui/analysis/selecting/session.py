@@ -53,9 +53,14 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @classmethod
     def build(cls, profile: Profile) -> Session:
         """A profile with its indexes and headline; meant for a thread."""
-        session = cls(with_steps(with_exposed(profile)))
+        session = cls.of(profile)
         _ = session.headline
         return session
+
+    @classmethod
+    def of(cls, profile: Profile) -> Session:
+        """A profile of which nothing is computed yet."""
+        return cls(with_steps(with_exposed(profile)))
 
     @cached_property
     def indexes(self) -> Indexes:

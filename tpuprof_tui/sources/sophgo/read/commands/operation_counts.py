@@ -124,10 +124,13 @@ def count_operations(
         rules = model.rules.get(base_name(operations[op].name), ())
         left = np.flatnonzero(ops == op)
         for rule in rules:
+            if not len(left):
+                break
             commands = _Commands(chip, model, buffer, offsets[left], op)
             holds = commands.fit(rule)
-            _put(result, left[holds], commands if holds.all() else commands.part(holds), rule, uarch)
-            left = left[~holds]
+            if holds.any():
+                _put(result, left[holds], commands if holds.all() else commands.part(holds), rule, uarch)
+                left = left[~holds]
     return result
 
 
@@ -236,8 +239,9 @@ _TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
 def _factor(commands: _Commands, text: str) -> Counts:
     """Values of one factor, rounded up where it says so."""
     product, _, grain = text.partition("^")
-    values = np.ones(len(commands), np.int64)
-    for token in product.split("*"):
+    first, *others = product.split("*")
+    values = commands.value(first)
+    for token in others:
         values = values * commands.value(token)
     return _rounded_up(values, commands.value(grain)) if grain else values
 

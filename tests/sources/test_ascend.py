@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
@@ -27,6 +28,7 @@ from tpuprof_tui.sources.ascend.read.numbers import numbers_of
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
+from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
 import ascend_profile  # noqa: E402
@@ -756,6 +758,55 @@ def test_cells_are_those_of_the_csv_module_wherever_blocks_end(tmp_path, monkeyp
             told = [row[column].strip() for row in wanted]
             assert read[name].values() == [None if text in ("", "N/A") else text for text in told]
         assert not table.problems
+        if table.rows:
+            rows = np.array(draw.choices(range(table.rows), k=draw.randrange(1, 9)))
+            some = table.read_rows(rows, dict.fromkeys(names, "text"))
+            assert {name: some[name].values() for name in names} == {name: read[name].values(rows) for name in names}
+
+
+def test_rows_are_read_again_by_their_offsets(tmp_path):
+    """Of one device, from files whose columns differ, among damaged rows."""
+    files = [tmp_path / name for name in ("op_summary_slice_0.csv", "op_summary_slice_1.csv")]
+    files[0].write_text(
+        'Device_id,Name,Duration(us),x\n0,a,1.5,7\n1,b,2,8\n0,short\n\nN/A,c,3,9,beyond\n0,"open\n0,d,4,10\n'
+    )
+    files[1].write_text("Name,Device_id,x\ne,0,11\nf,1,12\n")
+    table = CsvTable.opened(files, "op_summary", device=0)
+    kinds = {"Name": "text", "Duration(us)": "time", "x": "number"}
+    whole = table.read(kinds)
+    assert whole["Name"].values() == ["a", "short", "c", "d", "e"]
+    problems = list(table.problems)
+    rows = np.array([4, 0, 3, 1, 2])
+    some = table.read_rows(rows, kinds)
+    assert some["Name"].values() == whole["Name"].values(rows)
+    assert some["Duration(us)"].tolist() == whole["Duration(us)"][rows].tolist()
+    assert some["x"].tolist()[:3] == [11, 7, 10]
+    assert table.problems == problems
+    assert len(table.read_rows(rows[:0], kinds)["Name"]) == 0
+    files[1].write_text("Name,Device_id,x\n\n\n\n\n\n\n\n\n")
+    with pytest.raises(UnreadableError, match="has changed"):
+        table.read_rows(rows, kinds)
+
+
+@pytest.mark.parametrize("most", [0, 1000])
+def test_kernels_that_are_read_by_offset_are_those_of_the_whole_file(made, tmp_path, capsys, monkeypatch, most):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_BY_OFFSET", most)
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    whole = rows(report(output, capsys, "kernels"), "kernels", "kernels")
+    assert any(row["bound"] for row in whole)
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_BY_OFFSET", 1000 - most)
+    assert rows(report(output, capsys, "kernels", "--limit", "7"), "kernels", "kernels") == whole[:7]
+
+
+def test_of_a_table_that_is_gone_what_was_read_stays(made, tmp_path):
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    profile = open_profile(output)
+    (output / "kernel_details.csv").unlink()
+    table = ask(profile, "kernels").table("kernels")
+    row = dict(zip((column.key for column in table.columns), table.rows()[0], strict=True))
+    assert row["name"]
+    assert row["duration_us"] > 0
+    assert {row[key] for key in ("bound", "bound_ratio", "input_shapes")} == {None}
 
 
 def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):

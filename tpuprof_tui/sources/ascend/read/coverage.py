@@ -49,8 +49,10 @@ def union(start: I64, end: I64) -> Stretches:
     """The time that some stretches cover, those that touch as one."""
     if not len(start):
         return Stretches()
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
+    if bool((start[1:] < start[:-1]).any()):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
     return Stretches(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +83,22 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         known = (*self.plain, None)
         return [known[code] for code in self.codes[rows].tolist()]
 
+    def numbers(self, rows: Any = slice(None)) -> list[Any]:
+        """The same, each text that is a number as one: whatever the other rows hold."""
+        known = {code: _number(self.texts[code]) for code in set(self.codes[rows].tolist()) if code >= 0}
+        return [known.get(code) for code in self.codes[rows].tolist()]
+
     def where(self, test: Any) -> npt.NDArray[np.bool_]:
         """Whether the text of each row passes a test, made once for each distinct one; where there is none not."""
         passing = np.array([*map(bool, map(test, self.texts)), False], np.bool_)
         return passing[self.codes]
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float) if len(text) < _EXACT else ():
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class CsvTable(Struct, eq=False):
@@ -97,6 +111,8 @@ class CsvTable(Struct, eq=False):
         rows: How many rows there are; known when some columns have been read.
         problems: What was wrong; each is found once.
         device: Number of the device whose rows, and those of no device, are read; -1: all.
+        begin, length: int64 and int32 of each row: where it begins, counted over all files, and its bytes; known as
+            ``rows`` is.
     """
 
     paths: Sequence[Path]
@@ -105,6 +121,8 @@ class CsvTable(Struct, eq=False):
     rows: int = 0
     problems: list[Problem] = field(default_factory=list)
     device: int = -1
+    begin: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    length: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
 
     @classmethod
     def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:
@@ -143,26 +161,69 @@ class CsvTable(Struct, eq=False):
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
         codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
         again = bool(self.rows)
-        rows = 0
+        begins, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        before = 0
         for path in self.paths:
+            size = path.stat().st_size
             blocks = iter(_Blocks(path, self, again))
-            for block in _ahead(blocks) if path.stat().st_size > _LARGE else blocks:
-                rows += block.count
+            for block in _ahead(blocks) if size > _LARGE else blocks:
+                begins.append(block.begin + (before + block.offset))
+                lengths.append(block.length)
                 for name, kind in kinds.items():
                     parts[name].append(block.column(name, kind, codes.get(name)))
-        self.rows = rows
+            before += size
+        self.begin, self.length = np.concatenate(begins), np.concatenate(lengths)
         read = {name: _whole(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
         if of_device:
             mine = read[of_device].where(lambda text: _device(text) in (self.device, -1))
             mine |= read[of_device].codes < 0
-            self.rows = int(mine.sum())
+            self.begin, self.length = self.begin[mine], self.length[mine]
             read = {name: Texts(each.codes[mine], each.texts) if isinstance(each, Texts) else each[mine]
                     for name, each in read.items()}  # fmt: skip
+        self.rows = len(self.begin)
         return read
+
+    def read_rows(self, rows: I64, wanted: Mapping[str, Kind]) -> dict[str, Any]:
+        """Some columns of some rows, when any have been read: as ``read`` gives them, without going through the files.
+
+        Raises:
+            UnreadableError: A file has changed since.
+        """
+        kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
+        codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
+        parts: dict[str, list[Any]] = {name: [] for name in kinds}
+        places, before = [np.zeros(0, np.int64)], 0
+        for path in self.paths:
+            size = path.stat().st_size
+            mine = np.flatnonzero((self.begin[rows] >= before) & (self.begin[rows] < before + size))
+            places.append(mine)
+            before += size
+            if not len(mine):
+                continue
+            with path.open("rb") as file:
+                texts = [_line_at(file, 0, LONGEST_ROW)]
+                begin, length = self.begin[rows[mine]] - (before - size), self.length[rows[mine]]
+                texts += map(_line_at, repeat(file), begin.tolist(), length.tolist())
+            block = _Blocks(path, self, again=True).block(b"".join(texts))
+            if block is None or block.count != len(mine):
+                raise UnreadableError(f"{self.name} has changed since it was read.")
+            for name, kind in kinds.items():
+                parts[name].append(block.column(name, kind, codes.get(name)))
+        order = np.argsort(np.concatenate(places))
+        if len(order) != len(rows):
+            raise UnreadableError(f"{self.name} has changed since it was read.")
+        return {name: _whole(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
 
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Some columns as texts."""
         return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
+
+
+def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
+    """The header, or the bytes of a row, with a line end."""
+    file.seek(offset)
+    text = file.readline(length) if not offset else file.read(length)
+    return text.rstrip(b"\r\n") + b"\n"
 
 
 def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
@@ -296,6 +357,12 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
     def count(self) -> int:
         return len(self.begin)
 
+    @property
+    def length(self) -> I32:
+        """Bytes of each row without its line end."""
+        length: I32 = (self.stops[self.first + self.cells - 1] - self.begin).astype(np.int32)
+        return length
+
     def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
         number = self.place.get(name)
         if number is None:
@@ -380,6 +447,10 @@ class _Blocks:
                 offset += used
                 if not chunk and not carry:
                     return
+
+    def block(self, text: bytes) -> _Block | None:
+        """The header and some rows alone, of which no offset is known."""
+        return self._rows(text, 0)[0]
 
     def _note(self, offset: int, what: str, done: str) -> None:
         if not self._again:
@@ -516,10 +587,11 @@ def _cell(raw: bytes) -> str:
     return utf8_text(text)
 
 
-def _whole(kind: Kind, parts: list[Any], codes: _Codes | None) -> Any:
+def _whole(kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
     if codes is None:
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64 if kind == "time" else np.float64)
+        nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
+        return (np.concatenate(parts) if parts else nothing)[order]
     known: dict[str, int] = {}
     places = [-1 if (text := _cell(raw)) in NOTHING else known.setdefault(text, len(known)) for raw in codes.cells]
     found = np.array([*places, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
-    return Texts(found, tuple(known))
+    return Texts(found[order], tuple(known))

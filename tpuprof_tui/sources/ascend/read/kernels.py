@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
@@ -37,10 +38,14 @@ OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
     "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
 )  # fmt: skip
+#: Those that hold numbers.
+NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 _TIMES: Final = ("start", "duration", "wait")
 #: What is read when a table is opened, and what is read alone when it is asked for.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
 _ALONE: Final = ("input_shapes", "op_state")
+#: So many rows are read by their offsets; for more the file is gone through.
+_MOST_BY_OFFSET: Final = 1000
 #: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
@@ -64,6 +69,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         others: Further columns by key, see ``OTHERS``, and ``step`` and ``blocks``.
         metrics: Names of the metrics, as the file has them.
         load: Gives metrics by name; they are read when they are asked for.
+        read_rows: Gives some rows alone, with every column; None where all of them are in memory.
     """
 
     file: str
@@ -76,6 +82,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     others: Mapping[str, Texts] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
+    read_rows: Callable[[I64], Kernels] | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -113,6 +120,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
             self._measured.update(self.load(wanted))
         return self._measured[name]
 
+    def part(self, rows: I64) -> tuple[Kernels, I64]:
+        """Kernels among which some are, and their rows there: a few are read by offset, for many all are."""
+        if self.read_rows is None or len(rows) > _MOST_BY_OFFSET:
+            return self, rows
+        return self.read_rows(rows), np.arange(len(rows))
+
     @cached_property
     def pipes(self) -> tuple[str, ...]:
         """The pipes whose ratio is known."""
@@ -148,14 +161,29 @@ def kernels_of_table(table: CsvTable) -> Kernels:
     def texts(key: str) -> Texts:
         return found.get(key) or no_texts(count)
 
+    metrics = tuple(column for column in table.columns if column not in KEYS)
+    all_kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in names}
+    all_kinds |= dict.fromkeys(metrics, "number")
+
     def load(wanted: Sequence[str]) -> Mapping[str, F64]:
         return table.read(dict.fromkeys(wanted, "number"))
+
+    def read_rows(rows: I64) -> Kernels:
+        try:
+            told = table.read_rows(rows, all_kinds)
+        except (OSError, UnreadableError):  # it is gone, or another one: what was read of it stays
+            told = {name: np.full(len(rows), np.nan) for name in metrics}
+        by_key = {key: told[column] for key, column in names.items() if column in told}
+        name, kind, core = (by_key.get(key) or no_texts(len(rows)) for key in ("name", "type", "core"))
+        start, duration, wait = (by_key.get(key, np.full(len(rows), INT_MISSING)) for key in _TIMES)
+        return Kernels(table.name, name, kind, core, start, duration, wait, by_key, metrics,
+                       lambda wanted: {name: told[name] for name in wanted})  # fmt: skip
 
     start, duration, wait = (times(key) for key in _TIMES)
     return Kernels(
         table.name, texts("name"), texts("type"), texts("core"), start, duration,
         wait if "wait" in found else waits(start, duration), _Others(table, names, found),
-        tuple(column for column in table.columns if column not in KEYS), load,
+        metrics, load, read_rows,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import LazyColumn, Rows
+from tpuprof_tui.model.lane import LazyColumn, Rows, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -256,8 +256,7 @@ class _Maker:
         stream = kernels.other("stream")
         collective = kernels.communicates
         keys = np.where(collective[known], -2, stream.codes[known])
-        name, kind, core = (self._codes(key, column) for key, column in (
-            ("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
+        name = coded(self._texts["name"], kernels.name)
         shapes = self._shapes.add(lambda: kernels.other("input_shapes"))
         blocks = _numbers(kernels.other("blocks"))
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
@@ -274,21 +273,30 @@ class _Maker:
                 number=int(text) if text.isdecimal() and len(text) < 9 else -1,
                 activity=Activity.COMMUNICATION if talks else Activity.COMPUTE,
                 columns={
-                    "start": start, "end": end, "order": rows, "role": np.full(count, Role.WORK, np.int8),
-                    "sublane": np.zeros(count, np.int16) if sublane is None else sublane,
-                    "name": name[rows], "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
+                    "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
+                    "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
+                    "type": _coded_rows(self._texts["type"], kernels.type, rows),
+                    "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
+                    "waited": _rows_of(kernels.wait, rows),
                     **({} if talks else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
                                          **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
             ))  # fmt: skip
 
-    def _codes(self, key: str, column: Texts) -> npt.NDArray[np.int32]:
-        return coded(self._texts[key], column)
-
 
 def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
     """A column of texts as codes of another table."""
     return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
+
+
+def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn:
+    """The same of some rows, made when they are asked for."""
+    codes = np.array([*map(builder.code, column.texts), -1], np.int32)
+    return lambda asked: codes[column.codes[rows[asked]]]
+
+
+def _rows_of(values: I64, rows: I64) -> LazyColumn:
+    return lambda asked: values[rows[asked]]
 
 
 def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.coverage import union
 from ..read.csv_table import Texts
-from ..read.kernels import OTHERS, Kernels
+from ..read.kernels import NUMBERS, OTHERS, Kernels
 from .tables import Asked, by_texts, lacks, of_workers
 
 I64 = npt.NDArray[np.int64]
@@ -64,53 +64,62 @@ def _kernels(asked: Asked) -> Answer:
 
 def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
     timed = rows[found.timed[rows]]
-    busy = union(found.start[timed], found.end[timed])
-    wait = found.wait[rows]
-    known = found.duration[rows]
-    first = int(found.start[timed].min()) if len(timed) else None
-    last = int(found.end[timed].max()) if len(timed) else None
+    start, end = found.start[timed], found.end[timed]
+    first, last = (int(start.min()), int(end.max())) if len(timed) else (None, None)
     return (
         Fact("kernels", "Kernels", len(rows)),
-        Fact("total_us", "Their time", int(known[known != INT_MISSING].sum()), "duration"),
-        Fact("busy_us", "Busy", busy.total, "duration"),
-        Fact("wait_us", "Wait", int(wait[wait != INT_MISSING].sum()), "duration"),
+        Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
+        Fact("busy_us", "Busy", union(start, end).total, "duration"),
+        Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
         asked.moment_fact("first_start_us", "First start", first),
         asked.moment_fact("last_end_us", "Last end", last),
     )
 
 
+def _sum(lengths: I64) -> int:
+    """Of those that are known."""
+    return int(lengths.sum(where=lengths != INT_MISSING))
+
+
 def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
-    count = len(rows)
+    # of the rows that were asked for last: each column asks for the same
+    part = lru_cache(maxsize=1)(lambda start, stop: found.part(rows[start:stop]))
 
-    def texts(column: Callable[[], Texts], *, plain: bool = False) -> Later:
-        return Later(count, lambda some: (column().plain_values if plain else column().values)(rows[some]))
+    def later(values: Callable[[Kernels, I64], Any]) -> Later:
+        return Later(len(rows), lambda some: values(*part(some.start, some.stop)))
 
-    def numbers(column: Callable[[], npt.NDArray[Any]]) -> Later:
-        return Later(count, lambda some: column()[rows[some]])
+    def known(values: Callable[[I64], list[Any]]) -> Later:
+        return Later(len(rows), lambda some: values(rows[some]))
 
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), texts(lambda: found.other("step"), plain=True)),
-        (Column("name", "Name"), texts(lambda: found.name)),
-        (Column("type", "Type", spare=2), texts(lambda: found.type)),
-        (Column("core", "Accelerator Core", spare=1), texts(lambda: found.core)),
+        (Column("step", "Step", spare=3), known(found.other("step").plain_values)),
+        (Column("name", "Name"), known(found.name.values)),
+        (Column("type", "Type", spare=2), known(found.type.values)),
+        (Column("core", "Accelerator Core", spare=1), known(found.core.values)),
         (asked.moment("start_us", "Start Time", spare=5), asked.moments(found.start[rows])),
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), texts(lambda: found.other("blocks"), plain=True)),
-        (Column("bound", "Bound"), texts(lambda: found.bound[0])),
-        (Column("bound_ratio", "Ratio", "share"), numbers(lambda: found.bound[1])),
+        (Column("blocks", "Block Dim", "count", spare=6), known(found.other("blocks").plain_values)),
+        (Column("bound", "Bound"), later(lambda among, places: among.bound[0].values(places))),
+        (Column("bound_ratio", "Ratio", "share"), later(lambda among, places: among.bound[1][places])),
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
             columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN),
-                            texts(partial(found.other, key), plain=True)))  # fmt: skip
-    # all of them in one go through the file, kept as long as the table
-    metrics = cache(lambda: found.load(found.metrics))
+                            later(partial(_numbers if key in NUMBERS else _texts, key))))  # fmt: skip
     for name in found.metrics:
-        columns.append((Column(name, name, "number", spare=30, shown=False), numbers(partial(_of, metrics, name))))
+        columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
                  word="kernel")  # fmt: skip
 
 
-def _of(metrics: Callable[[], Mapping[str, Any]], name: str) -> Any:
-    return metrics()[name]
+def _texts(key: str, among: Kernels, places: I64) -> list[str | None]:
+    return among.other(key).values(places)
+
+
+def _numbers(key: str, among: Kernels, places: I64) -> list[Any]:
+    return among.other(key).numbers(places)
+
+
+def _metric(name: str, among: Kernels, places: I64) -> npt.NDArray[np.float64]:
+    return among.metric(name)[places]

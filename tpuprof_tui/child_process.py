@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,14 @@ _CODE: Final = (
     "import sys; sys.path[:] = [{folder!r}, *filter(None, sys.path)]; import runpy; "
     "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
 
 
 def python_words(module: str, *words: str) -> list[str]:

@@ -207,9 +207,9 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
     go = threading.Event()
     read = several.read_trace
 
-    def slowly(path, *more):
+    def slowly(path, *more, **how):
         assert not path.name.startswith("host_1") or go.wait(20)
-        return read(path, *more)
+        return read(path, *more, **how)
 
     monkeypatch.setattr(several, "read_trace", slowly)
     app = TpuprofApp(path=str(tmp_path))

@@ -6,7 +6,9 @@ import gzip
 import json
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,8 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
-from tpuprof_tui.sources.torch.read.reading import read_trace
+from tpuprof_tui.sources.torch.read import reading, second_half
+from tpuprof_tui.sources.torch.read.reading import read_half, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
 
@@ -79,15 +82,44 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
     return text
 
 
-@settings(max_examples=40, deadline=None)
+class InProcess:
+    """Reads the second half of a file in this process, and counts how often."""
+
+    begun: ClassVar[list[int]] = []
+
+    def __init__(self, path, border):
+        self._path, self._begin = path, border.begin
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def read(self):
+        self.begun.append(self._begin)
+        return read_half(self._path, self._begin)
+
+
+def by_two(patched, process=InProcess):
+    """Lets small files be read by two processes."""
+    patched.setattr(second_half, "_WORTH_IT", 0)
+    patched.setattr(second_half, "_STARTING", 0)
+    patched.setattr(reading, "cores", lambda: 2)
+    patched.setattr(reading, "SecondHalf", process)
+
+
+@settings(max_examples=80, deadline=None)
 @given(events=EVENTS, bare=st.booleans(), packed=st.booleans(), indent=st.sampled_from([None, 2]),
-       chunk=st.sampled_from([64, 300, 1000, 512 << 10]))  # fmt: skip
-def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk):
+       chunk=st.sampled_from([64, 300, 1000, 512 << 10]), two=st.booleans())  # fmt: skip
+def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk, two):
     path = tmp_path_factory.mktemp("random") / "some.json"
     text = written(events, bare=bare, indent=indent).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(chunks, "CHUNK", chunk)
+        if two:
+            by_two(patched)
         trace = read_trace(path)
     assert told(trace) == slow(path)
     arguments = [each.get("args", {}) for each in events if each["ph"] == "X"]
@@ -142,6 +174,93 @@ def test_arguments_are_read_from_the_middle_of_a_packed_file(sound, monkeypatch,
 
 def test_a_kept_trace_is_read_as_the_slow_reader_does(sound):
     assert told(read_trace(sound)) == slow(sound)
+
+
+def same(one: Trace, other: Trace) -> bool:
+    """Whether two traces hold the same, but for where pieces of the text begin."""
+
+    def plain(value):
+        if isinstance(value, msgspec.Struct):
+            return {key: plain(each) for key, each in msgspec.structs.asdict(value).items()
+                    if key not in ("arguments", "path", "problems")}  # fmt: skip
+        if isinstance(value, dict):
+            return {key: plain(each) for key, each in value.items()}
+        if isinstance(value, np.ndarray):
+            return value.dtype.str, value.tobytes()
+        return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+    def in_words(trace):
+        coded = {key: ["".join(trace.texts[code].split()) if code >= 0 else None for code in trace.work[key].tolist()]
+                 for key in reading._CODED}  # fmt: skip
+        name = [trace.names[code] for code in trace.name.tolist()]
+        category = [trace.categories[code] for code in trace.category.tolist()]
+        return plain(msgspec.structs.replace(trace, work={**trace.work, **coded}, name=name, category=category,
+                                             names=(), categories=(), texts=()))  # fmt: skip
+
+    return in_words(one) == in_words(other) and one.problems == other.problems
+
+
+@pytest.mark.parametrize("process", [InProcess, second_half.SecondHalf])
+def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch, process):
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.decompress(sound.read_bytes()))
+    alone = read_trace(path, alone=True)
+    by_two(monkeypatch, process)
+    monkeypatch.setattr(InProcess, "begun", [])
+    seen = []
+    trace = read_trace(path, lambda *done: seen.append(done))
+    assert same(trace, alone)
+    assert len(trace.names) > 100
+    assert trace.work["grid"].max() > 0
+    assert len(trace.memory)
+    rows = range(0, len(trace), 37)
+    assert [trace.arguments.of(row) for row in rows] == [alone.arguments.of(row) for row in rows]
+    assert max(seen) <= (path.stat().st_size,) * 2
+    assert process is not InProcess or len(InProcess.begun) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "new"),
+    [
+        (0.9, b"", None),  # ends there
+        (0.3, b"", None),
+        (0.8, b'"ts": ', b'"ts": NaN, "was": '),
+        (0.2, b'"ts": ', b'"ts": NaN, "was": '),
+        (0.7, b'"ph": "X"', b'"ph": "Q"'),
+        (0.2, b'"ph": "X"', b'"ph": "Q"'),
+        (0.6, b'"name": "', b'"name": "\xff'),
+        (0.8, b'"dur": ', b'"dur": -'),
+        (0.75, b'"name"', b'"name'),
+        (0.4999, b'"name"', b'"name'),
+        (0.8, b'"args"', b'], "args"'),
+    ],
+)
+def test_of_a_damaged_trace_two_processes_read_what_one_does(sound, tmp_path, monkeypatch, place, old, new):
+    text = gzip.decompress(sound.read_bytes())
+    at = text.index(old, int(len(text) * place))
+    path = tmp_path / "trace.json"
+    path.write_bytes(text[:at] if new is None else text[:at] + new + text[at + len(old) :])
+    alone = read_trace(path, alone=True)
+    assert alone.problems
+    by_two(monkeypatch)
+    assert same(read_trace(path), alone)
+
+
+def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound, tmp_path, monkeypatch):
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"n{number}", "pid": 1, "tid": 1, "ts": number, "dur": 1}
+              for number in range(40)]  # fmt: skip
+    path = tmp_path / "nested.json"
+    path.write_text(json.dumps([*events[:2], {**events[2], "args": {"parts": events}}, *events[3:5]]))
+    with monkeypatch.context() as patched:
+        by_two(patched)
+        patched.setattr(InProcess, "begun", [])
+        assert told(read_trace(path)) == slow(path)
+        assert not InProcess.begun
+    path.write_text(json.dumps(events))
+    with monkeypatch.context() as patched:
+        by_two(patched, second_half.SecondHalf)
+        patched.setattr(second_half, "python_words", lambda *_: ["false"])
+        assert told(read_trace(path)) == slow(path)
 
 
 EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {%s}}'

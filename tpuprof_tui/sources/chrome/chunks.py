@@ -76,6 +76,9 @@ class EventChunks(Generic[Event]):
         read: Gives at most so many bytes of the text; none at its end.
         kind: The struct that an event becomes.
         loose: Makes such a struct of an event that was decoded alone, its numbers as ``Number``; None where it cannot.
+        begin: Where the text begins in the file; beyond 0 inside the list, at an event.
+        in_object: Whether an object holds that list.
+        whole: Whether what stands behind the list is read.
 
     Attributes:
         found: Whether there was a list of events.
@@ -94,8 +97,11 @@ class EventChunks(Generic[Event]):
     """
 
     def __init__(
-        self, read: Callable[[int], bytes], kind: type[Event], loose: Callable[[dict[str, Any]], Event | None]
+        self, read: Callable[[int], bytes], kind: type[Event], loose: Callable[[dict[str, Any]], Event | None], *,
+        begin: int = 0, in_object: bool = True, whole: bool = True,
     ) -> None:  # fmt: skip
+        self._in_object = in_object if begin else None
+        self._whole = whole
         self._read = read
         self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
         self._loose = loose
@@ -108,7 +114,7 @@ class EventChunks(Generic[Event]):
             for strict in (True, False)
         )
         self._held = b""
-        self._offset = 0
+        self._offset = begin
         self._ended = False
         self.found = False
         self.truncated = False
@@ -119,12 +125,12 @@ class EventChunks(Generic[Event]):
         self.piece: bytes | None = None
 
     def __iter__(self) -> Iterator[list[Event]]:
-        in_object = self._find_list()
+        in_object = self._find_list() if self._in_object is None else self._in_object
         if in_object is None:
             return
         yield from self.inside()
         self.list_end = self._offset
-        if not self.truncated:
+        if self._whole and not self.truncated:
             self._behind(in_object=in_object)
 
     def inside(self) -> Iterator[list[Event]]:
@@ -148,6 +154,20 @@ class EventChunks(Generic[Event]):
             for event, place in zip(events, self._places, strict=True):
                 begin, done = begin + _length(text[done:place]), place
                 yield begin, event
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """What was wrong with the text, by name of the attribute."""
+        names = ("malformed", "values", "quotes", "controls", "no_utf8", "metadata_lost", "behind")
+        return {name: getattr(self, name) for name in names}
+
+    def go_on(self, tallies: dict[str, Tally], metadata: dict[str, Any], *, truncated: bool) -> None:
+        """Takes what was found in the text behind that of these."""
+        for name, tally in tallies.items():
+            if tally:
+                getattr(self, name).add(tally.first, tally.count)
+        self.metadata |= metadata
+        self.truncated = truncated
 
     def problems(self, file: str) -> Iterator[Problem]:
         """What was wrong with the text as far as it was read, but that it is cut off; each kind once.

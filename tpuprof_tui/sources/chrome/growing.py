@@ -31,6 +31,10 @@ class GrowingColumns:
         parts = self._parts.get(key, [])
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All of them, forgotten here."""
+        return {key: self.take(key) for key in list(self)}
+
     def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
         """The same; it is forgotten here."""
         found = self.whole(key, dtype)

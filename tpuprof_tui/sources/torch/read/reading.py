@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
@@ -33,6 +34,7 @@ from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Outline, Window, window_of
+from .second_half import Border, FirstHalf, Half, SecondHalf, border_of
 from .trace import Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole, whole_rows
 
@@ -45,13 +47,14 @@ _MOST_VALUE: Final = 1e300
 _NO_ARGS: Final = ev.WorkArgs()
 #: What is told of device work alone.
 _WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:]
+_CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memory")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
 
 
 def read_trace(
-    path: Path, progress: Callable[[int, int], None] | None = None, part: Part | None = None
+    path: Path, progress: Callable[[int, int], None] | None = None, part: Part | None = None, *, alone: bool = False
 ) -> Trace:  # fmt: skip
     """Reads a file.
 
@@ -59,6 +62,7 @@ def read_trace(
         path: JSON, or gzip of it.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
         part: What is read of it where it is larger than memory.
+        alone: Whether no other process reads half of it.
 
     Raises:
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
@@ -66,16 +70,31 @@ def read_trace(
     """
     try:
         with path.open("rb") as raw, _no_collection():
-            return _read(path, raw, progress, part)
+            return _read(path, raw, progress, part, alone=alone)
     except OSError as error:
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
 
 
-def _read(path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: Part | None) -> Trace:
+def read_half(path: Path, begin: int) -> Half:
+    """Reads a file from the border between two events on."""
+    with path.open("rb") as raw, _no_collection():
+        in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+        raw.seek(begin)
+        return _Reader(path, raw, None).half(begin, in_object=in_object)
+
+
+def _read(
+    path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: Part | None, *, alone: bool
+) -> Trace:  # fmt: skip
     size = os.fstat(raw.fileno()).st_size
     text = too_large(raw, size)
     if not text:
-        return _Reader(path, raw, progress).trace()
+        border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
+        trace = _Reader(path, raw, progress).by_two(border) if border is not None else None
+        if trace is None:
+            raw.seek(0)
+            trace = _Reader(path, raw, progress).trace()
+        return trace
     if part is None:
         raise refusal(path, text)
     outline = _Reader(path, raw, progress, Outline())
@@ -131,7 +150,7 @@ class _Reader:
         self._earliest: list[int] = []
         self._path, self._raw, self._progress = path, raw, progress
         self._size = os.fstat(raw.fileno()).st_size
-        self._source = text_of(path, raw)
+        self._source: Any = text_of(path, raw) if not raw.tell() else raw
         self._passed = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._shown = ShownCodes(self._texts)
@@ -150,6 +169,10 @@ class _Reader:
         self._seen: dict[str, tuple[int, tuple[int, str, int]]] = {}
         #: First complete event of each piece of text.
         self._pieces: list[int] = []
+        #: Where each begins.
+        self._offsets: list[int] = []
+        #: Which share of the file is read here.
+        self._share = 1.0
 
     @property
     def count(self) -> int:
@@ -157,15 +180,78 @@ class _Reader:
         return self._count
 
     def _read(self, count: int) -> bytes:
-        data = self._source.read(count)
+        data: bytes = self._source.read(count)
         self._passed += len(data)
         if self._progress is not None:
-            self._progress(min(self._raw.tell(), self._size), self._size)
+            self._progress(min(int(self._raw.tell() / self._share), self._size), self._size)
         return data
 
     def trace(self) -> Trace:
+        """All of it."""
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
-        first, offset, waiting = self._pieces, [], 0
+        self._go_through(chunks)
+        return self._told(chunks, chunks.list_end)
+
+    def by_two(self, border: Border) -> Trace | None:
+        """All of it, what is behind a border read by another process; None where that was none."""
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
+        self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
+        with SecondHalf(self._path, border) as process:
+            self._go_through(chunks)
+            # as if it were the list's end: the bracket was put there
+            if not chunks.found or chunks.truncated or chunks.piece is None or chunks.list_end != border.end + 1:
+                return None
+            half = process.read()
+        if half is None or half.state != state_of(self._raw.fileno()):
+            return None
+        self._join(half)
+        chunks.go_on(half.tallies, half.metadata, truncated=half.truncated)
+        return self._told(chunks, half.list_end)
+
+    def half(self, begin: int, *, in_object: bool) -> Half:
+        """What is behind a border."""
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, begin=begin, in_object=in_object)
+        self._go_through(chunks)
+        return Half(
+            state_of(self._raw.fileno()), self._count, self._pieces, self._offsets, list(self._names),
+            list(self._keys), list(self._texts), self._parts.columns(), self._work.columns(), self._memory.columns(),
+            self._series, self._process_names, self._thread_names, self._has_flows, self._seen, chunks.metadata,
+            chunks.tallies, chunks.truncated, chunks.list_end, begin + self._passed,
+        )  # fmt: skip
+
+    def _join(self, half: Half) -> None:
+        """Takes what was read of the text behind this one."""
+        names, keys, texts = (
+            np.array([*map(known.__getitem__, told), -1], np.int32)
+            for known, told in ((self._names, half.names), (self._keys, half.keys), (self._texts, half.texts))
+        )
+        pieces = len(self._pieces)
+        self._pieces += [self._count + number for number in half.first]
+        self._offsets += half.offset
+        events, work, memory = half.events, half.work, half.memory
+        if events:
+            place = events["place"] + np.int32(self._count)
+            self._parts.add(**{**events, "place": place, "key": keys[events["key"]], "name": names[events["name"]]})
+        if work:
+            coded = {key: texts[work[key]] for key in _CODED}
+            self._work.add(**{**work, "place": work["place"] + self._count, **coded})
+        if memory:
+            self._memory.add(**{**memory, "key": keys[memory["key"]]})
+        for series, (times, values) in half.series.items():
+            if series in self._series or len(self._series) < _MOST_SERIES:
+                known_times, known_values = self._series.setdefault(series, (array("q"), array("d")))
+                known_times.extend(times)
+                known_values.extend(values)
+        self._process_names |= half.process_names
+        self._thread_names |= half.thread_names
+        self._has_flows |= half.has_flows
+        for what, (count, (piece, phases, index)) in half.seen.items():
+            self._see(what, count, phases, index, pieces + piece)
+        self._count += half.count
+        self._passed = half.passed
+
+    def _go_through(self, chunks: EventChunks[Any]) -> None:
+        first, offset, waiting = self._pieces, self._offsets, 0
         for events in chunks:
             first.append(self._count)
             offset.append(chunks.offset)
@@ -175,12 +261,14 @@ class _Reader:
                 self._make_columns()
                 waiting = 0
         self._make_columns()
-        offset.append(chunks.list_end)
+
+    def _told(self, chunks: EventChunks[Any], end: int) -> Trace:
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        places = () if self._source is self._raw else getattr(self._source, "places", None)
-        arguments = Arguments(self._path, state_of(self._raw.fileno()), first, offset, places)
+        packed = isinstance(self._source, (Inflated, Unpacked))
+        places = getattr(self._source, "places", None) if packed else ()
+        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._pieces, [*self._offsets, end], places)
         return self._finished(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
 
     # -- one chunk
@@ -414,7 +502,7 @@ class _Reader:
         """Rows, ascending, and the columns of these."""
         rows = row_of[np.searchsorted(place, parts.take("place"))]
         order = np.argsort(rows, kind="stable")
-        return rows[order], {key: parts.take(key)[order] for key in list(parts)}
+        return rows[order], {key: values[order] for key, values in parts.columns().items()}
 
     def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
         name, found = self._path.name, []

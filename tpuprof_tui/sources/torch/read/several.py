@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import python_words
+from tpuprof_tui.child_process import cores, python_words
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
@@ -67,12 +67,13 @@ class _Reading:
 
     def all(self) -> list[_Found]:
         """Reads them."""
-        with _other_processes(self._helpers()) as processes:
+        with _other_processes(helpers := self._helpers()) as processes:
             threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
             while (number := self._next()) is not None:
-                self._found[number] = _read(self._files[number], self._report(number), self._part)
+                self._found[number] = _read(self._files[number], self._report(number), self._part,
+                                            alone=helpers > 0)  # fmt: skip
                 self._tell()
             for thread in threads:
                 while thread.is_alive():
@@ -96,12 +97,8 @@ class _Reading:
 
     def _helpers(self) -> int:
         """How many processes help."""
-        try:
-            cores = len(os.sched_getaffinity(0))
-        except AttributeError:
-            cores = os.cpu_count() or 1
         worth = sum(self._sizes) // _WORTH_IT
-        return max(min(cores, len(self._files), _MOST_PROCESSES, worth) - 1, 0)
+        return max(min(cores(), len(self._files), _MOST_PROCESSES, worth) - 1, 0)
 
     def _next(self) -> int | None:
         with self._lock:
@@ -132,9 +129,11 @@ class _Reading:
             self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
 
 
-def _read(file: Path, report: Callable[[int, int], None] | None, part: Part | None) -> _Found:
+def _read(
+    file: Path, report: Callable[[int, int], None] | None, part: Part | None, *, alone: bool = True
+) -> _Found:  # fmt: skip
     try:
-        return read_trace(file, report, part)
+        return read_trace(file, report, part, alone=alone)
     except UnreadableError as error:
         return error
 

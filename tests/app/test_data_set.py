@@ -89,8 +89,8 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
-    figures = tuple(Figure(f"f{number}", f"figure {number}", "share") for number in range(3))
-    rows = tuple(Row(f"/fleet/{number:03}", "", "2026-11-01", "0", 0, (0.5, 0.25, 0.123)) for number in range(100))
+    figures = tuple(Figure(f"figure {number}", "share") for number in range(6))
+    rows = tuple(Row(f"/fleet/{number:03}", "", "2026-11-01", "0", 0, (0.5, 0.25, 0.123) * 2) for number in range(100))
     monkeypatch.setattr(Listing, "read", lambda out: Listing(figures, rows))
     app = TpuprofApp(str(out))
     async with app.run_test(size=size) as pilot:
@@ -99,6 +99,10 @@ async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
         assert len(captures) > size[1] // 2
         # the last cell is the scroll bar's
         assert {line[:-1].rpartition("25.0%")[2].strip() for line in captures} == {"12.3%"}
+        # the figure that they are ordered by is there, however many there are
+        for place in range(len(figures)):
+            await press(pilot, "s")
+            assert f"▼figure {place}" in frame(app)
 
 
 async def test_a_data_set_at_an_address_opens_and_its_captures_are_fetched(out, monkeypatch):
@@ -146,5 +150,9 @@ def test_spark_lines_go_from_the_least_to_the_most(out):
     assert len(spark_line(list(range(100)), 11, " 12345678")) == 11
     listing = Listing.read(out)
     assert len({row.day for row in listing.rows}) == 3
+    # sources call a step's length differently
+    titles = [figure.title for figure in listing.figures]
+    assert titles.count("step") == 1
+    assert all(row.values[titles.index("step")] is not None for row in listing.rows)
     for column, _ in enumerate(listing.figures):
         assert len(over_days(listing.rows, column)) == sum(row.values[column] is not None for row in listing.rows)

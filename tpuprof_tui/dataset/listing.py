@@ -16,7 +16,7 @@ from .scan import as_arrow
 from .schema import FIELDS
 
 Kind = Literal["us", "ns", "share", "number"]
-#: Figures that are shown where captures have them: title and kind.
+#: Figures that are shown where captures have them: title and kind. Of those with one title a capture has the first.
 _FIGURES: Final[Mapping[str, tuple[str, Kind]]] = {
     "overview.total_us": ("total", "us"), "overview.step_us": ("step", "us"), "steps.median_us": ("step", "us"),
     "units.mean_utilisation": ("mean util", "share"), "overview.imbalance": ("imbalance", "number"),
@@ -32,12 +32,10 @@ class Figure(Struct, frozen=True):
     """A column.
 
     Attributes:
-        key: The figure, as the table ``figures`` calls it.
         title: What people call it.
         kind: ``us``, ``ns``, ``share`` or ``number``.
     """
 
-    key: str
     title: str
     kind: Kind
 
@@ -95,21 +93,22 @@ class Listing(Struct, frozen=True):
         longest = kernels.sort_by([("value_sum", "descending"), ("figure", "ascending")])["figure"].to_pylist()[
             :_KERNELS
         ]
-        known = [Figure(key, title, kind) for key, (title, kind) in _FIGURES.items() if key in names]
-        known += [Figure(name, name.partition(":")[2], "ns") for name in longest]
-        columns: list[dict[str, float]] = []
+        asked = [(key, Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
+        asked += [(name, Figure(name.partition(":")[2], "ns")) for name in longest]
+        known: dict[Figure, dict[str, float]] = {}
+        for key, figure in asked:
+            found = measured.filter(compute.equal(measured["figure"], key))
+            own = dict(zip(found["capture"].to_pylist(), found["value"].to_pylist(), strict=True))
+            known[figure] = own | known.get(figure, {})
         figures: list[Figure] = []
-        for each in known:
-            found = measured.filter(compute.equal(measured["figure"], each.key))
-            column = dict(zip(found["capture"].to_pylist(), found["value"].to_pylist(), strict=True))
-            # what is the same everywhere, or the same as another, tells captures from one another no better
-            if (len(set(column.values())) > 1 or len(column) == 1) and column not in columns:
-                figures.append(each)
-                columns.append(column)
+        columns: list[dict[str, float]] = []
         room = _MOST_FIGURES - len(longest)
-        surplus = [place for place, each in enumerate(figures) if each.key in _FIGURES][room:]
-        figures = [each for place, each in enumerate(figures) if place not in surplus]
-        columns = [each for place, each in enumerate(columns) if place not in surplus]
+        for figure, column in known.items():
+            # what is the same everywhere, or the same as another, tells captures from one another no better
+            differs = (len(set(column.values())) > 1 or len(column) == 1) and column not in columns
+            if differs and (figure.kind == "ns" or len(figures) < room):
+                figures.append(figure)
+                columns.append(column)
         keys = ("capture", "path", "source", "chip", "device", "day", "problems")
         captures = _table(manifest, "captures", keys).sort_by([("day", "ascending"), ("path", "ascending")])
         rows = tuple(

@@ -133,12 +133,15 @@ class CaptureTable(LinesView):
         shown = self._rows()
         column, down = self.looked.column, self.looked.down
         room = max((width - _FACTS - _PATH) // _FIGURE, 0)
-        figures = self.listing.figures[:room]
+        # the one that captures are ordered by is always among them
+        begin = max(column - room + 1, 0) if room else 0
+        figures = self.listing.figures[begin : begin + room]
         path_width = max(width - _FACTS - len(figures) * _FIGURE, _PATH)
         arrow = self.glyphs.down if down else self.glyphs.up
-        titles = [f"{arrow if place == column else ''}{each.title}" for place, each in enumerate(figures)]
+        titles = [f"{arrow if place == column else ''}{each.title}" for place, each in enumerate(figures, begin)]
         names = f" {fit('capture', path_width - 1)}{f'{arrow if column < 0 else str()}day':>10} {'dev':>4} {'prob':>4}"
-        sparks = [spark_line(over_days(shown, place), _FIGURE - 1, self.glyphs.levels) for place in range(len(figures))]
+        sparks = [spark_line(over_days(shown, place), _FIGURE - 1, self.glyphs.levels)
+                  for place in range(begin, begin + len(figures))]  # fmt: skip
         over = f" {fit(self._count(len(shown)), path_width - 1)}{'over days':>20}"
         lines: list[Line] = [
             [Segment(fit(names + "".join(f" {fit(clean(each), _FIGURE - 1, right=True)}" for each in titles), width),
@@ -153,7 +156,7 @@ class CaptureTable(LinesView):
             path = row.path.removeprefix(beside)
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
-                             zip(figures, row.values, strict=False))  # fmt: skip
+                             zip(figures, row.values[begin:], strict=False))  # fmt: skip
             lines.append([Segment(f" {_end_of(clean(path), path_width - 2)} ", self.palette.text),
                           Segment(facts + values, self.palette.quiet)])  # fmt: skip
             items.append(number)

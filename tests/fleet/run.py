@@ -96,7 +96,9 @@ def rate(fleet: Fleet, folder: Path, place: Path) -> dict[str, Any]:
         script = ("import resource, sys, time; from pathlib import Path; from tpuprof_tui.dataset.build import build, "
                   "local\nif __name__ == '__main__':\n t = time.perf_counter(); "
                   "b = build(Path(sys.argv[1]), sys.argv[3:], local(int(sys.argv[2]))); t = time.perf_counter() - t\n "
-                  "r = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+                  # its own ru_maxrss would be that of the process that began it, where that is larger
+                  "own = next(int(w.split()[1]) for w in open('/proc/self/status') if w.startswith('VmHWM'))\n "
+                  "r = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
                   " print(len(b.written) / t, r // 1024)")  # fmt: skip
         file = place / "rate.py"
         file.write_text(script)

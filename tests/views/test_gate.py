@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, with_one_name
+from tpuprof_tui.analysis.compare.operation_names import one_operation
 from tpuprof_tui.analysis.compare.students_t import quantile, upper_tail
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
@@ -265,3 +266,10 @@ def test_what_cannot_be_judged(capsys, tmp_path, written):
     ):
         assert main(words) == 2
         assert told in capsys.readouterr().err
+
+
+def test_names_of_an_operation_are_one_however_many_recordings_have_them():
+    old, new = {("TIU", "1"): ("add",)}, {("TIU", "1"): ("plus",), ("TIU", "2"): ("mul",)}
+    named = ("add", "plus")
+    assert one_operation([old, new]) == one_operation([old, *[new, old] * 1_000]) == dict.fromkeys(named, named)
+    assert one_operation([old] * 3) == {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,15 @@ def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...
     names. Names that are the same everywhere are left out.
     """
     together: dict[str, list[str]] = {}
-    every = {code: [names[code] for names in recordings if code in names] for names in recordings for code in names}
+    # of thousands of recordings most call a code the same
+    every: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+    for recording in recordings:
+        for code, called in recording.items():
+            every.setdefault(code, {})[tuple(called)] = None
     for tables in every.values():
-        for place, names in enumerate(tables):
-            for others in tables[:place]:
-                if set(names).isdisjoint(others):
-                    _join(together, (*others, *names))
+        for others, names in combinations(tables, 2):
+            if set(names).isdisjoint(others):
+                _join(together, (*others, *names))
     ordered = dict.fromkeys(name for names in recordings for each in names.values() for name in each)
     order = {name: place for place, name in enumerate(ordered)}
     return {name: tuple(sorted(names, key=order.__getitem__)) for name, names in together.items()}

@@ -304,6 +304,39 @@ def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
     assert everything(out) == everything(fresh)
 
 
+@pytest.mark.parametrize("when", ["write_table", "join", "delete"])
+def test_a_killed_compacting_loses_and_doubles_nothing(when, copied, monkeypatch):
+    folder, out = copied
+    for path in folder.rglob("*.profile"):
+        os.utime(path, (1.8e9, 1.8e9))
+    building.build(out, [str(folder)], building.local(1))
+    before = everything(out)
+    count = 0
+    owner = building if when == "write_table" else Manifest
+    asked = getattr(owner, when)
+
+    def killed(*words):
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise KeyboardInterrupt
+        asked(*words)
+
+    monkeypatch.setattr(owner, when, killed)
+    with pytest.raises(KeyboardInterrupt):
+        building.compact(out)
+    monkeypatch.undo()
+    assert b'"joined"' in (out / LOG).read_bytes()
+    # what counts is whole already, and what does not goes
+    read = [row for file in Manifest.read(out).of_table("captures") for row in parquet.read_table(file).to_pylist()]
+    assert len(read) == 4
+    assert building.build(out, [str(folder)], building.local(1)).unchanged == 4
+    assert everything(out) == before
+    assert building.compact(out)[1] == 6
+    assert everything(out) == before
+    assert b'"joined"' not in (out / LOG).read_bytes()
+
+
 def test_processes_write_the_same_as_one(captures, tmp_path):
     words = pair(captures)
     building.build(tmp_path / "one", words, building.local(1))

@@ -322,16 +322,16 @@ def _let_go(manifest: Manifest, paths: Sequence[str]) -> None:
 def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
     """Deletes what a data set holds of a capture; files that others share are written without it."""
     for file in set(entry.files) - kept:
-        sharing = [each for each in manifest.entries.values() if file in each.files]
+        sharing = manifest.sharing.get(file)
         if sharing:
             import pyarrow
             from pyarrow import compute
 
             table = _read(manifest, file)
             others = compute.not_equal(table["capture"].cast(pyarrow.string()), entry.capture)
-            renamed = f"{file.rpartition('/')[0]}/{_shared_name(each.capture for each in sharing)}"
+            renamed = f"{file.rpartition('/')[0]}/{_shared_name(manifest.entries[path].capture for path in sharing)}"
             write_table(table.filter(others), manifest.store, renamed)
-            manifest.log([_with_files(each, {file: renamed}) for each in sharing])
+            manifest.join([file], renamed)
         manifest.delete([file])
 
 
@@ -340,10 +340,6 @@ def _read(manifest: Manifest, file: str) -> Any:
 
     with manifest.store.open(file) as stream:
         return parquet.read_table(stream)
-
-
-def _with_files(entry: Entry, renamed: dict[str, str]) -> Entry:
-    return replace(entry, files=tuple(dict.fromkeys(renamed.get(file, file) for file in entry.files)))
 
 
 def _shared_name(captures: Iterable[str]) -> str:
@@ -372,18 +368,15 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
         for parts in list(_joined(manifest)):
             tables = [_read(manifest, file) for file in parts]
             renamed = f"{parts[0].rpartition('/')[0]}/"
-            owners = [each for each in manifest.entries.values() if set(parts) & set(each.files)]
-            renamed += _shared_name(each.capture for each in owners)
+            owners = {path for file in parts for path in manifest.sharing[file]}
+            renamed += _shared_name(manifest.entries[path].capture for path in owners)
             table = pyarrow.concat_tables(tables, promote_options="default").unify_dictionaries()
             schema = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
             table = table.replace_schema_metadata({**schema, **origin(renamed.partition("/")[0])})
             write_table(table, manifest.store, renamed)
-            # one write of the log: all of these captures move at once, or none
-            changed = [_with_files(each, dict.fromkeys(parts, renamed)) for each in owners]
-            for each in changed:
-                manifest.put(each)
-            manifest.rewrite()
+            manifest.join(parts, renamed)
             manifest.delete(set(parts) - {renamed})
+        manifest.rewrite()
         return before, len(manifest.files)
 
 

@@ -1,4 +1,4 @@
-"""What a data set holds: a log of one line for each capture that is written, replaced or gone.
+"""What a data set holds: a log of one line for each capture that is written, replaced or gone, or for files joined.
 
 A line is appended when all files of a capture are there, so that the log is true whenever a build ends; a last line
 that is cut off counts as none. The last line of a path counts.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tpuprof_tui.errors import UnreadableError
 
@@ -56,6 +56,8 @@ class Manifest:
         self.entries: dict[str, Entry] = {}
         #: Path of the entry that has the files of a capture.
         self.owners: dict[str, str] = {}
+        #: Paths of the entries that have a file.
+        self.sharing: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
 
     @classmethod
@@ -93,6 +95,9 @@ class Manifest:
         if "gone" in record:
             self._drop(str(record["gone"]))
             return
+        if "joined" in record:
+            self._move(list(map(str, record["joined"])), str(record["into"]))
+            return
         files = tuple(str(file) for file in record.pop("files"))
         if not all(_within(file) for file in files):
             raise ValueError("a file outside the data set")
@@ -104,11 +109,25 @@ class Manifest:
         self.entries[entry.path] = entry
         if entry.files:
             self.owners[entry.capture] = entry.path
+        for file in entry.files:
+            self.sharing.setdefault(file, set()).add(entry.path)
 
     def _drop(self, path: str) -> None:
         former = self.entries.pop(path, None)
         if former is not None and self.owners.get(former.capture) == path:
             del self.owners[former.capture]
+        for file in () if former is None else former.files:
+            self.sharing[file].discard(path)
+            if not self.sharing[file]:
+                del self.sharing[file]
+
+    def _move(self, files: Sequence[str], into: str) -> None:
+        if not _within(into):
+            raise ValueError("a file outside the data set")
+        moved = dict.fromkeys(files, into)
+        for path in sorted({path for file in files for path in self.sharing.get(file, ())}):
+            entry = self.entries[path]
+            self.put(replace(entry, files=tuple(dict.fromkeys(moved.get(file, file) for file in entry.files))))
 
     @classmethod
     @contextmanager
@@ -142,10 +161,15 @@ class Manifest:
             lines += _line(asdict(entry))
         self.store.append_log(bytes(lines))
 
+    def join(self, files: Sequence[str], into: str) -> None:
+        """Has the captures of some files in another one. It is one line: they move all at once, or none."""
+        self._move(files, into)
+        self.store.append_log(_line({"joined": files, "into": into}))
+
     @property
     def files(self) -> set[str]:
         """All files that count."""
-        return {file for entry in self.entries.values() for file in entry.files}
+        return set(self.sharing)
 
     def names_of(self, table: str) -> list[str]:
         """Files of a table relative to the data set, in their order."""

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -271,18 +272,14 @@ def trend(data: DataSet, figure: str) -> Rows:
     found = asked(data, TREND, [figure])
     days = list(found.rows)
     if not days:
-        known = [
-            name
-            for (name,) in asked(data, "select figure from figures group by all order by sum(value) desc limit 5").rows
-        ]
+        most = "select figure from figures group by all order by sum(value) desc limit 5"
+        known = [name for (name,) in asked(data, most).rows]
         raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
-    place = 0
-    while place < len(days):
-        same = [day for day in days if day[:2] == days[place][:2]]
-        changes = change_points([day[4] for day in same])
-        rows += [(*day, changes.get(number)) for number, day in enumerate(same)]
-        place += len(same)
+    for _, same in groupby(days, lambda day: day[:2]):
+        values = list(same)
+        changes = change_points([day[4] for day in values])
+        rows += [(*day, changes.get(number)) for number, day in enumerate(values)]
     return Rows([*found.columns, ("change", "DOUBLE")], iter(rows))
 
 

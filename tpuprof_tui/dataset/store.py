@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
@@ -32,57 +32,6 @@ _SIGN: Final = 60.0
 _Answer = TypeVar("_Answer")
 
 
-class Store(Protocol):
-    """Files by their names relative to a data set."""
-
-    @property
-    def out(self) -> str:
-        """Where it lies."""
-
-    def path(self, name: str) -> str:
-        """Where a file lies."""
-
-    def read_log(self) -> bytes | None:
-        """All lines of the log; None where there is none."""
-
-    def append_log(self, lines: bytes) -> None:
-        """Adds lines; they are kept at the latest when something is deleted or the log is written anew."""
-
-    def write_log(self, lines: bytes) -> None:
-        """Replaces the log as a whole."""
-
-    def names(self, table: str) -> Iterator[str]:
-        """Parquet files of a table."""
-
-    def has(self, name: str) -> bool:
-        """Whether there is a file."""
-
-    def open(self, name: str) -> BinaryIO:
-        """A file to read from."""
-
-    def writing(self, name: str) -> Any:
-        """A file that appears as a whole when the block ends, and not at all otherwise."""
-
-    def delete(self, names: Iterable[str]) -> None:
-        """Deletes files; what is not there is passed over."""
-
-    def held(self) -> Any:
-        """While the block lasts nobody else writes the data set.
-
-        Raises:
-            UsageError: It holds something else, or another process writes there.
-        """
-
-    def for_arrow(self) -> Any:
-        """The file system of pyarrow in which names are paths."""
-
-
-def store_at(out: str | os.PathLike[str]) -> Store:
-    """The files of a data set at a path or address."""
-    told = os.fspath(out)
-    return AddressStore(told) if is_address(told) else FolderStore(told)
-
-
 class FolderStore:
     """A data set in a folder of this machine.
 
@@ -95,53 +44,57 @@ class FolderStore:
         self._folder = Path(out)
 
     def path(self, name: str) -> str:
-        """See `Store`."""
+        """Where a file lies."""
         return str(self._folder / name)
 
     def read_log(self) -> bytes | None:
-        """See `Store`."""
+        """All lines of the log; None where there is none."""
         try:
             return (self._folder / LOG).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def append_log(self, lines: bytes) -> None:
-        """See `Store`."""
+        """Adds lines; they are kept at the latest when something is deleted or the log is written anew."""
         with (self._folder / LOG).open("ab") as stream:
             stream.write(lines)
 
     def write_log(self, lines: bytes) -> None:
-        """See `Store`."""
+        """Replaces the log as a whole."""
         with self.writing(LOG) as stream:
             stream.write(lines)
 
     def names(self, table: str) -> Iterator[str]:
-        """See `Store`."""
+        """Parquet files of a table."""
         for file in sorted((self._folder / table).rglob("*.parquet")):
             yield file.relative_to(self._folder).as_posix()
 
     def has(self, name: str) -> bool:
-        """See `Store`."""
+        """Whether there is a file."""
         return (self._folder / name).is_file()
 
     def open(self, name: str) -> BinaryIO:
-        """See `Store`."""
+        """A file to read from."""
         return (self._folder / name).open("rb")
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """See `Store`."""
+        """A file that appears as a whole when the block ends, and not at all otherwise."""
         with whole_file(self._folder / name) as stream:
             yield stream
 
     def delete(self, names: Iterable[str]) -> None:
-        """See `Store`."""
+        """Deletes files; what is not there is passed over."""
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """See `Store`."""
+        """While the block lasts nobody else writes the data set.
+
+        Raises:
+            UsageError: It holds something else, or another process writes there.
+        """
         import fcntl
 
         out = self._folder
@@ -160,7 +113,7 @@ class FolderStore:
             yield
 
     def for_arrow(self) -> Any:
-        """See `Store`."""
+        """The file system of pyarrow in which names are paths."""
         from pyarrow import fs
 
         return fs.SubTreeFileSystem(self.out, fs.LocalFileSystem())
@@ -185,11 +138,11 @@ class AddressStore:
         self._since = time.monotonic()
 
     def path(self, name: str) -> str:
-        """See `Store`."""
+        """See `FolderStore`."""
         return f"{self.out.rstrip('/')}/{name}"
 
     def read_log(self) -> bytes | None:
-        """See `Store`."""
+        """See `FolderStore`."""
         for _ in range(3):
             parts = self._listed(_PARTS)
             found = self._got(LOG)
@@ -204,47 +157,47 @@ class AddressStore:
         raise UnreadableError(f"{self.out}: its log changes while it is read.", "Try again.")
 
     def append_log(self, lines: bytes) -> None:
-        """See `Store`."""
+        """See `FolderStore`."""
         self._waiting += lines
         if time.monotonic() - self._since > _WAITING:
             self._flush()
 
     def write_log(self, lines: bytes) -> None:
-        """See `Store`."""
+        """See `FolderStore`."""
         self._put(LOG, lines)
         self._waiting.clear()
         for part in self._listed(_PARTS):
             self._remove(part)
 
     def names(self, table: str) -> Iterator[str]:
-        """See `Store`."""
+        """See `FolderStore`."""
         return (name for name in self._listed(table) if name.endswith(".parquet"))
 
     def has(self, name: str) -> bool:
-        """See `Store`."""
+        """See `FolderStore`."""
         return bool(self._tried(lambda: self._fresh().exists(self._place(name))))
 
     def open(self, name: str) -> BinaryIO:
-        """See `Store`."""
+        """See `FolderStore`."""
         return cast(BinaryIO, Steady(self._fresh(), self.out).open(self._place(name)))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """See `Store`."""
+        """See `FolderStore`."""
         with tempfile.NamedTemporaryFile(prefix="tpuprof") as stream:
             yield stream  # type: ignore[misc]
             stream.flush()
             self._written(name, lambda: self._system.put_file(stream.name, self._place(name)))
 
     def delete(self, names: Iterable[str]) -> None:
-        """See `Store`."""
+        """See `FolderStore`."""
         self._flush()
         for name in names:
             self._remove(name)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """See `Store`."""
+        """See `FolderStore`."""
         if self._got(LOG) is None and set(self._beside()) - {_LOCK, _PARTS}:
             raise _no_data_set(self.out)
         mine = {"host": socket.gethostname(), "process": os.getpid(), "token": os.urandom(8).hex()}
@@ -267,7 +220,7 @@ class AddressStore:
                 self._remove(_LOCK)
 
     def for_arrow(self) -> Any:
-        """See `Store`."""
+        """See `FolderStore`."""
         from pyarrow import fs
 
         system = fs.PyFileSystem(fs.FSSpecHandler(Steady(self._fresh(), self.out)))
@@ -363,6 +316,16 @@ class AddressStore:
             reason = str(error.__cause__ or error).rstrip(".")
             raise WriteError(f"{self.path(name)} could not be written: {reason}.",
                              "What was read is kept: build again.") from error  # fmt: skip
+
+
+#: Files by their names relative to a data set.
+Store = FolderStore | AddressStore
+
+
+def store_at(out: str | os.PathLike[str]) -> Store:
+    """The files of a data set at a path or address."""
+    told = os.fspath(out)
+    return AddressStore(told) if is_address(told) else FolderStore(told)
 
 
 class Steady:

@@ -126,7 +126,8 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
     device, call = catalog.device_and_call(path)
     capture = _identity(path, told, files, (device, call))
     source = catalog.source_of(path)
-    newest = max(map(_changed_ns, files), default=0)
+    states = list(map(_size_and_change, files))
+    newest = max((changed for _, changed in states), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
         query = _query(catalog.open(path, {}))
@@ -146,7 +147,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
-            "bytes": sum(map(_size, files)), "tpuprof": version(),
+            "bytes": sum(size for size, _ in states), "tpuprof": version(),
         }  # fmt: skip
         folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
         tables = {
@@ -216,18 +217,13 @@ def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-def _changed_ns(file: Path) -> int:
+def _size_and_change(file: Path) -> tuple[int, int]:
+    """Bytes of a file, and its last change, ns since 1970."""
     try:
-        return file.stat().st_mtime_ns
+        state = file.stat()
     except OSError:
-        return 0
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
+        return 0, 0
+    return state.st_size, state.st_mtime_ns
 
 
 def _day(time_ns: int) -> str:

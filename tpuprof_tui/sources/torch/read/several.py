@@ -31,7 +31,7 @@ from .trace import Trace
 _WORTH_IT: Final = 24 << 20
 _MOST_PROCESSES: Final = 4
 #: Seconds for which nothing is told of those that have been read.
-_PATIENCE: Final = 1.0
+_PATIENCE: Final = 0.3
 _Found = Trace | UnreadableError
 
 
@@ -87,7 +87,7 @@ class _Reading:
         return [self._found[number] for number in range(len(self._files))]
 
     def _tell(self) -> None:
-        """Tells of those that have arrived: after a second, then whenever there are four times as many."""
+        """Tells of those that have arrived: after a moment, then whenever there are four times as many."""
         found = dict(self._found)
         if len(found) >= max(4 * self._told, 1) and len(found) < len(self._files) and (
             time.monotonic() - self._began > _PATIENCE

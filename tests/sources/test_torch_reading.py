@@ -20,6 +20,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read import reading, second_half
+from tpuprof_tui.sources.torch.read.details import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_half, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
@@ -382,3 +383,25 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
     (counter, *_) = profile.counters
     assert (counter.name, counter.times.tolist(), counter.values.tolist()) == ("GPU use SM", [1000, 2000], [1, 0.5])
     assert seen[-1].done <= seen[-1].total
+
+
+@pytest.mark.parametrize("args", [{}, {"args": {"a": 1}}, {"args": {"parts": [{"cat": "fwdbwd"}]}}])
+def test_flows_from_forward_to_backward_are_found_by_their_category(tmp_path, args):
+    """In simple objects by the word alone, else among all events."""
+
+    def flow(phase, time, cat="fwdbwd", **more):
+        return {"ph": phase, "id": 3, "cat": cat, "name": "fwdbwd", "pid": 1, "tid": "5", "ts": time, **more}
+
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "fwdbwd", "pid": 1, "tid": 5, "ts": 1, "dur": 9, "args": {"a": "}"}},
+        {"ph": "X", "cat": "cpu_op", "name": '{"ph": "s", "cat": "fwdbwd"}', "pid": 1, "tid": 5, "ts": 2, "dur": 1},
+        flow("s", 2), flow("f", 5, "forward_backward", bp="e"), flow("s", 3, "ac2g"), flow("s", 4, **args),
+        flow("f", 6, pid=2),
+    ]  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    trace = read_trace(path)
+    found = flow_ends_of(trace.arguments, trace.threads, trace.zero_ns)
+    assert (found.begins.tolist(), found.time.tolist()) == ([True, False, True], [1000, 4000, 3000])
+    assert set(found.lane.tolist()) == {0}
+    assert set(found.id.tolist()) == {0}

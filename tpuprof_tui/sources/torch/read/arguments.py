@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -105,9 +106,22 @@ class Arguments(Struct, frozen=True, eq=False):
                 yield [decoder.columns([told[number - first] or NULL for number in numbers])
                        for decoder, numbers in zip(decoders, asked, strict=True)]  # fmt: skip
 
-    def events(self, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> Iterator[list[Any]]:
-        """All events as structs (see ``EventChunks``), a piece of text at a time, as far as the file can be read."""
-        return (_events(text, kind, loose) for text in self._texts())
+    def events(
+        self, kind: Any, loose: Callable[[dict[str, Any]], Any], word: re.Pattern[bytes]
+    ) -> Iterator[list[Any]]:  # fmt: skip
+        """Events in which a word stands, a piece of text at a time, as far as the file can be read.
+
+        Args:
+            kind, loose: What becomes of them (see ``EventChunks``).
+            word: A text in quotation marks. Of a piece in which it is not in simple objects alone all events are given.
+        """
+        decode = msgspec.json.Decoder(list[kind]).decode
+        for text in self._texts():
+            places = [(text.rfind(b"{", 0, each.start()), text.find(b"}", each.end())) for each in word.finditer(text)]
+            try:
+                yield decode(b"[%b]" % b",".join([text[begin : end + 1] for begin, end in places])) if places else []
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                yield _events(text, kind, loose)
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each piece; nothing more from where the file cannot be read any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from .values import I32, I64, Codes, raw_codes, shown, whole
 _TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
 _FLOWS: Final = ("fwdbwd", "forward_backward")
+_FLOW: Final = re.compile(rb'"(?:fwdbwd|forward_backward)"')
 
 
 class Operators(Struct, frozen=True, eq=False):
@@ -101,7 +103,7 @@ def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]]
     lanes = {thread: lane for lane, thread in enumerate(threads)}
     found: list[tuple[bool, int, int]] = []
     times = []
-    for events in arguments.events(FLOW_ENDS, loose_flow) if arguments is not None else ():
+    for events in arguments.events(FLOW_ENDS, loose_flow, _FLOW) if arguments is not None else ():
         mine = [(each, lanes[thread]) for each in events if isinstance(each, Begins) and each.cat in _FLOWS
                 and (thread := (str(each.pid), str(each.tid))) in lanes]  # fmt: skip
         found += [(type(each) is Begins, ids[str(each.id)], lane) for each, lane in mine]

@@ -156,7 +156,7 @@ def test_a_folder_is_its_files(folder, record, tmp_path):
         (tmp_path / f"host_{rank}.17.pt.trace.json").write_text(json.dumps(trace))
     found = report(tmp_path)
     assert [(worker["key"], worker["rank"], worker["span"]) for worker in found["workers"]] == [
-        ("host_0", 0, 1), ("host_1", 1, 1),
+        ("Rank 0", 0, 1), ("Rank 1", 1, 1),
     ]  # fmt: skip
     for view, data in record["views"].items():
         if view in ("overview", "operators", "kernels", "memory", "steps", "streams", "launches"):

@@ -245,7 +245,7 @@ def test_a_rank_that_comes_late(tmp_path):
         profile = open_profile(folder)
         rows = found(profile).get("late_rank", [])
         assert bool(rows) == there
-        assert not there or "rank1 is late" in rows[0][5]
+        assert not there or "Rank 1 is late" in rows[0][5]
 
 
 def test_every_rule_has_a_profile_made_to_have_it():

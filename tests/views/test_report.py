@@ -88,7 +88,7 @@ def test_a_group_belongs_to_one_rank(capsys):
     trace = SAMPLES / "torch_cuda_synthetic"
     _, record = told(capsys, trace, "units", "--group", "GPU 1")
     (key,) = record["views"]["units"]["workers"]
-    assert [worker["key"] for worker in record["workers"]] == [key] == ["node0_4001"]
+    assert [worker["key"] for worker in record["workers"]] == [key] == ["Rank 1"]
     assert main(["report", str(trace), "--group", "GPU 1", "--rank", "0"]) == 2
     assert "There is no GPU 1 of rank 0." in capsys.readouterr().err
 

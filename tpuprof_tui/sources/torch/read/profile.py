@@ -114,6 +114,9 @@ class _Run:
             spans = sorted({span for each, span in names if each == name}, key=lambda text: (len(text), text))
             span = spans.index(digits) + 1
             key = f"{name}@{span}" if len(spans) > 1 else name
+            rank = _rank(trace)
+            if rank is not None and sum(_rank(each) == rank for each in self._traces) == 1:
+                key = f"Rank {rank}"
             if any(worker.key == key for worker in workers):
                 key = trace.path.name
             workers.append(self._worker(trace, key, name, span, clock - zero - behind[number],
@@ -198,13 +201,9 @@ class _Run:
     def _worker(
         self, trace: Trace, key: str, name: str, span: int, shift: int, *, guessed: bool = False
     ) -> TraceWorker:  # fmt: skip
-        rank = _distributed(trace).get("rank")
-        rank = rank if type(rank) is int and 0 <= rank < 1 << 31 else None
-        alone = sum(_distributed(each).get("rank") == rank for each in self._traces) == 1
-        label = f"Rank {rank}" if rank is not None and alone else key
-        label = f"{label} ~" if guessed else label
+        rank = _rank(trace)
         own = len(self._groups)
-        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank))
+        self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank))
         self._problems += trace.problems
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
@@ -454,6 +453,11 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
 def _distributed(trace: Trace) -> dict[str, Any]:
     found = trace.metadata.get("distributedInfo")
     return found if isinstance(found, dict) else {}
+
+
+def _rank(trace: Trace) -> int | None:
+    rank = _distributed(trace).get("rank")
+    return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
 def _card(traces: Sequence[Trace]) -> str:

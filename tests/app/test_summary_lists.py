@@ -120,14 +120,15 @@ async def test_enter_on_a_pause_goes_there(profile):
         assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
 
 
-async def test_o_on_a_core_narrows_all_panes_to_it(profile):
+@pytest.mark.parametrize("key", ["o", "enter"])
+async def test_o_or_enter_again_on_a_core_narrows_all_panes_to_it(profile, key):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3 v v j j enter")
         assert screen.state.scope.everything
         assert screen.state.selection.group == told(screen, "units", "units").leads_to(2).scope.group
         assert screen.summary.figures.asked.scope.everything
-        await press(pilot, "o")
+        await press(pilot, key)
         assert screen.summary.views.chosen == "units"
         core = told(screen, "units", "units").leads_to(0).scope
         assert screen.state.scope == core

@@ -295,7 +295,12 @@ class SummaryPane(LinesView):
         """Selection and timeline go to what the line under the cursor stands for; the lines stay as they are."""
         target = self._target()
         found = goal(self.session, target) if target is not None else None
-        if found is not None:
+        if found is not None and target is not None and target.scope is not None and (
+            found[0](self._followed.live) == self._followed.live
+        ):  # fmt: skip
+            # it is selected already
+            self.narrow()
+        elif found is not None:
             self._go(*found)
         elif target is not None and target.condition:
             self._find_longest(target.condition)

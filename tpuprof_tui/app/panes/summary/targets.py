@@ -57,7 +57,7 @@ def goal(session: Session, target: Target) -> tuple[Update, str] | None:
     if target.scope is not None:
         group, lane = target.scope.group, target.scope.lane
         selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
-        told = f"{session.scope_title(target.scope)}: o shows it alone."
+        told = f"{session.scope_title(target.scope)}: Enter again shows it alone."
         return lambda state: replace(state, selection=selection), told
     return None
 

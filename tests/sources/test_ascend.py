@@ -693,6 +693,22 @@ def test_columns_that_are_not_known_are_the_last_of_their_view(tmp_path, capsys,
     )
 
 
+@pytest.mark.parametrize("file", ["step_trace_time.csv", "npu_module_mem.csv", "operator_details.csv"])
+def test_files_whose_rows_are_added_up_stand_whole_where_they_have_further_columns(tmp_path, capsys, file):
+    output = unpacked_trace("ascend_level1_text", tmp_path) / RANK / OUTPUT
+    if file == "npu_module_mem.csv":  # not among those that are kept
+        (output / file).write_text(
+            "Component,Timestamp(us),Total Reserved(MB),Device\nAPP,1736408883704643.2,2,NPU:0\n"
+        )
+    assert file not in str(report(output.parent, capsys, "tables")["views"]["tables"])
+    head, *lines = (output / file).read_text().splitlines()
+    widened = [f"{line},{number}" for number, line in enumerate(filter(None, lines))]
+    (output / file).write_text("\n".join([f"{head},Of tomorrow", *widened]))
+    found = rows(report(output.parent, capsys, "tables"), "tables", file.removesuffix(".csv"))
+    assert [each["Of tomorrow"] for each in found] == list(range(len(widened)))
+    assert len(found[0]) == len(next(csv.reader([head]))) + 1
+
+
 def test_a_row_may_lack_its_last_cell(tmp_path):
     file = tmp_path / "kernel_details.csv"
     whole = "Name,Type,Duration(us),ratio\na,Add,1.5,0.5\n"

@@ -1,4 +1,4 @@
-"""Tables of the exporter that no other view tells, as they stand: columns and rows of their files."""
+"""Tables of the exporter that no other view tells whole, as they stand: columns and rows of their files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.query import Query
 
+from ..read.rank import STEP_COLUMNS
 from .tables import Asked, of_workers
 
 #: Files that other views tell.
@@ -15,6 +16,19 @@ TOLD: Final = frozenset(
      "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv", "step_trace_time.csv", "runtime_api.csv",
      "acl_statistic.csv"),
 )  # fmt: skip
+#: Columns that views tell of files whose rows they add up or put together: one with further columns is told here too.
+_SUMMED: Final = {
+    "step_trace_time.csv": frozenset(("Device_id", "Step", *(name for name, _, _ in STEP_COLUMNS))),
+    "npu_module_mem.csv": frozenset(
+        ("Device_id", "Device", "Device Type", "Component", "Timestamp(us)", "Total Reserved(MB)", "Total Reserved(KB)")
+    ),
+    "operator_details.csv": frozenset(
+        ("Name", "Input Shapes", "Call Stack", *(f"{where} {what} Duration{more}(us)" for where in ("Host", "Device")
+                                                 for what in ("Self", "Total") for more in ("", " With AICore")))
+    ),
+    "acl_statistic.csv": frozenset(("Name", "Time(%)", "Time(us)", "Count", "Avg(us)", "Min(us)", "Max(us)")),
+    "runtime_api.csv": frozenset(("Name", "Time(%)", "Time(ns)", "Calls", "Avg(ns)", "Min(ns)", "Max(ns)")),
+}  # fmt: skip
 
 
 def other_tables(query: Query) -> Answer:
@@ -27,8 +41,9 @@ def _tables(asked: Asked) -> Answer:
     rows: list[tuple[str, int, int]] = []
     tables: list[Table] = []
     for role in rank.place.files:
-        table = rank.table(role) if role.endswith(".csv") and role not in TOLD else None
-        if table is None:
+        told = _SUMMED.get(role)
+        table = rank.table(role) if role.endswith(".csv") and (told is not None or role not in TOLD) else None
+        if table is None or (told is not None and told.issuperset(table.columns)):
             continue
         read = table.read(dict.fromkeys(table.columns, "text"))
         rows.append((table.name, len(table.columns), table.rows))

@@ -19,7 +19,9 @@ from tpuprof_tui.analysis.steps.step_lane import step_span
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Problem, Role, Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.as_json import answer_record
+from tpuprof_tui.views.answer import Column, Table
+from tpuprof_tui.views.as_json import answer_record, table_record
+from tpuprof_tui.views.as_text import text_table
 from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, view_of, views_of
 from tpuprof_tui.views.report import exact_us, report_record, workers_of
@@ -325,3 +327,19 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
     assert table.column("worker") == ["rank 0", "rank 1"]
     assert len(table.columns) > 1
     assert [table.leads_to(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
+
+
+def test_columns_of_nothing_but_0_are_left_out_first():
+    columns = (Column("name", "Name"), Column("a_us", "Long", "duration"), Column("b_us", "Zero", "duration"),
+               Column("c", "Share", "share"), Column("d", "Spare", "count", spare=1))  # fmt: skip
+    told = text_table(Table.of_rows("t", "T", columns, [("x", 5_000, 0, 0.0, 3), ("y", None, None, 0.0, 4)]))
+    assert told.spare == ("Zero", "Spare")
+    (narrow,) = told.fitted(told.width - 1)
+    assert narrow.header == ("Name", "Long", "Share", "Spare")
+
+
+def test_a_0_that_is_not_known_is_told_so_to_people_alone():
+    table = Table.of_rows("t", "T", (Column("n", "N"), Column("bytes", "Bytes", "bytes", zero_unknown=True)),
+                          [("x", 0), ("y", 4)])  # fmt: skip
+    assert text_table(table).rows == (("x", "-"), ("y", "4 B"))
+    assert table_record(table)["rows"] == [["x", 0], ["y", 4]]

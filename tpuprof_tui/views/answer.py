@@ -63,6 +63,7 @@ class Column(Struct, frozen=True):
             has it, as an exact decimal text; None: as a number since the worker's start.
         narrows: Key of a column of the events that has these texts: a row leads to the events with its text.
         head: A shorter header where people read it in a line with others; empty: its title.
+        zero_unknown: Whether people read a 0 as not known; programs get the 0 that other tools have there.
     """
 
     key: str
@@ -77,6 +78,7 @@ class Column(Struct, frozen=True):
     epoch_ns: int | None = None
     narrows: str = ""
     head: str = ""
+    zero_unknown: bool = False
 
 
 class Later(Sequence[Any]):

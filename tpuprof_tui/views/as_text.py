@@ -9,7 +9,7 @@ from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
 
 from .answer import TEXTS, Answer, Series, Table
-from .cells import Cells, fact_text, shown_columns, value_text
+from .cells import Cells, fact_text, is_nil, shown_columns, value_text
 
 #: Rows of a table that people are shown.
 ROWS: Final = 20
@@ -45,21 +45,30 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     columns = [table.columns[place] for place in places]
     stop = len(table) if limit is None else min(offset + limit, len(table))
     guessed = table.guessed or frozenset()
+    told = table.rows(offset, stop)
     rows = tuple(
         tuple(cells.text(column, row[place], guessed=number in guessed, depth=table.depth_of(number))
               for column, place in zip(columns, places, strict=True))
-        for number, row in enumerate(table.rows(offset, stop), offset)
+        for number, row in enumerate(told, offset)
     )  # fmt: skip
     notes = list(table.notes)
     more = len(table) - len(rows)
     if more:
         behind = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{more:,} more; "
         notes.append(f"{behind}{hint}.")
-    spare = sorted((column for column in columns if column.spare), key=lambda column: -column.spare)
+    nil = [
+        column
+        for column, place in zip(columns, places, strict=True)
+        if told and is_nil(column, (row[place] for row in told))
+    ]
+    spare = sorted(
+        (column for column in columns if column.spare and column not in nil), key=lambda column: -column.spare
+    )
     return TextTable(
         cells.title(table), tuple(map(cells.header, columns)), rows,
         left=frozenset(number for number, column in enumerate(columns) if column.kind in TEXTS),
-        notes=tuple(notes), total=table.total and not more, spare=tuple(map(cells.header, spare)), more=more, hint=hint,
+        notes=tuple(notes), total=table.total and not more, spare=tuple(map(cells.header, (*nil, *spare))), more=more,
+        hint=hint,
     )  # fmt: skip
 
 

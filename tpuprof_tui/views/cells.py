@@ -70,6 +70,7 @@ class Cells(Struct, frozen=True):
 
     def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:
         """A cell; ``depth``: of its row in a tree."""
+        value = None if column.zero_unknown and not value else value
         if column.key == self.indented:
             indent = INDENT * min(depth, MOST_INDENTED)
             return f"{indent}{value_text(value, column.kind, column.unit, named=False)}"
@@ -119,4 +120,10 @@ def shown_columns(table: Table) -> list[int]:
 
 def _known(table: Table, place: int) -> bool:
     values: Iterable[Any] = table.values[place]
-    return not len(table) or any(plain(value) not in (None, "") for value in values)
+    nothing = (None, "", 0) if table.columns[place].zero_unknown else (None, "")
+    return not len(table) or any(plain(value) not in nothing for value in values)
+
+
+def is_nil(column: Column, values: Iterable[Any]) -> bool:
+    """Whether a column of times, bytes or counts has nothing but 0 and what is not known: such are left out first."""
+    return column.kind not in (*TEXTS, "flag", "time", "share") and not column.bar and not any(values)

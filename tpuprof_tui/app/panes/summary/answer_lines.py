@@ -19,7 +19,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import cell_len, fit, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, shown_columns, value_text
+from tpuprof_tui.views.cells import Cells, fact_text, is_nil, shown_columns, value_text
 
 from ..lines import Line, paragraph
 
@@ -47,6 +47,7 @@ class _Column(Struct, dict=True):
         texts: Its cells, those of rows that are shown.
         bars: How much of each row's bar each of its parts fills, 0 to 1; empty: it has none.
         folds: Whether its texts may take several lines: indented ones may not.
+        nil: Whether it has nothing but 0 and what is not known.
         width: Cells, without the bar.
     """
 
@@ -55,6 +56,7 @@ class _Column(Struct, dict=True):
     texts: list[str]
     bars: list[list[float]] = field(default_factory=list)
     folds: bool = False
+    nil: bool = False
     width: int = 0
 
     def __post_init__(self) -> None:
@@ -242,7 +244,8 @@ class AnswerLines:
             texts = [cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
-            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds))
+            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
+                                 is_nil(column, values)))  # fmt: skip
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
@@ -252,10 +255,11 @@ class AnswerLines:
     def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
         """Columns that fit beside one another, and how long bars are; the first as wide as its title, if it can be.
 
-        Those that may be left out are, until all of the others' texts fit; then texts are cut. A table of which
-        nothing may be left out goes on below, with its first column again.
+        Those with nothing but 0 are left out first, then those that may be, until all of the others' texts fit; then
+        texts are cut. A table of which nothing may be left out goes on below, with its first column again.
         """
-        kept = list(columns)
+        fits = self._wanted(columns) <= self.width
+        kept = [each for each in columns if fits or not each.nil or each is columns[0]]
         for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
             if self._wanted(kept) <= self.width:
                 break

@@ -78,7 +78,8 @@ def _distributed(query: Query) -> Answer:
             ), transfers, target=partial(worker, transfers)),
             Table.of_rows("collectives", "Collectives", (
                 Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
-                Column("bytes", "Bytes", "bytes"), Column("mean_bytes", "Mean", "bytes"),
+                Column("bytes", "Bytes", "bytes", zero_unknown=True),
+                Column("mean_bytes", "Mean", "bytes", zero_unknown=True),
                 Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
                 Column("transfer_us", "Transfer", "duration"),
                 Column("mean_transfer_us", "Mean transfer", "duration"),

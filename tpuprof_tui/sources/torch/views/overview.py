@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
@@ -26,7 +27,7 @@ PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "datal
 _SPARE: Final = {"kernel": 0, "communication": 0, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
-_CAPTURED: Final = "It records CUDA graphs here: look at a run that replays them."
+_CAPTURED: Final = "CUDA graphs are captured, not run."
 
 
 def overview(query: Query) -> Answer:
@@ -158,7 +159,8 @@ def _overview(asked: Asked) -> Answer:
     if not found.counted.all():
         notes.append("Last steps whose device work was not recorded to its end do not count.")
     if run.kernels.any() and not run.tells_tensor_cores:
-        notes.append("Use of tensor cores is not known: kernels of this card do not tell.")
+        card = next((clean(str(each["name"])) for each in properties_of(run.trace) if each.get("name")), run.worker.key)
+        notes.append(f"Use of tensor cores is not known: kernels of {card} do not tell.")
     if asked.window is not None:
         notes.append("Of steps the part within the range is told.")
     return Answer(
@@ -176,9 +178,10 @@ def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
     run, trace = asked.run, asked.run.trace
     kernels = run.kernels & asked.narrow_work
     columns = (
-        Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes"),
-        Column("compute_capability", "Capability"), Column("utilization", "Utilization", "share", bar=True),
-        Column("sm_efficiency", "SM efficiency", "share"), Column("occupancy", "Occupancy", "share"),
+        Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
+        Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
+                                                                    head="Util"),
+        Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
         Column("tensor_core_share", "Tensor cores", "share", shown=run.tells_tensor_cores),
     )  # fmt: skip
     known = {str(each.get("id")): each for each in properties_of(trace)}
@@ -246,7 +249,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     whole = int(length.sum())
     for key, most, text in (
         ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory, faster storage."),
-        ("communication", 0.1, "Not covered: larger buckets, accumulation, compression."),
+        ("communication", 0.1, "Uncovered: larger buckets, compression."),
     ):
         share = ratio(int(parts[PARTS.index(key)].sum()), whole)
         if share is not None and share > most:
@@ -255,7 +258,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     for device, _, memory, _, used, *_ in told:
         if used is not None and used < 0.5:
             rows.append(("low_utilization", device, used, _CAPTURED if run.captures_graphs else
-                         "Idle over half the time: a larger batch, larger kernels."))  # fmt: skip
+                         "Idle over half the time: larger batch, kernels."))  # fmt: skip
         peak = _peak(run, device)
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
@@ -272,7 +275,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
         each[3] and float(each[3]) >= 3.5 for each in told
     ):  # fmt: skip
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
-    columns = (Column("id", "Advice"), Column("device", "Device"), Column("value", "Share", "share"),
+    columns = (Column("id", "Advice"), Column("device", "Device", spare=1), Column("value", "Share", "share"),
                Column("text", "What to do"))  # fmt: skip
     return Table.of_rows("recommendations", "What to do", columns, rows)
 

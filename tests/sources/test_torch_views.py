@@ -25,7 +25,7 @@ from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.registry import answer, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
@@ -400,3 +400,65 @@ def test_of_a_recording_of_graphs_nobody_is_told_that_the_card_is_idle(tmp_path,
     path.write_text(json.dumps(told))
     assert main(["report", str(path), "overview"]) == 0
     assert "CUDA graphs are captured, not run." in capsys.readouterr().out
+
+
+SYNTHETIC = Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic" / "node0_4000.1700000000000.pt.trace.json.gz"
+#: What is asked for: a half of the recording, a step, a filter.
+ASKED = ({"range": (2_000_000, 7_000_000)}, {"step": 1}, {"filter": "type=kernel"})
+OWN_VIEWS = [view.id for view in VOCABULARY.views]
+
+
+@pytest.mark.parametrize("view", OWN_VIEWS)
+@pytest.mark.parametrize("asked", [*ASKED[:2], {"filter": "name=nothing.of.this"}], ids=str)
+def test_every_view_follows_what_is_asked_or_says_that_it_does_not(view, asked):
+    session = Session.build(open_profile(SYNTHETIC))
+    chosen = view_of(VOCABULARY, view)
+    whole, part = (answer(chosen, Query(session, **each)) for each in ({}, asked))
+    followed = [[fact.value for fact in each.facts] + [table.rows() for table in each.tables] for each in (whole, part)]
+    assert (followed[0] == followed[1]) is any("not narrowed by" in note for note in part.notes)
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_views_are_what_one_finds_event_by_event(asked):
+    found = report(SYNTHETIC, **asked)
+    events = [each for each in json.loads(gzip.decompress(SYNTHETIC.read_bytes()))["traceEvents"]
+              if each["ph"] == "X" or each["name"] == "[memory]"]  # fmt: skip
+    zero = min(each["ts"] for each in events)
+    calls = {each["args"]["correlation"]: each for each in events if each.get("cat") == "cuda_runtime"}
+    (step,) = (each for each in events if each["name"] == "ProfilerStep#1" and each["cat"] == "user_annotation")
+
+    def of_device(event: dict) -> bool:
+        return event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")
+
+    def wanted(event: dict) -> bool:
+        if "range" in asked:
+            low, high = asked["range"]
+            return low <= round((event["ts"] - zero) * 1000) < high
+        if "step" in asked:
+            at = (calls[event["args"]["correlation"]] if of_device(event) else event)["ts"]
+            return step["ts"] <= at < step["ts"] + step["dur"]
+        return event["cat"] == "kernel"
+
+    chosen = [each for each in events if wanted(each)]
+    work = [each for each in chosen if of_device(each)]
+    kernels = [each for each in work if each["cat"] == "kernel"]
+    assert len(kernels) > 10
+    sums: dict[str, list[float]] = {}
+    for each in kernels:
+        sums.setdefault(each["name"], []).append(each["dur"])
+    by_name = {row["name"]: (row["calls"], row["total_us"]) for row in rows(found, "kernels", "by_name")}
+    assert by_name == {name: (len(each), pytest.approx(sum(each))) for name, each in sums.items()}
+    told = figures(found, "launches")
+    assert told["launches"] + told["graph_launched"] + told["unlaunched"] == len(work)
+    assert sum(row["events"] for row in rows(found, "streams", "streams")) == len(work)
+    names = rows(found, "names", "names")
+    assert sum(row["calls"] for row in names if row["side"] == "device") == len(work)
+    host = [each for each in chosen if each["ph"] == "X" and not of_device(each)]
+    assert sum(row["calls"] for row in names if row["side"] == "host") == len(host)
+    assert sum(row["calls"] for row in rows(found, "operators", "by_name")) == sum(
+        each["cat"] == "cpu_op" and not each["name"].startswith("Optimizer.") for each in chosen
+    )
+    if "filter" not in asked:
+        memory = [each for each in chosen if each["name"] == "[memory]"]
+        assert figures(found, "memory")["records"] == len(memory) > 0
+        assert len(rows(found, "memory", "curve")) == len(memory)

@@ -18,6 +18,7 @@ from tpuprof_tui.views.query import Query
 
 from .rules import ELEMENT_BYTES
 from .run import Run, looked_up, runs_of
+from .tables import not_narrowed
 
 I64 = npt.NDArray[np.int64]
 
@@ -49,7 +50,9 @@ class Collectives(Struct, frozen=True, eq=False):
 def distributed(query: Query) -> Answer:
     """The view."""
     # of whole workers, whatever the window
-    return query.derived.get("distributed", lambda: _distributed(query), query.top_group)
+    return not_narrowed(
+        query, query.derived.get("distributed", lambda: _distributed(query), query.top_group), "Collectives"
+    )
 
 
 def _distributed(query: Query) -> Answer:

@@ -15,7 +15,7 @@ from tpuprof_tui.views.query import Query
 from ..read.profile import device_name, properties_of
 from ..vocabulary import MEMORY
 from .run import Asked, Run
-from .tables import Grouped, of_workers
+from .tables import Grouped, not_narrowed, of_workers
 
 I64 = npt.NDArray[np.int64]
 UNKNOWN: Final = "<unknown>"
@@ -29,7 +29,7 @@ _BYTES: Final = (
 
 def memory(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _memory, MEMORY)
+    return not_narrowed(query, of_workers(query, _memory, MEMORY), "Figures of memory", ("filter",))
 
 
 def _memory(asked: Asked) -> Answer:
@@ -38,6 +38,10 @@ def _memory(asked: Asked) -> Answer:
     inside = np.ones(len(memory), np.bool_)
     if asked.window is not None:
         inside = (memory.time >= asked.window[0]) & (memory.time < asked.window[1])
+    if asked.step is not None:
+        steps = run.steps
+        inside &= np.logical_or.reduce([(memory.time >= steps.host_start[step]) & (memory.time < steps.host_end[step])
+                                        for step in np.flatnonzero(asked.steps)], initial=False)  # fmt: skip
     devices = sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)})
     points = inside & (memory.address != INT_MISSING) & (memory.allocated != INT_MISSING)
     points &= memory.reserved != INT_MISSING

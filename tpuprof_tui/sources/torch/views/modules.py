@@ -14,7 +14,7 @@ from tpuprof_tui.views.query import Query
 from ..read.links import MODULE
 from ..vocabulary import MODULES
 from .run import Asked, Run, looked_up
-from .tables import of_workers
+from .tables import not_narrowed, of_workers
 
 _COLUMNS = (
     Column("depth", "Depth", "count"), Column("name", "Module"), Column("id", "Id", "count"),
@@ -28,7 +28,8 @@ _COLUMNS = (
 def modules(query: Query) -> Answer:
     """The view."""
     # of whole workers, whatever the window
-    return query.derived.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
+    found = query.derived.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
+    return not_narrowed(query, found, "Modules")
 
 
 def _modules(asked: Asked) -> Answer:

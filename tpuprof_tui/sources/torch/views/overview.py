@@ -19,7 +19,7 @@ from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
 from .rules import ELIGIBLE
 from .run import Asked, Run, of_names
-from .tables import of_workers, ratio
+from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -37,7 +37,7 @@ def overview(query: Query) -> Answer:
 
 def steps(query: Query) -> Answer:
     """The view of steps."""
-    return of_workers(query, _steps)
+    return not_narrowed(query, of_workers(query, _steps), "Steps", ("filter",))
 
 
 def _steps(asked: Asked) -> Answer:

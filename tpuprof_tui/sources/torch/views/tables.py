@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,13 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
     return joined(found, [run.worker.group for run in runs])
+
+
+def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
+    """An answer that says which of what was asked for does not narrow it; ``what`` begins the sentence."""
+    asked = [word for word in by if getattr(query, word) not in (None, "")]
+    note = f"{what} are not narrowed by {' and '.join(asked)}."
+    return replace(answer, notes=(*answer.notes, note)) if asked else answer
 
 
 class Grouped:

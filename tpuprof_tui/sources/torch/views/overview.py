@@ -248,7 +248,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     rows: list[tuple[Any, ...]] = []
     whole = int(length.sum())
     for key, most, text in (
-        ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory, faster storage."),
+        ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory."),
         ("communication", 0.1, "Uncovered: larger buckets, compression."),
     ):
         share = ratio(int(parts[PARTS.index(key)].sum()), whole)

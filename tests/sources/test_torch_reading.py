@@ -86,7 +86,11 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
 class InProcess:
     """Reads the second half of a file in this process, and counts how often."""
 
-    begun: ClassVar[list[int]] = []
+    read_from: ClassVar[list[int]] = []
+
+    @classmethod
+    def begun(cls, path, border):
+        return cls(path, border)
 
     def __init__(self, path, border):
         self._path, self._begin = path, border.begin
@@ -98,7 +102,7 @@ class InProcess:
         pass
 
     def read(self):
-        self.begun.append(self._begin)
+        self.read_from.append(self._begin)
         return read_half(self._path, self._begin)
 
 
@@ -207,7 +211,7 @@ def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch
     path.write_bytes(gzip.decompress(sound.read_bytes()))
     alone = read_trace(path, alone=True)
     by_two(monkeypatch, process)
-    monkeypatch.setattr(InProcess, "begun", [])
+    monkeypatch.setattr(InProcess, "read_from", [])
     seen = []
     trace = read_trace(path, lambda *done: seen.append(done))
     assert same(trace, alone)
@@ -217,7 +221,7 @@ def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch
     rows = range(0, len(trace), 37)
     assert [trace.arguments.of(row) for row in rows] == [alone.arguments.of(row) for row in rows]
     assert max(seen) <= (path.stat().st_size,) * 2
-    assert process is not InProcess or len(InProcess.begun) == 1
+    assert process is not InProcess or len(InProcess.read_from) == 1
 
 
 @pytest.mark.parametrize(
@@ -254,13 +258,18 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
     path.write_text(json.dumps([*events[:2], {**events[2], "args": {"parts": events}}, *events[3:5]]))
     with monkeypatch.context() as patched:
         by_two(patched)
-        patched.setattr(InProcess, "begun", [])
+        patched.setattr(InProcess, "read_from", [])
         assert told(read_trace(path)) == slow(path)
-        assert not InProcess.begun
+        assert not InProcess.read_from
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
         by_two(patched, second_half.SecondHalf)
-        patched.setattr(second_half, "python_words", lambda *_: ["false"])
+        for words in (["false"], ["/no such program"]):
+            patched.setattr(second_half, "python_words", lambda *_, words=words: words)
+            assert told(read_trace(path)) == slow(path)
+        # nor where memory is short
+        patched.setattr(second_half.SecondHalf, "begun", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr("tpuprof_tui.sources.torch.read.packed.memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 
 

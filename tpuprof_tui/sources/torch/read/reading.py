@@ -51,6 +51,8 @@ _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memor
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
+#: So many times what reading takes there has to be of memory where another process reads half.
+_ROOM_FOR_TWO: Final = 2.0
 
 
 def read_trace(
@@ -90,7 +92,10 @@ def _read(
     text = too_large(raw, size)
     if not text:
         border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
-        trace = _Reader(path, raw, progress).by_two(border) if border is not None else None
+        trace = None
+        if border is not None and fitting(size) >= _ROOM_FOR_TWO and (process := SecondHalf.begun(path, border)):
+            with process:
+                trace = _Reader(path, raw, progress).by_two(border, process)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
@@ -192,16 +197,15 @@ class _Reader:
         self._go_through(chunks)
         return self._told(chunks, chunks.list_end)
 
-    def by_two(self, border: Border) -> Trace | None:
+    def by_two(self, border: Border, process: SecondHalf) -> Trace | None:
         """All of it, what is behind a border read by another process; None where that was none."""
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
         self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
-        with SecondHalf(self._path, border) as process:
-            self._go_through(chunks)
-            # as if it were the list's end: the bracket was put there
-            if not chunks.found or chunks.truncated or chunks.piece is None or chunks.list_end != border.end + 1:
-                return None
-            half = process.read()
+        self._go_through(chunks)
+        # as if it were the list's end: the bracket was put there
+        if not chunks.found or chunks.truncated or chunks.piece is None or chunks.list_end != border.end + 1:
+            return None
+        half = process.read()
         if half is None or half.state != state_of(self._raw.fileno()):
             return None
         self._join(half)

@@ -111,6 +111,13 @@ class SecondHalf:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
+    @classmethod
+    def begun(cls, path: Path, border: Border) -> SecondHalf | None:
+        """The process; None where none can be begun."""
+        with suppress(OSError):
+            return cls(path, border)
+        return None
+
     def __enter__(self) -> SecondHalf:
         return self
 

@@ -329,13 +329,13 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
     assert [table.leads_to(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
 
 
-def test_columns_of_nothing_but_0_are_left_out_first():
-    columns = (Column("name", "Name"), Column("a_us", "Long", "duration"), Column("b_us", "Zero", "duration"),
-               Column("c", "Share", "share"), Column("d", "Spare", "count", spare=1))  # fmt: skip
-    told = text_table(Table.of_rows("t", "T", columns, [("x", 5_000, 0, 0.0, 3), ("y", None, None, 0.0, 4)]))
+def test_of_columns_that_may_be_left_out_those_of_nothing_but_0_are_first():
+    columns = (Column("name", "Name"), Column("a_us", "Stays", "duration"), Column("b_us", "Zero", "duration", spare=1),
+               Column("c", "Share", "share"), Column("d", "Spare", "count", spare=2))  # fmt: skip
+    told = text_table(Table.of_rows("t", "T", columns, [("x", 0, 0, 0.0, 3), ("y", None, None, 0.0, 4)]))
     assert told.spare == ("Zero", "Spare")
     (narrow,) = told.fitted(told.width - 1)
-    assert narrow.header == ("Name", "Long", "Share", "Spare")
+    assert narrow.header == ("Name", "Stays", "Share", "Spare")
 
 
 def test_a_0_that_is_not_known_is_told_so_to_people_alone():

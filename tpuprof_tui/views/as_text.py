@@ -59,7 +59,7 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     nil = [
         column
         for column, place in zip(columns, places, strict=True)
-        if told and is_nil(column, (row[place] for row in told))
+        if told and column.spare and is_nil(column, (row[place] for row in told))
     ]
     spare = sorted(
         (column for column in columns if column.spare and column not in nil), key=lambda column: -column.spare

@@ -255,11 +255,11 @@ class AnswerLines:
     def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
         """Columns that fit beside one another, and how long bars are; the first as wide as its title, if it can be.
 
-        Those with nothing but 0 are left out first, then those that may be, until all of the others' texts fit; then
-        texts are cut. A table of which nothing may be left out goes on below, with its first column again.
+        Of those that may be left out those with nothing but 0 are first, then others, until all texts fit; then texts
+        are cut. A table of which nothing may be left out goes on below, with its first column again.
         """
         fits = self._wanted(columns) <= self.width
-        kept = [each for each in columns if fits or not each.nil or each is columns[0]]
+        kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
         for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
             if self._wanted(kept) <= self.width:
                 break

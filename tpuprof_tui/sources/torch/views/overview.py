@@ -24,7 +24,7 @@ from .tables import not_narrowed, of_workers, ratio
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 #: What is left out of narrow tables, the highest first.
-_SPARE: Final = {"kernel": 0, "communication": 0, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
+_SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
 _CAPTURED: Final = "CUDA graphs are captured, not run."

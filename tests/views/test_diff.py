@@ -22,9 +22,11 @@ from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, views_asked, why
 from tpuprof_tui.views.differences import difference_text, differences_of
+from tpuprof_tui.views.joining import Renamed, joined
 from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -376,3 +378,23 @@ def test_a_launch_that_took_longer_is_a_difference_where_no_event_alone_is(writt
     assert "; its launch: " in difference_text(replace(other, baseline=base), found, number)
     # beside itself nothing differs
     assert not len(differences_of(replace(base, baseline=base)).launches[0])
+
+
+def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
+    columns = (Column("name", "Name"), Column("count", "Count", "count"), Column("total_us", "Total", "duration"),
+               Column("mean_us", "Mean", "duration"), Column("max_us", "Max", "duration"),
+               Column("min_us", "Min", "duration"), Column("share", "Share", "share"))  # fmt: skip
+
+    def answer_of(*rows):
+        return Answer(tables=(Table.of_rows("t", "T", columns, rows, word="operation"),))
+
+    several = answer_of(("one", 3, 30, 10.0, 15, 5, 0.3), ("two", 1, 30, 30.0, 30, 30, 0.3))
+    single = answer_of(("both", 4, 64, 16.0, 32, 4, 0.6))
+    renamed = Renamed("operation", dict.fromkeys(("one", "two"), "both"))
+    (table,) = joined(several, single, lambda *_: "same", renamed).tables
+    (row,) = table.rows()
+    told = dict(zip((column.key for column in table.columns), row, strict=True))
+    keys = ("count", "total_us", "mean_us", "max_us", "min_us")
+    assert [told[f"base_{key}"] for key in keys] == [4, 60, 15.0, 30, 5]
+    assert [told[f"delta_{key}"] for key in keys] == [0, 4, 1.0, 2, -1]
+    assert told["base_share"] == pytest.approx(0.6)

@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.compare.students_t import quantile, upper_tail
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
 from tpuprof_tui.views.query import Query
@@ -273,3 +274,19 @@ def test_names_of_an_operation_are_one_however_many_recordings_have_them():
     named = ("add", "plus")
     assert one_operation([old, new]) == one_operation([old, *[new, old] * 1_000]) == dict.fromkeys(named, named)
     assert one_operation([old] * 3) == {}
+
+
+def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
+    profile = open_profile(SAMPLES / "torch_cpu_recorded")
+    side = side_of(Query(Session.build(profile)), "x", findings=True)
+    kinds = [name for name in side.runs[0].figures if name.startswith("operation:")]
+    assert kinds
+    assert set(kinds) <= set(side.places)
+    longest: dict[str, int] = {}
+    for lane in profile.lanes:
+        for code, start, end in zip(lane["name"].tolist(), lane["start"].tolist(), lane["end"].tolist(), strict=True):
+            name = profile.strings["name"][code]
+            longest[name] = max(longest.get(name, 0), end - start)
+    for name in kinds:
+        begin, end = range_typed(side.places[name].range, TimeBase(profile.start_ns, profile.end_ns))
+        assert end - begin == max(longest[name.removeprefix("operation:")], 1), name

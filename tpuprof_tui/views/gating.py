@@ -130,6 +130,8 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     """Where the longest launch of each kernel lies, and the longest event of each operation. O(n log n)."""
     both, work, profile = comparison.both, comparison.both.base, comparison.base
     launches = work.launches
+    if not len(work):
+        yield from _host_places(query)
     for view, key in query.vocabulary.work_cuts:
         single = key == "name"
         if not single and not launches.whole:
@@ -147,6 +149,26 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
             core = profile.groups[unit].number if unit >= 0 else -1
             yield (f"{_KINDS.get(view, 'kernel')}:{name}",
                    Place(range_text(start, max(end, start + 1)), core if core >= 0 else None))  # fmt: skip
+
+
+def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
+    """Where the longest event of each name lies, of a profile in which the host alone does something. O(n log n)."""
+    profile = query.profile
+    known: dict[int, tuple[int, int]] = {}
+    for lane in profile.lanes:
+        if "name" not in lane:
+            continue
+        name, start, end = lane["name"], lane["start"], lane["end"]
+        order = np.lexsort((end - start, name))
+        for row in order[np.append(np.diff(name[order]) != 0, np.ones(min(len(order), 1), np.bool_))].tolist():
+            span = int(start[row]), int(end[row])
+            longest = known.get(int(name[row]), (0, -1))
+            known[int(name[row])] = max(span, longest, key=lambda each: each[1] - each[0])
+    for view, _, _ in query.vocabulary.host_cuts:
+        for code, (start_ns, end_ns) in known.items():
+            if code >= 0:
+                place = Place(range_text(start_ns, max(end_ns, start_ns + 1)), None)
+                yield f"{_KINDS.get(view, 'kernel')}:{profile.strings['name'][code]}", place
 
 
 def _figure_of(amount: Amount) -> Figure:

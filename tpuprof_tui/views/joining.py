@@ -107,10 +107,14 @@ class _Side(Struct, frozen=True):
 
 
 def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
-    """Two rows of one operation: of sums the sum, of the longest the longest, of means nothing."""
+    """Two rows of one operation: of sums the sum, of the longest the longest, of means that of all."""
+    count = next((place for place, column in enumerate(columns) if column.key in _COUNTS), None)
+    first, second = (1, 1) if count is None else (one[count] or 0, two[count] or 0)
     return tuple(
-        None if None in (ours, theirs) or column.key.startswith("mean_")
+        None if None in (ours, theirs)
+        else (ours * first + theirs * second) / max(first + second, 1) if column.key.startswith("mean_")
         else max(ours, theirs) if column.key.startswith("max_")
+        else min(ours, theirs) if column.key.startswith("min_")
         else ours + theirs if column.kind in (*_SUMS, "share") else ours
         for column, ours, theirs in zip(columns, one, two, strict=True)
     )  # fmt: skip

@@ -310,7 +310,7 @@ def test_rows_lead_to_what_is_there(name):
             if table.shown and len(table) > 1 and f"{view.id}.{table.key}" not in LEAD_NOWHERE:
                 assert any(leads), (view.id, table.key)
             for target in filter(None, leads):
-                if target.condition and table.key != "durations":
+                if target.condition:
                     narrowed = replace(query, filter=target.condition, scope=target.scope or query.scope)
                     assert narrowed.longest() is not None, (view.id, table.key, target)
                 if target.time is not None:

@@ -40,12 +40,13 @@ def durations(query: Query) -> Answer:
     told = [_between(int(low), high) for low, high in zip(bounds[places], upper, strict=True)]
     return Answer(tables=(Table("durations", "Durations of work", columns,
                                 (told, bounds[places], upper, counts[places]),
-                                target=lambda row: _of_length(int(bounds[places[row]]), upper[row])),))  # fmt: skip
+                                target=lambda row: _of_length(int(bounds[places[row]]), upper[row])
+                                if counts[places[row]] else None),))  # fmt: skip
 
 
 def _of_length(low: int, high: int | None) -> Target:
     """The events that took so long, ns."""
-    return Target(condition=f"duration>={low}" if high is None else f"duration={low}..{high - 1}")
+    return Target(condition=f"duration>={low}ns" + ("" if high is None else f" duration<{high}ns"))
 
 
 def _between(low: int, high: int | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -107,19 +106,19 @@ class Arguments(Struct, frozen=True, eq=False):
                        for decoder, numbers in zip(decoders, asked, strict=True)]  # fmt: skip
 
     def events(
-        self, kind: Any, loose: Callable[[dict[str, Any]], Any], word: re.Pattern[bytes]
+        self, kind: Any, loose: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
     ) -> Iterator[list[Any]]:  # fmt: skip
-        """Events in which a word stands, a piece of text at a time, as far as the file can be read.
+        """Events in which one of some words stands, a piece of text at a time, as far as the file can be read.
 
         Args:
             kind, loose: What becomes of them (see ``EventChunks``).
-            word: A text in quotation marks. Of a piece in which it is not in simple objects alone all events are given.
+            words: Texts in quotation marks. Of a piece in which they are not in simple objects alone all events are
+                given.
         """
         decode = msgspec.json.Decoder(list[kind]).decode
         for text in self._texts():
-            places = [(text.rfind(b"{", 0, each.start()), text.find(b"}", each.end())) for each in word.finditer(text)]
             try:
-                yield decode(b"[%b]" % b",".join([text[begin : end + 1] for begin, end in places])) if places else []
+                yield decode(b"[%b]" % b",".join(_simple_objects(text, words)))
             except (msgspec.DecodeError, UnicodeDecodeError):
                 yield _events(text, kind, loose)
 
@@ -147,6 +146,18 @@ class Arguments(Struct, frozen=True, eq=False):
             source = Inflated.from_place(raw, place)
             source.read(begin - place.text)
             return _exactly(source, end - begin)
+
+
+def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:
+    """What stands between the braces about each of some words, each object once."""
+    found: set[tuple[int, int]] = set()
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            end = text.find(b"}", at) + 1 or len(text)
+            found.add((text.rfind(b"{", 0, at), end))
+            at = text.find(word, end)
+    return (text[max(begin, 0) : end] for begin, end in sorted(found))
 
 
 def _exactly(source: Any, count: int) -> bytes:

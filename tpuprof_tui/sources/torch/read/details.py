@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,12 +14,12 @@ from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
 from .events import FLOW_ENDS, Begins, FrameArgs, HostArgs, loose_flow
-from .values import I32, I64, Codes, raw_codes, shown, whole
+from .values import I32, I64, Codes, ShownCodes, raw_codes, shown, whole
 
 _TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
 _FLOWS: Final = ("fwdbwd", "forward_backward")
-_FLOW: Final = re.compile(rb'"(?:fwdbwd|forward_backward)"')
+_FLOW_WORDS: Final = tuple(b'"%b"' % name.encode() for name in _FLOWS)
 
 
 class Operators(Struct, frozen=True, eq=False):
@@ -99,17 +98,23 @@ def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]]
         threads: Process and thread of each lane, as texts.
         zero_ns: What times are told from.
     """
-    ids = Codes()
-    lanes = {thread: lane for lane, thread in enumerate(threads)}
-    found: list[tuple[bool, int, int]] = []
+    texts = Codes()
+    codes = ShownCodes(texts).codes
+    lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
+    parts: list[tuple[npt.NDArray[Any], ...]] = []
     times = []
-    for events in arguments.events(FLOW_ENDS, loose_flow, _FLOW) if arguments is not None else ():
-        mine = [(each, lanes[thread]) for each in events if isinstance(each, Begins) and each.cat in _FLOWS
-                and (thread := (str(each.pid), str(each.tid))) in lanes]  # fmt: skip
-        found += [(type(each) is Begins, ids[str(each.id)], lane) for each, lane in mine]
-        times.append(text_of_times([each.ts for each, _ in mine]))
-    begins, number, lane = np.array(found, np.int64).reshape(-1, 3).T
-    return FlowEnds(begins.astype(np.bool_), number, lane, exact_ns(b"".join(times)) - zero_ns)
+    for events in arguments.events(FLOW_ENDS, loose_flow, _FLOW_WORDS) if arguments is not None else ():
+        mine = [each for each in events if isinstance(each, Begins) and each.cat in _FLOWS]
+        begins = np.array([type(each) is Begins for each in mine], np.bool_)
+        parts.append((begins, *(codes([getattr(each, key) for each in mine]) for key in ("id", "pid", "tid"))))
+        times.append(text_of_times([each.ts for each in mine]))
+    begins, number, pid, tid = map(np.concatenate, zip((np.zeros(0, np.bool_), *[np.zeros(0, np.int32)] * 3),
+                                                       *parts, strict=True))  # fmt: skip
+    distinct, which = np.unique(pid.astype(np.int64) << 32 | tid, return_inverse=True)
+    lane = np.array([lanes.get(pair, -1) for pair in distinct.tolist()], np.int64)[which]
+    known = lane >= 0
+    time = exact_ns(b"".join(times)) - zero_ns
+    return FlowEnds(begins[known], number[known].astype(np.int64), lane[known], time[known])
 
 
 def _at(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

@@ -814,6 +814,18 @@ def test_kernels_that_are_read_by_offset_are_those_of_the_whole_file(made, tmp_p
     assert rows(report(output, capsys, "kernels", "--limit", "7"), "kernels", "kernels") == whole[:7]
 
 
+def test_rows_that_are_asked_for_one_by_one_are_read_together(made, tmp_path, monkeypatch):
+    table = ask(open_profile(_rank(made, tmp_path, "kernel_details.csv")), "kernels").table("kernels")
+    asked = []
+    read = CsvTable.read_rows
+    monkeypatch.setattr(
+        CsvTable, "read_rows", lambda self, some, kinds: asked.append(len(some)) or read(self, some, kinds)
+    )
+    one_by_one = [[values[row] for row in range(20)] for values in table.values]
+    assert asked == [min(len(table), 256)]
+    assert one_by_one == [list(values[:20]) for values in table.values]
+
+
 def test_of_a_table_that_is_gone_what_was_read_stays(made, tmp_path):
     output = _rank(made, tmp_path, "kernel_details.csv")
     profile = open_profile(output)

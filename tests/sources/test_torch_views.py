@@ -19,6 +19,7 @@ from kept_traces import unpacked_trace
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.overview import PARTS
@@ -389,6 +390,12 @@ def test_recordings_that_lie_far_apart_are_shown_one_behind_the_other(tmp_path):
     session = Session.build(profile)
     pauses = [longest_pauses(session, unit, 0, 2_000_000)[0] for unit in profile.units]
     assert [(pause.start, pause.end) for pause in pauses] == [(500_000, 1_000_000), (1_500_000, 2_000_000)]
+    for name, start, end in (("unit", 0, 2_000_000), ("findings", 0, 100)):
+        query = Query(session, scope=Scope(profile.units[0]), range=(start, end), filter="name=nothing_has_it")
+        assert answer(view_of(profile.vocabulary, name), query) is not None
+    empty = Session.build(profile.keeping([slice(0, 0)] * len(profile.lanes)))
+    (pause,) = longest_pauses(empty, profile.units[0], 0, 10)
+    assert (pause.start, pause.end) == (0, 10)
 
 
 def test_of_a_recording_of_graphs_nobody_is_told_that_the_card_is_idle(tmp_path, capsys):

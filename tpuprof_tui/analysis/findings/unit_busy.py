@@ -18,6 +18,7 @@ from ..totals.work_sums import TOTAL, Grouping, work_sums
 #: Pauses and kernel functions that are told.
 PAUSES: Final = 3
 _DIFFERENCES: Final = 3
+_FOREVER: Final = 1 << 62
 _BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
@@ -100,10 +101,12 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
 
     def extent() -> tuple[int, int]:
         lanes = [lane for lane in session.profile.lanes_of(whole) if len(lane)]
-        return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
+        # where a filter passes nothing of it, all of the window
+        return (min((int(lane["start"][0]) for lane in lanes), default=-_FOREVER),
+                max((int(lane["end"].max()) for lane in lanes), default=_FOREVER))  # fmt: skip
 
     first, last = session.derived.get("recorded", extent, whole)
-    return max(start, first), min(end, last)
+    return min(max(start, first), end), max(min(end, last), start)
 
 
 def _told(session: Session, unit: int, start: int, end: int) -> str:

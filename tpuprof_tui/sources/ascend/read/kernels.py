@@ -122,7 +122,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
         """Kernels among which some are, and their rows there: a few are read by offset, for many all are."""
-        if self.read_rows is None or len(rows) > _MOST_BY_OFFSET:
+        if self.read_rows is None:
+            return self, rows
+        if len(rows) > _MOST_BY_OFFSET:
+            # all in one pass over the file: metrics whose names are not known would each take one
+            if left := [each for each in self.metrics if each not in self._measured]:
+                self._measured.update(self.load(left))
             return self, rows
         return self.read_rows(rows), np.arange(len(rows))
 

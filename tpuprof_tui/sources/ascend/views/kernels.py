@@ -28,6 +28,8 @@ _TITLES: Final = {
 }  # fmt: skip
 #: Columns that people see without asking for all.
 _SEEN: Final = ("input_shapes",)
+#: So many rows are read together; with those of the page before fewer than are read by offset.
+_PAGE: Final = 256
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 
 
@@ -82,8 +84,15 @@ def _sum(lengths: I64) -> int:
 
 
 def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
-    # of the rows that were asked for last: each column asks for the same
-    part = lru_cache(maxsize=1)(lambda start, stop: found.part(rows[start:stop]))
+    read = lru_cache(maxsize=4)(lambda first, last: found.part(rows[first:last]))
+
+    def part(start: int, stop: int) -> tuple[Kernels, I64]:
+        # each column asks for the same rows, and the screen for one row at a time: a page of them is read and kept
+        if stop - start > _PAGE:
+            return read(start, stop)
+        first = start - start % _PAGE
+        among, places = read(first, max(stop, first + _PAGE))
+        return among, places[start - first : stop - first]
 
     def later(values: Callable[[Kernels, I64], Any]) -> Later:
         return Later(len(rows), lambda some: values(*part(some.start, some.stop)))

@@ -142,3 +142,14 @@ def test_collapsed_stacks_have_a_line_for_each_path_whatever_names_hold(tmp_path
     keep = Selection(keep=compile_filter("name=c", profile))
     run_export(profile, Job(tmp_path, frozenset(("collapsed",)), keep))
     assert written.read_text().splitlines() == ["Core 0;-;c 50"]
+
+
+@pytest.mark.parametrize("sample", ["ascend_synthetic", "torch_cuda_synthetic"])
+def test_events_whose_enclosing_ones_a_filter_leaves_out_stand_by_themselves(sample):
+    profile = open_profile(SAMPLES / sample)
+    kept = []
+    for lane in profile.lanes:
+        inner = np.flatnonzero(lane["sublane"] > 1) if "sublane" in lane else np.arange(len(lane))
+        kept.append(inner if len(inner) else np.arange(len(lane)))
+    assert any(0 < len(rows) < len(lane) for rows, lane in zip(kept, profile.lanes, strict=True))
+    assert ask(profile.keeping(kept), "calltree") is not None

@@ -279,6 +279,8 @@ def _parents(lane: Lane) -> Ints:
     start, end, sublane = lane["start"], lane["end"], lane["sublane"]
     for level in range(1, int(sublane.max(initial=0)) + 1):
         rows, outer = np.flatnonzero(sublane == level), np.flatnonzero(sublane == level - 1)
+        if not len(outer):  # a filter passes none of them
+            continue
         place = np.searchsorted(start[outer], start[rows], "right") - 1
         hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
         found[rows[hit]] = outer[place[hit]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from tpuprof_tui.views.registry import views_of
 
 from ..panes.prompt import Note
 from ..settings.actions import Action, ActionTable
-from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split
+from ..settings.commands import COMMANDS, Command, actions_named, begun, commands_named, listed, split
 from .prompting import Prompting
 
 #: More digits than any number of instructions has.
@@ -56,11 +57,13 @@ class CommandLine:
         self.judges = judges
         self.later = later
         self.perform = perform
-        self.actions: ActionTable = {"command-line": self.ask}
+        self.actions: ActionTable = {"command-line": self.ask, "view": partial(self.ask, "view ")}
 
-    def ask(self) -> None:
-        """Asks for a command."""
-        self.prompting.ask("Command", "", self._judged, self._accepted)
+    def ask(self, initial: str = "") -> None:
+        """Asks for a command, of which something may be typed already."""
+        self.prompting.ask("Command", initial, self._judged, self._accepted)
+        if initial:
+            return
         known = (command.said(self.vocabulary).name for command in COMMANDS)
         self.prompting.prompt.tell(Note(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
@@ -114,9 +117,7 @@ class CommandLine:
 
     def _views_named(self, text: str) -> list[str]:
         """The views that begin with a text, one that is called so alone."""
-        word = text.strip()
-        known = [view.id for view in views_of(self.vocabulary) if word and view.id.startswith(word)]
-        return [word] if word in known else known
+        return begun(text, (view.id for view in views_of(self.vocabulary)))
 
     def _actions_named(self, text: str) -> list[Action]:
         """The actions of the pane that keys went to before whose name begins with a text."""

@@ -9,15 +9,14 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
-from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError
-from tpuprof_tui.views.registry import views_of
 
 from ..panes.lines import LinesView
+from ..panes.prompt import Note
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
-from ..settings.commands import listed
+from ..settings.commands import begun, listed
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .dependency_jumps import NOTHING_SELECTED
 from .layout import OVER
@@ -158,13 +157,25 @@ class Navigation:
         return None
 
     def _view(self, text: str) -> Done:
-        try:
-            self.manager.panes.summary.choose(text)
-        except UsageError:
-            known = views_of(self.store.session.profile.vocabulary)
-            return fault(f"views are {listed((view.id for view in known), 20)}")
+        note = self.views_begun(text)
+        if note.fault:
+            return note
+        found = self._views_named(text)
+        if len(found) > 1:
+            return fault(f"several: {listed(found, len(found))}")
+        self.manager.panes.summary.choose("".join(found))
         self.manager.go("summary")
         return None
+
+    def views_begun(self, text: str) -> Note:
+        """The views that a text may become, all of them where there is none; a fault where it becomes none."""
+        every = [view.id for view in self.manager.panes.summary.views.all]
+        found = self._views_named(text) if text else every
+        told = listed(found or every, len(every))
+        return Note(told, whole=True) if found else fault(f"views are {told}")
+
+    def _views_named(self, text: str) -> list[str]:
+        return begun(text, (view.id for view in self.manager.panes.summary.views.all))
 
     def _move(self, text: str) -> Done:
         lines = text.replace(",", "")

@@ -156,7 +156,8 @@ class ExplorerScreen(DrawnScreen[None]):
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
-            profile.vocabulary, self.prompting, self.commands, {"filter": self.filtering.fault_of},
+            profile.vocabulary, self.prompting, self.commands,
+            {"filter": self.filtering.fault_of, "view": self.navigation.views_begun},
             self.call_after_refresh, self._perform,
         )  # fmt: skip
         self.actions: ActionTable = {

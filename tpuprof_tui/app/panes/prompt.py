@@ -39,11 +39,13 @@ class Note(Struct, frozen=True):
         text: The sentence.
         column: Place of a fault in the text, from 0; -1: none.
         fault: Whether the text cannot be taken as it is.
+        whole: Whether it is told in full above the text where it does not fit beside it, as a fault is.
     """
 
     text: str
     column: int = -1
     fault: bool = False
+    whole: bool = False
 
 
 #: Looks at a text; a note with a fault keeps the prompt open when the text is accepted.
@@ -140,10 +142,12 @@ class Prompt(KeyBar):
         return [self.message] if self.is_open else super()._lines()
 
     def _tell_above(self) -> None:
-        """A fault that does not fit beside the text is told in full above it."""
+        """A fault, or a list of names, that does not fit beside the text is told in full above it."""
         note = self.note
-        whole = note is None or not note.fault or cell_len(note.text) <= self._note_room()
-        self.show_above([] if note is None or whole else self.wrapped(note.text), self.palette.bad)
+        if note is None or not (note.fault or note.whole) or cell_len(note.text) <= self._note_room():
+            self.show_above([])
+        else:
+            self.show_above(self.wrapped(note.text), self.palette.bad if note.fault else self.palette.text)
 
     def _note_room(self) -> int:
         """Cells that a note may take: what the text leaves, and of a long text up to nearly half."""

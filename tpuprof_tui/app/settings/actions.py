@@ -85,6 +85,9 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "explorer",
+        # first: in the summary it stands beside `v` and `V`
+        ("view", "5", "View by name", "Type a view's name, or its beginning: that view fills the summary; none: all.",
+         "View"),
         ("next-pane", "tab", "Next pane", "Focus the next pane.", "Pane"),
         ("previous-pane", "shift+tab", "Previous pane", "Focus the previous pane.", ""),
         ("timeline", "1", "Timeline", "Focus the timeline; on a small screen it fills the screen.", ""),

@@ -49,7 +49,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Select {a_unit}: by number, or the one with least or most work; none: all.",
         "{unit}",
     ),
-    Command("view", "NAME", "Let one view fill the summary; without a name all have their part."),
+    Command("view", "NAME", "Let one view fill the summary, by the beginning of its name; none: all have their part."),
     Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; none: everything again."),
     Command("row", "NUMBER", "Go to a row of the table."),
     Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
@@ -89,6 +89,13 @@ def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
     known = [action for group in groups for action in every if action.pane == group]
     exact = [action for action in known if wanted in _names(action)]
     return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
+
+
+def begun(text: str, names: Iterable[str]) -> list[str]:
+    """Names that begin with a text, one that is it alone; words of names may be typed with spaces between them."""
+    wanted = "_".join(text.lower().split())
+    every = list(names)
+    return [wanted] if wanted in every else [name for name in every if wanted and name.startswith(wanted)]
 
 
 def _names(action: Action) -> tuple[str, str, str]:

@@ -68,3 +68,24 @@ async def test_without_room_for_a_name_the_figures_stay():
         app.screen.query_one(HeadlineBar).show_session(session, several=True)
         await pilot.pause()
         assert "total 22.03 us" in first_line(app)
+
+
+@pytest.mark.parametrize(
+    ("chip", "width", "shown"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 104, "  A100-SXM4-80GB  "), ("NVIDIA A100-SXM4-80GB", 80, "  A100…  "),
+        ("NVIDIA A100-SXM4-80GB", 200, "NVIDIA A100-SXM4-80GB"), ("AKS", 80, ""),
+    ],
+)  # fmt: skip
+async def test_the_name_of_a_card_is_told_for_decimals_of_the_figures(chip, width, shown):
+    profile = small_profile(1, instructions=600)
+    profile = replace(profile, device=replace(profile.device, chip=chip))
+    app = TpuprofApp(profile=profile)
+    async with app.run_test(size=(width, 24)) as pilot:
+        await explored(pilot)
+        line = first_line(app)
+        assert shown in line
+        assert (chip in line) == (chip == shown)
+        assert "busiest" in line
+        assert "exposed" in line
+        assert len(line) <= width

@@ -24,8 +24,12 @@ Part = tuple[str, Style, int]
 
 #: Parts from this rank on say what is open, not where the time went.
 CAPTION = 4
+#: That of the chip and how it was recorded.
+CHIP = CAPTION + 2
 #: A name is told where there is room for so much of its end.
 _LEAST_NAME = 6
+#: A card's name is told where there is room for so much of its beginning.
+_LEAST_CARD = 4
 
 
 class HeadlineBar(Widget):
@@ -62,6 +66,8 @@ class HeadlineBar(Widget):
             items = items if _width(optional) <= width else self._items(short=True)
         while len(items) > 1 and _width(items) > width:
             items.remove(max(items, key=lambda item: item[0][2]))
+        if self.session is not None and all(item[0][2] != CHIP for item in items):
+            items = self._with_card(items, width)
         if self.several and self.session is not None and items[0][0][2] < CAPTION:
             items = self._named(items, clean(self.session.profile.name), width)
         segments = [Segment(" ", base)]
@@ -77,6 +83,23 @@ class HeadlineBar(Widget):
         assert self.session is not None
         items = headline_items(self.of_step or self.session, self.palette, short=short)
         return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
+
+    def _with_card(self, items: list[list[Part]], width: int) -> list[list[Part]]:
+        """Items with the card's name behind the first one, without its maker, where there are many kinds of cards.
+
+        Figures are told shorter for it.
+        """
+        assert self.session is not None
+        card = clean(self.session.profile.device.chip).partition(" ")[2]
+        for_name = 2 + _LEAST_NAME if self.several else 0
+        if card and _width(items) + 2 + cell_len(card) + for_name > width:
+            kept = {item[0][2] for item in items if item[0][2] < CAPTION}
+            short = [item for item in self._items(short=True) if item[0][2] in kept]
+            room = width - _width(short) - 2 - for_name
+            if room < _LEAST_CARD:
+                return items
+            items, card = short, fit(card, min(room, cell_len(card)))
+        return [items[0], [(card, self.palette.quiet, CHIP)], *items[1:]] if card else items
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
         """Items with the capture's name before the total, cut at its start where there is no room for all of it."""
@@ -105,7 +128,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     quiet, strong = palette.quiet, palette.strong
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
-        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CAPTION + 2)],
+        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
         [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
         if profile.timed
         else [("no times", strong, 0)],

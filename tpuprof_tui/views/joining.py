@@ -21,7 +21,6 @@ _MAIN: Final = ("total_us", "step_us", "length_us", "busy_us")
 _COUNTS: Final = ("count", "calls", "events")
 _SIDES: Final = ("base", "other", "delta")
 _TITLES: Final = {"base": "Base", "other": "Other", "delta": "Delta"}
-_EMPTY: Final = Answer()
 
 #: Judges the main number of a row, by the view's table and the texts that name the row.
 Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
@@ -14,8 +13,6 @@ from ..selecting.session import Session
 from ..selecting.state import DisplayState
 from ..selecting.time_scale import TIME, Measure
 from ..steps.launch_sequence import launch_lane
-
-Ints = npt.NDArray[np.int64]
 
 
 def launches(session: Session, unit: int) -> LaneIndex:

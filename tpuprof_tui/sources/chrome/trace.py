@@ -29,7 +29,6 @@ MOST_BYTES: Final = 4 << 30
 #: Nor is a compressed file whose text is longer than this and that many times as long as the file.
 ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _GZIP: Final = b"\x1f\x8b"
-_HEAD: Final = 4096
 _LONGEST_NAME: Final = 4096
 _UNNAMED: Final = "unknown"
 
@@ -93,17 +92,6 @@ class HostTrace(Struct, frozen=True, eq=False):
         """Whether each slice is a launch."""
         code = self.texts.index(self.marks.launches) if self.marks.launches in self.texts else -1
         return np.asarray(self.events.category == code, dtype=np.bool_)
-
-
-def recognises(path: Path) -> bool:
-    """Whether a file begins as such a trace does, compressed or not; reads its first bytes alone."""
-    try:
-        with _opened(path) as raw:
-            head = _text_of(raw).read(_HEAD)
-    except OSError:
-        return False
-    text = head.decode("utf-8-sig", "replace").lstrip()
-    return text[:1] in ("{", "[") and ('"traceEvents"' in text or '"ph"' in text)
 
 
 def read_host_trace(

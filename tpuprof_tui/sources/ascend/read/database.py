@@ -25,7 +25,6 @@ from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, timeline_of
 
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 

@@ -14,7 +14,6 @@ from tpuprof_tui.sources.source import natural_order
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
-CLUSTER: Final = "cluster_analysis_output"
 
 _RANK: Final = re.compile(r".*_ascend_(?:pt|ms)")
 _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")

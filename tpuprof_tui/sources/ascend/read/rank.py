@@ -23,7 +23,6 @@ from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
 
-F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 #: Columns of a step, in the order of tables: name in csv files, name in StepTraceTime, key here.

@@ -271,11 +271,6 @@ def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) 
     return replace(table, columns=(*table.columns, *heads), values=(*table.values, *values))
 
 
-def ns(value: float | None) -> float | None:
-    """A time of a table that may be missing."""
-    return None if value is None or value == INT_MISSING else value
-
-
 def lacks(key: str, told: str, needs: str, do: str) -> Missing:
     """A table that cannot be given: its key, a sentence for people, what it needs, and what to type."""
     return Missing(key, needs, do, told)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
@@ -22,7 +21,6 @@ from .kernels import compact
 from .run import Asked, looked_up, of_names
 from .tables import Grouped, of_workers
 
-I64 = npt.NDArray[np.int64]
 Shape = Sequence[int]
 #: Bytes of an element.
 _BYTES: Final = {

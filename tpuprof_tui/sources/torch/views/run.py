@@ -31,7 +31,6 @@ Mask = npt.NDArray[np.bool_]
 
 #: From so many calls on whose id is their correlation ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
-_NO_ROWS: Final = np.zeros(0, np.int64)
 
 
 def of_names(trace: Trace, test: Callable[[str], bool]) -> Mask:

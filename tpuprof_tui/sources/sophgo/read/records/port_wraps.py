@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..problems import Report
 from .implausible_records import DISORDER
 from .monitor import BACK_IN_TIME, WRAP, Stream, signed
-
-I64 = npt.NDArray[np.int64]
 
 
 def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:

@@ -78,6 +78,7 @@ class Rule(Struct, frozen=True):
     Attributes:
         key: Its name.
         formula: What is looked at, one sentence.
+        figure: Its name.
         threshold: Beyond which value of that it is told.
         advice: What to try.
         find: What it finds of a worker, or of all: of it, or of them, and this rule.
@@ -85,9 +86,16 @@ class Rule(Struct, frozen=True):
 
     key: str
     formula: str
+    figure: str
     threshold: float
     advice: str
     find: Callable[[Any, Rule], Iterator[Finding]]
+
+    def found(self, worker: str, gain: float | None, text: str, value: float,
+              where: tuple[int, int, str] | None = None, threshold: float | None = None) -> Finding:  # fmt: skip
+        """A finding of this rule about a worker; ``threshold`` where it was compared with another."""
+        beyond = self.threshold if threshold is None else threshold
+        return Finding(self.key, worker, gain, text, self.advice, self.figure, value, beyond, where)
 
 
 def findings(query: Query) -> Answer:
@@ -172,8 +180,7 @@ def _free(run: Run, rule: Rule) -> Iterator[Finding]:
         why = {"host": "mostly the host called late", "dispatch": "mostly between call and launch",
                "device": "mostly launched work waited"}.get(most, "why is not known")  # fmt: skip
         text = f"Free for {time_text(round(free))}, {percent_text(share)} of Stage: {why}."
-        yield Finding(rule.key, run.worker.key, free, text, rule.advice,
-                      "free / stage", share, rule.threshold)  # fmt: skip
+        yield rule.found(run.worker.key, free, text, share)
 
 
 def _exposed(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -181,11 +188,8 @@ def _exposed(run: Run, rule: Rule) -> Iterator[Finding]:
     whole, covered = _sum(run, "communication_us"), _sum(run, "overlapped_us")
     share, overlap = _share(exposed, stage), _share(covered, whole)
     if share > rule.threshold and overlap < _COVERED and exposed is not None:
-        yield Finding(rule.key, run.worker.key, exposed,
-                      f"Computing covers {percent_text(overlap)} of communication; the rest is "
-                      f"{percent_text(share)} of Stage.",
-                      rule.advice,
-                      "not overlapped / stage", share, rule.threshold)  # fmt: skip
+        text = f"Computing covers {percent_text(overlap)} of communication; the rest is {percent_text(share)} of Stage."
+        yield rule.found(run.worker.key, exposed, text, share)
 
 
 def _gap(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -196,20 +200,18 @@ def _gap(run: Run, rule: Rule) -> Iterator[Finding]:
     length = int(gaps.length[row])
     if length > rule.threshold * stage:
         cause = CAUSES[run.causes[row]]
-        yield Finding(rule.key, run.worker.key, length,
-                      f"One gap of {time_text(length)}, {percent_text(length / stage)} of Stage; cause: {cause}.",
-                      rule.advice, "gap / stage", length / stage, rule.threshold,
-                      (int(gaps.start[row]), int(gaps.end[row]), "Free"))  # fmt: skip
+        text = f"One gap of {time_text(length)}, {percent_text(length / stage)} of Stage; cause: {cause}."
+        yield rule.found(
+            run.worker.key, length, text, length / stage, (int(gaps.start[row]), int(gaps.end[row]), "Free")
+        )
 
 
 def _launch_bound(run: Run, rule: Rule) -> Iterator[Finding]:
     times = run.cause_times
     host, free = times["host"], sum(times.values())
     if host > rule.threshold * free:
-        yield Finding(rule.key, run.worker.key, host,
-                      f"{percent_text(host / free)} of the free time the device waited for the host to call.",
-                      rule.advice,
-                      "host / free", host / free, rule.threshold)  # fmt: skip
+        text = f"{percent_text(host / free)} of the free time the device waited for the host to call."
+        yield rule.found(run.worker.key, host, text, host / free)
 
 
 def _of_kernels(test: Callable[[Kernels], Mask], text: str) -> Callable[[Run, Rule], Iterator[Finding]]:
@@ -223,8 +225,7 @@ def _of_kernels(test: Callable[[Kernels], Mask], text: str) -> Callable[[Run, Ru
         total = int(_lengths(kernels)[mine].sum())
         if total > rule.threshold * stage:
             what = text.format(count=f"{int(mine.sum()):,}", share=percent_text(total / stage))
-            yield Finding(rule.key, run.worker.key, total, what, rule.advice, "time / stage", total / stage,
-                          rule.threshold)  # fmt: skip
+            yield rule.found(run.worker.key, total, what, total / stage)
 
     return found
 
@@ -237,10 +238,8 @@ def _dynamic(run: Run, rule: Rule) -> Iterator[Finding]:
     known = int((states.codes >= 0).sum())
     dynamic = int(states.where(lambda text: text.lower() == "dynamic").sum())
     if known and dynamic > rule.threshold * known:
-        yield Finding(rule.key, run.worker.key, None,
-                      f"{dynamic:,} of {known:,} kernels ran with dynamic shapes.",
-                      rule.advice,
-                      "dynamic / kernels", dynamic / known, rule.threshold)  # fmt: skip
+        text = f"{dynamic:,} of {known:,} kernels ran with dynamic shapes."
+        yield rule.found(run.worker.key, None, text, dynamic / known)
 
 
 def _cube(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -252,11 +251,8 @@ def _cube(run: Run, rule: Rule) -> Iterator[Finding]:
     rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < _CUBE_BUSY) & (lengths > rule.threshold * stage))
     for name, row, mine in _by_name(kernels, rows):
         gain = float((lengths[mine] * (1 - ratio[mine])).sum())
-        yield Finding(rule.key, run.worker.key, gain,
-                      f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time"
-                      f"{_times(mine)}.",
-                      rule.advice,
-                      "aic_mac_ratio", float(ratio[row]), _CUBE_BUSY, _span(kernels, row, name))  # fmt: skip
+        text = f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time{_times(mine)}."
+        yield rule.found(run.worker.key, gain, text, float(ratio[row]), _span(kernels, row, name), threshold=_CUBE_BUSY)
 
 
 def _by_name(kernels: Kernels, rows: I64) -> Iterator[tuple[str, int, I64]]:
@@ -286,10 +282,8 @@ def _small(run: Run, rule: Rule) -> Iterator[Finding]:
     known = ~kernels.communicates & (kernels.duration != INT_MISSING)
     count, small = int(known.sum()), int((known & (kernels.duration < _SHORT_NS)).sum())
     if count and small > rule.threshold * count:
-        yield Finding(rule.key, run.worker.key, None,
-                      f"{small:,} of {count:,} kernels take less than 10 us.",
-                      rule.advice,
-                      "short kernels / kernels", small / count, rule.threshold)  # fmt: skip
+        text = f"{small:,} of {count:,} kernels take less than 10 us."
+        yield rule.found(run.worker.key, None, text, small / count)
 
 
 def _blocks(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -305,10 +299,10 @@ def _blocks(run: Run, rule: Rule) -> Iterator[Finding]:
     rows = np.flatnonzero((values > 0) & (values < most) & (lengths > rule.threshold * stage))
     for name, row, mine in _by_name(kernels, rows):
         gain = float((lengths[mine] * (1 - values[mine] / most)).sum())
-        yield Finding(rule.key, run.worker.key, gain,
-                      f"{name} asks for {values[row]} cores, others for {most}{_times(mine)}.",
-                      rule.advice, "Block Dim", float(values[row]), float(most),
-                      _span(kernels, row, name))  # fmt: skip
+        text = f"{name} asks for {values[row]} cores, others for {most}{_times(mine)}."
+        yield rule.found(
+            run.worker.key, gain, text, float(values[row]), _span(kernels, row, name), threshold=float(most)
+        )
 
 
 def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -323,11 +317,8 @@ def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
     waits = union(timeline.start[rows], timeline.end[rows]).total
     whole = int(timeline.end[host].max() - timeline.start[host].min())
     if waits > rule.threshold * whole:
-        yield Finding(rule.key, run.worker.key, waits,
-                      f"The host waits for the device {percent_text(waits / whole)} of its time "
-                      f"({len(rows):,} calls).",
-                      rule.advice,
-                      "waits / host", waits / whole, rule.threshold)  # fmt: skip
+        text = f"The host waits for the device {percent_text(waits / whole)} of its time ({len(rows):,} calls)."
+        yield rule.found(run.worker.key, waits, text, waits / whole)
 
 
 def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -339,10 +330,8 @@ def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
     spread = (max(values) - min(values)) / mean
     if spread > rule.threshold:
         slow = max(steps, key=lambda each: each[1])
-        yield Finding(rule.key, run.worker.key, max(values) - min(values),
-                      f"Computing differs by {percent_text(spread)} between steps; step {slow[0]} takes longest.",
-                      rule.advice,
-                      "(max - min) / mean", spread, rule.threshold)  # fmt: skip
+        text = f"Computing differs by {percent_text(spread)} between steps; step {slow[0]} takes longest."
+        yield rule.found(run.worker.key, max(values) - min(values), text, spread)
 
 
 def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -356,11 +345,8 @@ def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
     until = np.where(each["released"] == INT_MISSING, np.iinfo(np.int64).max, each["released"])
     held = [float(np.nan_to_num(each["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
     if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
-        yield Finding(rule.key, run.worker.key, None,
-                      f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all.",
-                      rule.advice,
-                      "held at the last step / at the first", held[-1] / max(held[0], 1),
-                      1 + rule.threshold)  # fmt: skip
+        text = f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all."
+        yield rule.found(run.worker.key, None, text, held[-1] / max(held[0], 1), threshold=1 + rule.threshold)
 
 
 def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -374,25 +360,22 @@ def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
             and large < rule.threshold
             and "@" in each.op
         ):
-            yield Finding(rule.key, run.worker.key, None,
-                          f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets.",
-                          rule.advice, "Large Packet Ratio", large, rule.threshold)  # fmt: skip
+            text = f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets."
+            yield rule.found(run.worker.key, None, text, large)
 
 
 def _level0(run: Run, rule: Rule) -> Iterator[Finding]:
     if run.rank.level == "Level0":
-        yield Finding(rule.key, run.worker.key, None,
-                      "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers.",
-                      rule.advice, "profiler_level", 0, 1)  # fmt: skip
+        text = "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers."
+        yield rule.found(run.worker.key, None, text, 0, threshold=1)
 
 
 def _no_metrics(run: Run, rule: Rule) -> Iterator[Finding]:
     metrics = str(run.rank.setting("config", "experimental_config", "_aic_metrics") or "")
     none = run.kernels is not None and run.kernels.type.texts and not run.kernels.metrics
     if run.rank.level != "Level0" and (none or metrics.replace("_", "").upper().endswith("AICORENONE")):
-        yield Finding(rule.key, run.worker.key, None,
-                      "Recorded without AI Core metrics: what binds a kernel is not known.",
-                      rule.advice, "metrics", 0, 1)  # fmt: skip
+        text = "Recorded without AI Core metrics: what binds a kernel is not known."
+        yield rule.found(run.worker.key, None, text, 0, threshold=1)
 
 
 def _vendors(run: Run) -> Iterator[Finding]:
@@ -443,11 +426,11 @@ def _slow_rank(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
         if wait and synchronization > rule.threshold * wait:
             who = runs[last].rank.rank if last not in (-1, place) else None
             told = f"; the others waited for rank {who}" if who is not None else ""
-            yield Finding(rule.key, run.worker.key, synchronization,
-                          f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
-                          f"rank to begin{told}.",
-                          rule.advice,
-                          "synchronization / wait", synchronization / wait, rule.threshold)  # fmt: skip
+            text = (
+                f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
+                f"rank to begin{told}."
+            )
+            yield rule.found(run.worker.key, synchronization, text, synchronization / wait)
 
 
 def _slow_links(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
@@ -467,57 +450,59 @@ def _slow_links(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
         for key, speed in speeds.items():
             if speed < (1 - rule.threshold) * mean:
                 time = of_worker[key][1]
-                yield Finding(rule.key, key, time * (1 - speed / mean),
-                              f"{link} of this rank moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s.",
-                              rule.advice,
-                              "bandwidth / mean", speed / mean, 1 - rule.threshold)  # fmt: skip
+                text = f"{link} of this rank moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
+                yield rule.found(key, time * (1 - speed / mean), text, speed / mean, threshold=1 - rule.threshold)
 
 
 #: The rules about one worker.
 RULES: Final = (
-    Rule("free", "Free as a share of Stage.", 0.1, "See the view `free`: each gap and its cause.", _free),
+    Rule("free", "Free as a share of Stage.",
+         "free / stage", 0.1, "See the view `free`: each gap and its cause.", _free),
     Rule("exposed_communication", "Communication that computing does not cover as a share of Stage, where less than "
-         "half is covered.", 0.1,
+         "half is covered.", "not overlapped / stage", 0.1,
          "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed),
-    Rule("long_gap", "The longest slice of Free as a share of Stage.", 0.05,
+    Rule("long_gap", "The longest slice of Free as a share of Stage.", "gap / stage", 0.05,
          "See what the host did meanwhile (view `free`).", _gap),
-    Rule("launch_bound", "Free time of cause host as a share of all of it.", 0.5,
+    Rule("launch_bound", "Free time of cause host as a share of all of it.", "host / free", 0.5,
          "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.", _launch_bound),
-    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", 0.02,
+    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", "time / stage", 0.02,
          "Operators or types that AI Core has: see which in the view `kernels`.",
          _of_kernels(lambda kernels: kernels.core.where(lambda core: re.match("AI_?CPU", core)),
                      "{count} kernels on AI CPUs take {share} of Stage.")),
-    Rule("transdata", "Kernels of type TransData as a share of Stage.", 0.05,
+    Rule("transdata", "Kernels of type TransData as a share of Stage.", "time / stage", 0.05,
          "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
          _of_kernels(lambda kernels: kernels.type.where("TransData".__eq__),
                      "{count} conversions of formats (TransData) take {share} of Stage.")),
-    Rule("cast", "Kernels of type Cast as a share of Stage.", 0.05,
+    Rule("cast", "Kernels of type Cast as a share of Stage.", "time / stage", 0.05,
          "One type through the model: amp, or types at the source.",
          _of_kernels(lambda kernels: kernels.type.where("Cast".__eq__), "{count} casts take {share} of Stage.")),
-    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", 0.5,
+    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", "dynamic / kernels", 0.5,
          "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic),
-    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.", 0.02,
+    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.",
+         "aic_mac_ratio", 0.02,
          "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube),
-    Rule("small_kernels", "Kernels below 10 us as a share of their number.", 0.5,
+    Rule("small_kernels", "Kernels below 10 us as a share of their number.", "short kernels / kernels", 0.5,
          "Larger batches, fused operators, graph mode: launching costs as much.", _small),
-    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", 0.01,
+    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", "Block Dim", 0.01,
          "Larger shapes, or another split of the work.", _blocks),
     Rule("host_synchronises", "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host time.",
-         0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
-    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", 0.1,
+         "waits / host", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
+    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", "(max - min) / mean", 0.1,
          "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
+         "held at the last step / at the first",
          0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),
-    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: told below it.", 0.2,
-         "Larger buckets, aligned gradients (HCCL).", _small_packets),
-    Rule("level0", "Whether profiler_level was Level0.", 0, "Record with profiler_level=Level1.", _level0),
-    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", 0,
+    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: told below it.",
+         "Large Packet Ratio", 0.2, "Larger buckets, aligned gradients (HCCL).", _small_packets),
+    Rule("level0", "Whether profiler_level was Level0.",
+         "profiler_level", 0, "Record with profiler_level=Level1.", _level0),
+    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", "metrics", 0,
          "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
 )  # fmt: skip
 #: Those about workers beside each other.
 RULES_OF_ALL: Final = (
-    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5,
+    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", "synchronization / wait", 0.5,
          "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),
-    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
-         "Look at the link, and at who else uses it.", _slow_links),
+    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.",
+         "bandwidth / mean", 0.2, "Look at the link, and at who else uses it.", _slow_links),
 )  # fmt: skip

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.model.vocabulary import Output, imported
 
 from .outputs import outputs_of
@@ -117,8 +118,7 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     if selection.everything or not profile.instructions:
         return
     for lane in profile.lanes:
-        rows = selection.rows(profile, lane)
-        if rows.stop > rows.start if isinstance(rows, slice) else len(rows):
+        if row_count(selection.rows(profile, lane)):
             return
     say = profile.vocabulary.say
     told = say("No {event} is left by these options: nothing was written.")

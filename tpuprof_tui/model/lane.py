@@ -38,6 +38,19 @@ def row_numbers(rows: Rows) -> npt.NDArray[np.int64]:
     return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
 
 
+def row_part(rows: Rows, first: int, last: int) -> Rows:
+    """The rows from place ``first`` to before ``last`` among some rows; a slice has both ends."""
+    return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
+
+
+def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
+    """Some rows, up to ``size`` at a time, each part with its number of rows; a slice has both ends."""
+    count = row_count(rows)
+    for first in range(0, count, size):
+        last = min(first + size, count)
+        yield row_part(rows, first, last), last - first
+
+
 def taken(columns: Any, rows: npt.NDArray[Any]) -> Any:
     """Some rows of a struct whose fields are columns of one length."""
     return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))

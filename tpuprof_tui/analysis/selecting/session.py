@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column, Profile
+from tpuprof_tui.model.lane import row_numbers
 
 from ..derived import Derived
 from ..index import ordering
@@ -199,7 +200,7 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     for number in session.lanes_in(scope):
         lane = session.profile.lanes[number]
         rows = slice(0, len(lane)) if window is None else rows_between(session.indexes[number], *window)
-        found = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+        found = row_numbers(rows)
         if within and lane.group not in within:
             found = found[np.isin(lane.take("owner", found), list(within))]
         parts.append(found + session.offsets[number])

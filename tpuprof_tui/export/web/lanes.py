@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
 from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
-from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 
 from ..selection import Selection, ordered_lanes
 from .kinds import Kinds
@@ -57,9 +57,7 @@ class ChosenLane(Struct, frozen=True, eq=False):
 
     def parts(self, count: int) -> Iterator[tuple[Rows, int]]:
         """The first ``count`` chosen rows, a slice at a time."""
-        for first in range(0, count, SLICE):
-            last = min(first + SLICE, count)
-            yield slice(first, last) if isinstance(self.rows, slice) else self.rows[first:last], last - first
+        return row_parts(row_part(self.rows, 0, count), SLICE)
 
     def index(self) -> LaneIndex:
         """The index of the chosen rows."""
@@ -165,8 +163,7 @@ def moves_data(vocabulary: Vocabulary, lane: Lane) -> bool:
 
 
 def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
-    rows = slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count]
-    return np.asarray(chosen.lane.take(key, rows), dtype=np.int64)
+    return np.asarray(chosen.lane.take(key, row_part(chosen.rows, 0, count)), dtype=np.int64)
 
 
 def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) -> Ints | None:
@@ -177,7 +174,7 @@ def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) ->
     column = profile.vocabulary.schema.get(key)
     if column is not None and not column.applies_to(lane.kind):
         return None
-    values = lane.take(key, slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count])
+    values = lane.take(key, row_part(chosen.rows, 0, count))
     scale = SCALES.get(column.kind) if column is not None else None
     numbers = scaled(values, scale) if scale is not None else known(np.where(is_missing(values), -1, values))
     return None if bool((numbers < 0).all()) else numbers

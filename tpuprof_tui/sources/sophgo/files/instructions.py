@@ -21,7 +21,7 @@ from tpuprof_tui.export.selection import Page, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
@@ -108,13 +108,11 @@ def write_instructions(
         rows = stream_rows(profile, lane, unit)
         if keep is not None:
             rows = _kept(rows, keep(lane))
-        count = len(lane) if isinstance(rows, slice) else len(rows)
+        count = row_count(rows)
         chosen = slice(0, count) if page is None else page.take(count)
         plan = _LanePlan(profile, lane, style, names)
-        for first in range(chosen.start, chosen.stop, SLICE):
-            last = min(first + SLICE, chosen.stop)
-            part = slice(first, last) if isinstance(rows, slice) else rows[first:last]
-            sink.write("".join(plan.lines(part, last - first)).encode("utf-8"))
+        for part, size in row_parts(row_part(rows, chosen.start, chosen.stop), SLICE):
+            sink.write("".join(plan.lines(part, size)).encode("utf-8"))
         written += chosen.stop - chosen.start
     return written
 

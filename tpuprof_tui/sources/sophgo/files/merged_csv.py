@@ -19,7 +19,7 @@ from tpuprof_tui.formats.escape import csv_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_numbers, row_part
 
 from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
@@ -87,7 +87,7 @@ def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
         starts = []
         for lane, some, first in zip(lanes, rows, at, strict=True):
             ahead = min(first + WINDOW, lane.count) - 1
-            starts.append(lane.lane.take("start", _part(some, ahead, ahead + 1)) if first < lane.count else None)
+            starts.append(lane.lane.take("start", row_part(some, ahead, ahead + 1)) if first < lane.count else None)
         bounds = [int(start[0]) for start in starts if start is not None]
         if not bounds:
             return
@@ -96,18 +96,14 @@ def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
         for number, (lane, some) in enumerate(zip(lanes, rows, strict=True)):
             first, last = at[number], at[number]
             while last < lane.count:
-                part = lane.lane.take("start", _part(some, last, min(last + WINDOW, lane.count)))
+                part = lane.lane.take("start", row_part(some, last, min(last + WINDOW, lane.count)))
                 inside = int(np.searchsorted(part, until, side="right"))
                 last += inside
                 if inside < len(part):
                     break
-            window.append(_part(some, first, last))
+            window.append(row_part(some, first, last))
             at[number] = last
         yield window
-
-
-def _part(rows: Rows, first: int, last: int) -> Rows:
-    return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
 
 
 def _merged_lines(lanes: Sequence[LaneRows], spellers: Sequence[_Speller], window: Sequence[Rows]) -> list[str]:

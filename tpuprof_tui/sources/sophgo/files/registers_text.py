@@ -18,7 +18,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 
 from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
@@ -53,7 +53,7 @@ def write_registers_text(
             stream.write(_head(profile).encode())
             for lane, rows in lanes:
                 writer = RegisterBlocks(profile, lane)
-                for part, count in slices(rows, SLICE):
+                for part, count in row_parts(rows, SLICE):
                     stream.write("".join(writer.blocks(part, count)).encode())
                     written += count
                     if progress is not None:
@@ -72,20 +72,7 @@ def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Row
     order = lane.take("order", rows)
     if bool((order[1:] >= order[:-1]).all()):
         return rows, len(order)
-    numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
-    return numbers[np.argsort(order, kind="stable")], len(order)
-
-
-def slices(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
-    """Some rows in parts of up to ``size``, each with its length."""
-    if isinstance(rows, slice):
-        for first in range(rows.start, rows.stop, size):
-            last = min(first + size, rows.stop)
-            yield slice(first, last), last - first
-        return
-    for first in range(0, len(rows), size):
-        part = rows[first : first + size]
-        yield part, len(part)
+    return row_numbers(rows)[np.argsort(order, kind="stable")], len(order)
 
 
 class RegisterBlocks:

@@ -27,7 +27,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
 )
 from tpuprof_tui.formats.perfetto.wire import Pieces, Values, interleaved, message_field, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.lane import Rows, row_parts
 
 I64 = npt.NDArray[np.int64]
 
@@ -98,10 +98,7 @@ def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launch
 
 def _lane_runs(lane: Lane, rows: Rows, named: npt.NDArray[np.bool_]) -> Iterable[Launches]:
     """A lane's instructions with a kernel function; neighbours of one numbered launch already are one."""
-    count = row_count(rows)
-    for first in range(0, count, _ROWS):
-        last = min(first + _ROWS, count)
-        part: Rows = slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
+    for part, _ in row_parts(rows, _ROWS):
         kernel = lane.take("kernel", part).astype(np.int64)
         known = (kernel >= 0) & (kernel < len(named) - 1)
         known &= named[np.where(known, kernel, len(named) - 1)]

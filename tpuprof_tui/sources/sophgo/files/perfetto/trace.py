@@ -24,7 +24,7 @@ from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descriptor
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_parts
 
 from .counters import Samples, bandwidth_samples, encoded_samples, rate_samples, total_samples
 from .flows import LaneFlows, lane_flows
@@ -167,7 +167,7 @@ class _Writer:
 
     def _blocks(self, lane: Lane, rows: Rows, sequence: PacketSequence, flows: LaneFlows | None) -> None:
         encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows, self._rates(lane))
-        for part, count in _parts(rows):
+        for part, count in row_parts(rows, SLICE):
             self._put(encoder.encoded(part, count), count)
 
     def _nested(self, job: Job, sequence: PacketSequence) -> None:
@@ -213,7 +213,7 @@ class _Writer:
         """Rates of a lane's rows; kept for the next track, which is about the same lane."""
         if self._last_rates is None or self._last_rates[0] is not lane:
             rows = next(some for place, some in self._chosen.items() if self._profile.lanes[place] is lane)
-            self._last_rates = lane, rates_of(lane, (part for part, _ in _parts(rows)))
+            self._last_rates = lane, rates_of(lane, (part for part, _ in row_parts(rows, SLICE)))
         return self._last_rates[1]
 
     def _notice(self, job: Job, sequence: PacketSequence) -> None:
@@ -221,15 +221,6 @@ class _Writer:
         name = job.track.description
         start, end = self._profile.start_ns, self._profile.end_ns
         self._put(named_slice(sequence, name, start + self._base, end + self._base))
-
-
-def _parts(rows: Rows) -> Iterator[tuple[Rows, int]]:
-    """Rows a block at a time, with their number."""
-    first = rows.start if isinstance(rows, slice) else 0
-    last = rows.stop if isinstance(rows, slice) else len(rows)
-    for begin in range(first, last, SLICE):
-        end = min(begin + SLICE, last)
-        yield (slice(begin, end) if isinstance(rows, slice) else rows[begin:end]), end - begin
 
 
 def _some(rows: Rows, places: Any) -> Rows:

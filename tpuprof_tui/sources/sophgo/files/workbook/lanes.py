@@ -14,13 +14,13 @@ from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
 
 from ..instructions import ENGINES
-from ..registers_text import chosen_rows, slices
+from ..registers_text import chosen_rows
 from .columns import further_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
 from .fieldsets import PUBLISHED
@@ -74,7 +74,7 @@ class LaneRows(Struct, dict=True):
     @cached_property
     def operations(self) -> list[int]:
         """Operations among the rows."""
-        return self.fields.operations([part for part, _ in slices(self.rows, SLICE)])
+        return self.fields.operations([part for part, _ in row_parts(self.rows, SLICE)])
 
     @cached_property
     def occurring(self) -> list[str]:

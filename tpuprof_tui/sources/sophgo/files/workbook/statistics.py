@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
 from ..summary_table import to_ns, touches
@@ -78,7 +78,7 @@ def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int
         if cores is None:
             totals[None] = totals.get(None, Totals()) + _transfer_part(profile, lane, rows)
             continue
-        numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         for core in np.unique(cores).tolist():
             known = None if core < 0 else core
             part = _transfer_part(profile, lane, numbers[cores == core])

@@ -18,11 +18,10 @@ from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_
 from tpuprof_tui.formats.xlsx.rows import BLOCK, RowWriter, SheetColumn, Values
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_part, row_parts
 from tpuprof_tui.views.as_sheet import sheets
 from tpuprof_tui.views.query import Query
 
-from ..registers_text import slices
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .lanes import SLICE, LaneRows, chosen_lanes
@@ -123,7 +122,7 @@ class _Workbook:
         self._loose = Totals()
         added = 0
         for sheet in self._sheets:
-            lane, parts = sheet.lane, [part for part, _ in slices(sheet.rows, 4 * SLICE)]
+            lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.rows, 4 * SLICE)]
             core = self._profile.unit_number(lane)
             if core >= 0:
                 total = lane_totals(self._profile, lane, parts)
@@ -188,7 +187,7 @@ class _Workbook:
             page = self._page(sheet.title if number == 1 else f"{sheet.title} ({number})", sheet.lane.kind)
             header_row = self._head(page, sheet)
             count = min(SHEET_ROWS - header_row, sheet.count - first)
-            self._rows_sheet(page, sheet, columns, header_row, _part(sheet.rows, first, count), count)
+            self._rows_sheet(page, sheet, columns, header_row, row_part(sheet.rows, first, first + count), count)
             first += count
             number += 1
 
@@ -197,7 +196,7 @@ class _Workbook:
         if sheet.lane.kind != "TIU":
             header_row = dma_head(page, self._profile, self._totals[sheet.title])
         else:
-            types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
+            types = type_rows(self._profile, sheet.lane, (part for part, _ in row_parts(sheet.rows, 4 * SLICE)))
             header_row = tiu_head(page, self._profile, self._totals[sheet.title], types)
         page.link(1, 1, _SUMMARY)
         return header_row
@@ -205,7 +204,7 @@ class _Workbook:
     def _rows_sheet(self, page: Page, sheet: LaneRows, columns: Sequence[SheetColumn], header_row: int, rows: Rows,
                     count: int) -> None:  # fmt: skip
         page.line(header_row, 1, (column.name for column in columns), COLUMN_HEADER)
-        for place, length in _longest(sheet, columns, next(slices(rows, _SAMPLE))[0]).items():
+        for place, length in _longest(sheet, columns, next(row_parts(rows, _SAMPLE))[0]).items():
             page.widen(place, length)
         shown = _NEVER_FOLDED[sheet.lane.kind]
         _fold(page, [place for place, column in enumerate(columns, 1) if column.empty and place > shown])
@@ -215,7 +214,7 @@ class _Workbook:
 
         def written(writer: RowWriter) -> Iterator[bytes]:
             first = header_row + 1
-            for some, length in slices(rows, SLICE):
+            for some, length in row_parts(rows, SLICE):
                 yield from writer.xml(first, sheet.values(columns, some), length, at_once)
                 first += length
                 self._written(length)
@@ -231,11 +230,6 @@ class _Workbook:
     def _written(self, count: int) -> None:
         self._done += count
         self._progress(_SUMS_SHARE + (1 - _SUMS_SHARE) * self._done / self._todo)
-
-
-def _part(rows: Rows, first: int, count: int) -> Rows:
-    """Neighbouring ones among some rows."""
-    return slice(rows.start + first, rows.start + first + count) if isinstance(rows, slice) else rows[first:][:count]
 
 
 def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:

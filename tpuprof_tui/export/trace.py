@@ -16,10 +16,7 @@ from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
-    COUNTER,
-    EVENT_ANNOTATION,
     EVENT_CATEGORY,
-    EVENT_DOUBLE,
     EVENT_FLOW,
     EVENT_FLOW_END,
     EVENT_NAME,
@@ -27,21 +24,18 @@ from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_TYPE,
     NOTE_DOUBLE,
     NOTE_INT,
-    NOTE_NAME,
-    NOTE_NAMES,
     NOTE_TEXT,
     NOTE_TEXTS,
     SLICE_BEGIN,
     SLICE_END,
     PacketSequence,
+    Shaped,
     Track,
     descriptor,
 )
 from tpuprof_tui.formats.perfetto.wire import (
     Pieces,
     fixed64_field,
-    interleaved,
-    message_field,
     messages,
     varint_field,
 )
@@ -109,11 +103,8 @@ class _Writer:
             track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
             known = np.flatnonzero(np.isfinite(counter.values))
             sequence = self._sequence(track)
-            for first in range(0, len(known), BLOCK):
-                some = known[first : first + BLOCK]
-                event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, counter.values[some])]
-                packets = messages(sequence.packet(np.maximum(counter.times[some] + self._base, 0), event), len(some))
-                self._sink.write(sequence.preamble() + packets.tobytes())
+            for packets in sequence.samples(counter.times[known], counter.values[known], self._base, BLOCK):
+                self._sink.write(packets)
         self._progress(1.0)
 
     def _group(self, group: int) -> Track | None:
@@ -193,7 +184,7 @@ class _Slices:
     def encoded(self, steps: I64, begins: npt.NDArray[np.bool_]) -> bytes:
         """Packets of begins and ends of rows, in the order in which they come."""
         opening, closing = np.flatnonzero(begins), np.flatnonzero(~begins)
-        parts: list[tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.uint8]]] = []
+        parts: list[Shaped] = []
         if len(opening):
             rows = steps[opening]
             values = [self._lane.take(column.key, rows) for column in self._told]
@@ -208,8 +199,7 @@ class _Slices:
             ends = self._lane.take("end", steps[closing]) + self._base
             event = varint_field(EVENT_TYPE, SLICE_END)
             parts.append((closing, messages(self._sequence.packet(ends, event), len(closing))))
-        body = interleaved(parts, len(steps)).tobytes()
-        return self._sequence.preamble() + body
+        return self._sequence.encoded(parts, len(steps))
 
     def _shapes(self, rows: I64, values: Sequence[npt.NDArray[Any]]) -> I64:
         """Links that leave and reach each row, and whether it has a value of each column."""
@@ -229,8 +219,7 @@ class _Slices:
             )
         for column, each, told in zip(self._told, values, known, strict=True):
             if told:
-                name = varint_field(NOTE_NAME, sequence.iid(NOTE_NAMES, column.title))
-                event += message_field(EVENT_ANNOTATION, [*name, *self._value(column, each)])
+                event += sequence.annotation(column.title, self._value(column, each))
         for field, flows, count in ((EVENT_FLOW, self._leaving, leaving), (EVENT_FLOW_END, self._reaching, reaching)):
             for place in range(count):
                 assert flows is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import needed_for
 
 from ..escape import utf8_text
-from .wire import Pieces, message_field, varint_field
+from .wire import U8, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
 
 #: Field numbers of the messages that are written in bulk.
 TRACE_PACKET: Final = 1
@@ -36,6 +36,8 @@ _TABLES: Final = (
 
 Codes = npt.NDArray[Any]
 Iids = npt.NDArray[np.int64]
+#: Messages of one shape, and their places among all; None: they are all.
+Shaped = tuple[npt.NDArray[np.intp] | None, U8]
 
 
 class Track(Struct, frozen=True):
@@ -154,6 +156,33 @@ class PacketSequence:
             *message_field(TRACK_EVENT, event),
         ]
         return message_field(TRACE_PACKET, body)
+
+    def annotation(self, name: str, value: Pieces) -> Pieces:
+        """An annotation of an event: its name, and the field that holds its value."""
+        key = varint_field(NOTE_NAME, self.iid(NOTE_NAMES, name))
+        return message_field(EVENT_ANNOTATION, [*key, *value])
+
+    def encoded(self, parts: Sequence[Shaped], count: int) -> bytes:
+        """``count`` packets of several shapes in one order, behind the texts that they use."""
+        body = interleaved(parts, count).tobytes()
+        return self.preamble() + body
+
+    def samples(
+        self, times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], base_ns: int, size: int
+    ) -> Iterator[bytes]:
+        """The packets of a counter's samples, ``size`` of them at a time.
+
+        Args:
+            times: ns; with ``base_ns`` added what would be negative is 0.
+            values: The value from each on.
+            base_ns: Added to all times.
+            size: Samples at a time.
+        """
+        for first in range(0, len(times), size):
+            some = slice(first, first + size)
+            event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, values[some])]
+            packets = self.packet(np.maximum(times[some] + base_ns, 0), event)
+            yield self.preamble() + messages(packets, len(times[some])).tobytes()
 
 
 def descriptor(track: Track) -> bytes:

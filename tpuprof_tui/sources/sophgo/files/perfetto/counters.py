@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.perfetto.tracks import COUNTER, EVENT_DOUBLE, EVENT_TYPE, PacketSequence
-from tpuprof_tui.formats.perfetto.wire import fixed64_field, messages, varint_field
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
@@ -70,16 +68,6 @@ def total_samples(profile: Profile, chosen: Iterable[tuple[Lane, Rows]], memory:
     when, total = when[last], total[last]
     changed = np.append(True, total[1:] != total[:-1])[: len(when)]
     return when[changed], total[changed] / _PARTS
-
-
-def encoded_samples(sequence: PacketSequence, samples: Samples, base_ns: int, size: int) -> Iterator[bytes]:
-    """The packets of samples, ``size`` of them at a time."""
-    times, values = samples
-    for first in range(0, len(times), size):
-        some = slice(first, first + size)
-        event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, values[some])]
-        packets = sequence.packet(times[some] + base_ns, event)
-        yield sequence.preamble() + messages(packets, len(times[some])).tobytes()
 
 
 def _known(profile: Profile, lane: Lane, rows: Rows, memory: str) -> F64:

@@ -11,21 +11,19 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
-    EVENT_ANNOTATION,
     EVENT_CATEGORY,
     EVENT_NAME,
     EVENT_NAMES,
     EVENT_TYPE,
     NOTE_INT,
-    NOTE_NAME,
-    NOTE_NAMES,
     NOTE_TEXT,
     NOTE_TEXTS,
     SLICE_BEGIN,
     SLICE_END,
     PacketSequence,
+    Shaped,
 )
-from tpuprof_tui.formats.perfetto.wire import Pieces, Values, interleaved, message_field, messages, varint_field
+from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_parts
 
@@ -164,12 +162,11 @@ class LaunchEncoder:
             | (launches.first_batch != launches.last_batch).astype(np.int64) << 2
             | (launches.modes != 0).astype(np.int64) << 3
         )
-        parts: list[tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.uint8]]] = []
+        parts: list[Shaped] = []
         for shape in np.unique(shapes).tolist():
             places = np.flatnonzero(shapes == shape)
             parts.append((places, self._table(shape, launches.take(places))))
-        body = interleaved(parts, len(launches)).tobytes()
-        return self._sequence.preamble() + body
+        return self._sequence.encoded(parts, len(launches))
 
     def _table(self, shape: int, some: Launches) -> npt.NDArray[np.uint8]:
         sequence, kernels = self._sequence, self._profile.strings["kernel"]
@@ -179,28 +176,24 @@ class LaunchEncoder:
             *varint_field(EVENT_TYPE, SLICE_BEGIN),
             *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
             *category,
-            *self._note(
+            *sequence.annotation(
                 "Kernel Function", varint_field(NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel))
             ),
         ]
         if shape & 1:
-            begin += self._note("Func Scope Id", varint_field(NOTE_INT, some.scope))
+            begin += sequence.annotation("Func Scope Id", varint_field(NOTE_INT, some.scope))
         if shape & 4:
             pairs = np.stack([some.first_batch, some.last_batch], axis=1)
             texts = [sequence.iid(NOTE_TEXTS, f"{first}/{last}") for first, last in pairs.tolist()]
-            begin += self._note("Batch Launch", varint_field(NOTE_TEXT, np.array(texts, np.int64)))
+            begin += sequence.annotation("Batch Launch", varint_field(NOTE_TEXT, np.array(texts, np.int64)))
         elif shape & 2:
-            begin += self._note("Batch Launch", varint_field(NOTE_INT, some.first_batch))
+            begin += sequence.annotation("Batch Launch", varint_field(NOTE_INT, some.first_batch))
         if shape & 8:
             named = self._texts(NOTE_TEXTS, some.modes, self._mode_text)
-            begin += self._note("Mode", varint_field(NOTE_TEXT, named))
+            begin += sequence.annotation("Mode", varint_field(NOTE_TEXT, named))
         end = [*varint_field(EVENT_TYPE, SLICE_END), *category]
         packets = [*sequence.packet(some.start + self._base, begin), *sequence.packet(some.end + self._base, end)]
         return messages(packets, len(some))
-
-    def _note(self, name: str, value: Pieces) -> Pieces:
-        key = varint_field(NOTE_NAME, self._sequence.iid(NOTE_NAMES, name))
-        return message_field(EVENT_ANNOTATION, [*key, *value])
 
     def _texts(self, table: int, values: I64, text: Any) -> Values:
         """Numbers of the texts of few distinct values."""

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
-    EVENT_ANNOTATION,
     EVENT_CATEGORY,
     EVENT_FLOW,
     EVENT_FLOW_END,
@@ -28,12 +27,12 @@ from tpuprof_tui.formats.perfetto.tracks import (
     SLICE_BEGIN,
     SLICE_END,
     PacketSequence,
+    Shaped,
 )
 from tpuprof_tui.formats.perfetto.wire import (
     Pieces,
     Values,
     fixed64_field,
-    interleaved,
     message_field,
     messages,
     varint_field,
@@ -157,7 +156,7 @@ class SliceEncoder:
             count: How many they are.
         """
         shapes = self._shapes(rows, count)
-        parts: list[tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.uint8]]] = []
+        parts: list[Shaped] = []
         if bool((shapes == shapes[0]).all()):
             parts.append((None, self._table(_shape(int(shapes[0])), rows, count)))
         else:
@@ -165,8 +164,7 @@ class SliceEncoder:
             for shape in np.unique(shapes).tolist():
                 places = np.flatnonzero(shapes == shape)
                 parts.append((places, self._table(_shape(shape), numbers[places], len(places))))
-        body = interleaved(parts, count)
-        return self._sequence.preamble() + body.tobytes()
+        return self._sequence.encoded(parts, count)
 
     # -- shapes ---------------------------------------------------------------
 
@@ -237,10 +235,7 @@ class SliceEncoder:
         if note.optional and note.key not in shape.present:
             return []
         value = self._value(note, shape, rows, count)
-        if not value:
-            return []
-        name = varint_field(NOTE_NAME, self._sequence.iid(NOTE_NAMES, note.name))
-        return message_field(EVENT_ANNOTATION, [*name, *value])
+        return self._sequence.annotation(note.name, value) if value else []
 
     def _value(self, note: Note, shape: _Shape, rows: Rows, count: int) -> Pieces:
         if note.form == "int":
@@ -371,7 +366,7 @@ def encoded_nesting(
         base_ns: Added to all times.
     """
     opening, closing = np.flatnonzero(begins), np.flatnonzero(~begins)
-    parts: list[tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.uint8]]] = []
+    parts: list[Shaped] = []
     if len(opening):
         rows = steps[opening]
         texts = profile.strings["name"]
@@ -383,8 +378,7 @@ def encoded_nesting(
         event = varint_field(EVENT_TYPE, SLICE_END)
         ends = lane.take("end", steps[closing]) + base_ns
         parts.append((closing, messages(sequence.packet(ends, event), len(closing))))
-    body = interleaved(parts, len(steps)).tobytes()
-    return sequence.preamble() + body
+    return sequence.encoded(parts, len(steps))
 
 
 def named_slice(sequence: PacketSequence, name: str, start: int, end: int) -> bytes:
@@ -394,5 +388,4 @@ def named_slice(sequence: PacketSequence, name: str, start: int, end: int) -> by
         *sequence.packet(np.array([start]), begin),
         *sequence.packet(np.array([end]), varint_field(EVENT_TYPE, SLICE_END)),
     ]
-    body = messages(packets, 1).tobytes()
-    return sequence.preamble() + body
+    return sequence.encoded([(None, messages(packets, 1))], 1)

@@ -26,7 +26,7 @@ from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descripto
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_parts
 
-from .counters import Samples, bandwidth_samples, encoded_samples, rate_samples, total_samples
+from .counters import Samples, bandwidth_samples, rate_samples, total_samples
 from .flows import LaneFlows, lane_flows
 from .kernels import LaunchEncoder, launches_of
 from .plan import Content, Job, planned_jobs
@@ -199,8 +199,8 @@ class _Writer:
             samples = [total_samples(self._profile, sources, memory)]
         else:
             samples = [self._lane_samples(job, lane, rows) for lane, rows in sources]
-        for some in samples:
-            for data in encoded_samples(sequence, some, self._base, 2 * SLICE):
+        for times, values in samples:
+            for data in sequence.samples(times, values, self._base, 2 * SLICE):
                 self._put(data)
         self._done += job.weight
 

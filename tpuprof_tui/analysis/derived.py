@@ -27,9 +27,13 @@ class Derived:
 
     Several threads may ask at once: one of them makes a thing, the others wait for it; who asks for something else
     does not wait.
+
+    Args:
+        after: Called whenever a thing has been made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, after: Callable[[], None] | None = None) -> None:
+        self._after = after
         self._kept: dict[tuple[Hashable, ...], Any] = {}
         self._making: dict[tuple[Hashable, ...], RLock] = {}
         self._lock = Lock()
@@ -53,6 +57,8 @@ class Derived:
                 else:
                     found = make()
                     self._keep(key, found, most)
+                    if self._after is not None:
+                        self._after()
         return found
 
     def get_all(
@@ -65,6 +71,8 @@ class Derived:
                 missing = [each for each, key in keys.items() if key not in self._kept]
                 for each, thing in make(missing).items() if missing else ():
                     self._keep(keys[each], thing, 0)
+            if self._after is not None:
+                self._after()
         return {each: self._kept[key] for each, key in keys.items()}
 
     def known(self, what: str, *which: Hashable) -> Any:

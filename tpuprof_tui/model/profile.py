@@ -19,6 +19,7 @@ from .counter import Counter
 from .group import Groups
 from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
 from .links import Links
+from .mapped_arrays import MappedArrays
 from .missing import INT_MISSING
 from .notebook_display import html_table, short
 from .problem import Problem
@@ -136,6 +137,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         notes: File of notes about it; empty: beside it.
         more_follows: Whether it is a part of what is being read.
         redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
+        arrays: Keep columns, and what is computed of them; None: all stays in memory.
     """
 
     path: str
@@ -162,6 +164,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     redactor: Redaction | None = None
     notes: str = ""
     more_follows: bool = False
+    arrays: MappedArrays | None = None
 
     def __post_init__(self) -> None:
         """Every lane has the columns that say of what kind it is, whose, and how long its events are."""

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.model.lane import row_count
+from tpuprof_tui.model.mapped_arrays import MappedArrays
 
 from ..derived import Derived
 from .intervals import Intervals, Ints
@@ -53,8 +54,13 @@ class Cells(Struct, frozen=True, eq=False):
     first: Ints
 
 
-def build_index(lane: Lane) -> LaneIndex:
-    """The index of a lane: O(n) where its events do not overlap, else O(n log n); nearly all of it outside the GIL."""
+def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
+    """The index of a lane: O(n) where its events do not overlap, else O(n log n); nearly all of it outside the GIL.
+
+    Args:
+        lane: The lane.
+        arrays: Keep those of the index where there is more than what stays in memory.
+    """
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     work, wait, sync = (_running(starts, ends, role == wanted) for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
     rest = wait.union_with(sync).minus(work)
@@ -63,7 +69,14 @@ def build_index(lane: Lane) -> LaneIndex:
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends)
+    derived = Derived(None if arrays is None else arrays.give_back)
+    if arrays is not None and arrays.spills:
+        work, wait, sync, rest = (Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum)))
+                                  for each in (work, wait, sync, rest))  # fmt: skip
+        max_end = arrays.kept(max_end)
+        sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
+        arrays.give_back()
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, derived)
 
 
 def _running(starts: Ints, ends: Ints, chosen: npt.NDArray[np.bool_]) -> Intervals:

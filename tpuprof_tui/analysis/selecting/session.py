@@ -61,7 +61,8 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @classmethod
     def of(cls, profile: Profile) -> Session:
         """A profile of which nothing is computed yet."""
-        return cls(with_steps(with_exposed(profile)))
+        after = None if profile.arrays is None else profile.arrays.give_back
+        return cls(with_steps(with_exposed(profile)), Derived(after))
 
     @cached_property
     def indexes(self) -> Indexes:

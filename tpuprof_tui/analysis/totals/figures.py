@@ -181,7 +181,7 @@ class Indexes(tuple[LaneIndex, ...]):
 
 def build_indexes(profile: Profile) -> Indexes:
     """All that the figures of a profile are made from; once per profile, on several threads where there is much."""
-    indexes = Indexes(_mapped(profile, build_index, profile.lanes))
+    indexes = Indexes(_mapped(profile, partial(build_index, arrays=profile.arrays), profile.lanes))
     indexes.profile = profile
     return indexes
 

@@ -17,6 +17,7 @@ from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source,
 if TYPE_CHECKING:
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Profile
+    from tpuprof_tui.model.mapped_arrays import MappedArrays
 
     from .read.trace import Trace
 
@@ -73,11 +74,13 @@ class TorchSource(Source):
         """Reads them in as many processes as there are cores."""
         if any(_ARCHIVE.fullmatch(path.name) for path in paths):
             return super().open_several(paths, options, part)
+        from tpuprof_tui.model.mapped_arrays import MappedArrays
+
         from .read.several import read_traces
 
-        files = [self.files(path) for path in paths]
-        found = iter(read_traces([file for each in files for file in each], None, part))
-        return [_profile(path, each, dict(enumerate(islice(found, len(each)))))
+        files, arrays = [self.files(path) for path in paths], MappedArrays()
+        found = iter(read_traces([file for each in files for file in each], None, arrays, part))
+        return [_profile(path, each, dict(enumerate(islice(found, len(each)))), arrays)
                 for path, each in zip(paths, files, strict=True)]  # fmt: skip
 
     def _opened(self, path: Path, progress: ProgressCallback | None, part: Part | None) -> Profile:
@@ -98,17 +101,20 @@ class TorchSource(Source):
     ) -> Profile:  # fmt: skip
         from tpuprof_tui.errors import UnreadableError
         from tpuprof_tui.model import Problem, Severity
+        from tpuprof_tui.model.mapped_arrays import MappedArrays
 
         from .read.several import read_traces
+
+        arrays = MappedArrays()
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
                 told = f"{len(found)} of {len(files)} traces are read."
                 left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                so_far = replace(_profile(path, files, found, left), more_follows=True)
+                so_far = replace(_profile(path, files, found, arrays, left), more_follows=True)
                 progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
 
-        return _profile(path, files, dict(enumerate(read_traces(files, progress, part, arrived))))
+        return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder where it holds several traces, else the one."""
@@ -124,7 +130,8 @@ class TorchSource(Source):
 
 
 def _profile(
-    path: Path, files: Sequence[Path], found: Mapping[int, Trace | UnreadableError], *more: Problem
+    path: Path, files: Sequence[Path], found: Mapping[int, Trace | UnreadableError], arrays: MappedArrays,
+    *more: Problem,
 ) -> Profile:  # fmt: skip
     """The profile of those of the files that have been read, by their place; one that cannot be read is a problem."""
     from tpuprof_tui.errors import UnreadableError
@@ -142,7 +149,7 @@ def _profile(
             problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
     if not traces:
         raise UnreadableError(f"{path} holds no trace that can be read.")
-    return profile_of(path, traces, problems)
+    return profile_of(path, traces, problems, arrays)
 
 
 def _first_in_archive(path: Path) -> str:

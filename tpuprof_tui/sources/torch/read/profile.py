@@ -29,7 +29,8 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import Rows, constant, row_numbers
+from tpuprof_tui.model.lane import Rows, constant
+from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -85,14 +86,18 @@ def worker_and_span(name: str) -> tuple[str, str]:
     return (name[: match.start()], match[1] or "") if match else (name, "")
 
 
-def profile_of(path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = ()) -> TorchProfile:
-    """One profile of all traces; zero is the earliest start."""
-    return _Run(path, traces, problems).profile()
+def profile_of(
+    path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = (), arrays: MappedArrays | None = None
+) -> TorchProfile:
+    """One profile of all traces; zero is the earliest start. ``arrays`` keep its columns."""
+    return _Run(path, traces, problems, arrays or MappedArrays()).profile()
 
 
 class _Run:
-    def __init__(self, path: Path, traces: Sequence[Trace], problems: Sequence[Problem]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, traces: Sequence[Trace], problems: Sequence[Problem], arrays: MappedArrays
+    ) -> None:  # fmt: skip
+        self._path, self._arrays = path, arrays
         self._traces = traces
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
@@ -145,7 +150,7 @@ class _Run:
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             wall_ns=None if any(behind) else time_of_day(zero),
-            links=lambda: links_of(workers, lanes), traces=tuple(workers),
+            links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
         )  # fmt: skip
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
@@ -214,7 +219,7 @@ class _Run:
             starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
         self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
-        columns = _Columns(trace, self._texts, shift, (starts, ends, numbers))
+        columns = _Columns(trace, self._texts, shift, (starts, ends, numbers), self._arrays)
         lane_rows: dict[int, I64 | slice] = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
@@ -246,6 +251,7 @@ class _Run:
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
         self._add_counters(trace, own, groups, shift)
+        self._arrays.give_back()
         size = _distributed(trace).get("world_size")
         world = size if type(size) is int else None
         return TraceWorker(trace, key, name, span, rank, world, own, shift, lane_rows)
@@ -253,7 +259,7 @@ class _Run:
     def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         for each in trace.counters:
             group = groups.get((True, each.process), groups.get((False, each.process), own))
-            self._counters.append(Counter(group, each.title, "", each.time + shift, each.value))
+            self._add_counter(group, each.title, "", each.time + shift, each.value)
         memory = trace.memory
         for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
             mine = (memory.device_type == kind) & (memory.device_id == number)
@@ -261,15 +267,13 @@ class _Run:
             for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
                 known = mine & (values != INT_MISSING)
                 if known.any():
-                    self._counters.append(
-                        Counter(
-                            group,
-                            f"{device_name(kind, number)} {title}",
-                            "B",
-                            memory.time[known] + shift,
-                            values[known].astype(np.float64),
-                        )
-                    )
+                    self._add_counter(group, f"{device_name(kind, number)} {title}", "B", memory.time[known] + shift,
+                                      values[known].astype(np.float64))  # fmt: skip
+
+    def _add_counter(self, group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
+        if self._arrays.spills:
+            times, values = self._arrays.kept(times), self._arrays.kept(values)
+        self._counters.append(Counter(group, title, unit, times, values))
 
 
 class _HostNesting:
@@ -341,13 +345,21 @@ class _Columns:
         texts: Texts of the profile's columns.
         shift: What is added to times, ns.
         steps: Starts, ends and numbers of its steps.
+        arrays: Keep columns.
     """
 
-    def __init__(self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, steps: tuple[I64, I64, I64]) -> None:
-        self._trace, self._steps = trace, steps
+    def __init__(
+        self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, steps: tuple[I64, I64, I64],
+        arrays: MappedArrays,
+    ) -> None:  # fmt: skip
+        self._trace, self._steps, self._arrays = trace, steps, arrays
         self._name = _recoded(trace.name, [texts["name"].code(text) for text in trace.names])
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
-        self._start, self._end = (trace.start, trace.end) if not shift else (trace.start + shift, trace.end + shift)
+        self._start, self._end = trace.start, trace.end
+        if shift:
+            self._start, self._end = trace.start + shift, trace.end + shift
+            if arrays.spills:
+                self._start, self._end = arrays.kept(self._start), arrays.kept(self._end)
         self._codes = {key: _spelled(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
         communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
@@ -384,6 +396,9 @@ class _Columns:
         number = int(tid[:9]) if tid.isdecimal() else -1
         what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
+        if self._arrays.spills:
+            columns = {key: self._arrays.kept(each) if isinstance(each, np.ndarray) else each
+                       for key, each in columns.items()}  # fmt: skip
         places = columns["order"]
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(places[row])),
@@ -392,8 +407,7 @@ class _Columns:
     @staticmethod
     def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
         """A column that is computed for the trace's rows that are asked for."""
-        every = row_numbers(rows)
-        return lambda asked: values(every[asked])
+        return lambda asked: values(_rows_at(rows, asked))
 
     def _on_host(self, rows: I64) -> I64:
         """Numbers of the steps in which events of the host begin."""
@@ -417,13 +431,23 @@ class _Columns:
     def _of_work(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, taken when it is asked for."""
         trace = self._trace
-        numbers = row_numbers(rows)
-        first = np.searchsorted(trace.work_rows, numbers)
 
-        if key == "bytes":
-            return lambda asked: trace.work[key][first[asked]]
-        codes = self._codes[key]
-        return lambda asked: codes[trace.work[key][first[asked]]]
+        def values(asked: Rows) -> npt.NDArray[Any]:
+            found = trace.work[key][np.searchsorted(trace.work_rows, _rows_at(rows, asked))]
+            return found if key == "bytes" else self._codes[key][found]
+
+        return values
+
+
+def _rows_at(rows: I64 | slice, asked: Rows) -> I64:
+    """The trace's rows of those of a lane that are asked for."""
+    if not isinstance(rows, slice):
+        some: I64 = rows[asked]
+        return some
+    if not isinstance(asked, slice):
+        return np.asarray(asked + rows.start, np.int64)
+    first, last, stride = asked.indices(rows.stop - rows.start)
+    return np.arange(rows.start + first, rows.start + last, stride, dtype=np.int64)
 
 
 def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:

@@ -1,7 +1,8 @@
 """Traces of a run, read by several processes: decoding keeps a core busy and lets no other thread decode beside it.
 
 Other processes are this module as a program: it takes paths by standard input, a JSON text each line, and gives back
-the length of a pickle in eight bytes and the pickle.
+the length of a pickle and the number of arrays beside it, in eight bytes each, the pickle, and the arrays, each behind
+its length.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
 from tpuprof_tui.child_process import cores, python_words
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
@@ -36,7 +38,7 @@ _Found = Trace | UnreadableError
 
 
 def read_traces(
-    files: Sequence[Path], progress: ProgressCallback | None, part: Part | None = None,
+    files: Sequence[Path], progress: ProgressCallback | None, arrays: MappedArrays, part: Part | None = None,
     arrived: Callable[[dict[int, Trace | UnreadableError]], None] = lambda found: None,
 ) -> list[_Found]:  # fmt: skip
     """The traces of files, in their order; what is wrong with one that cannot be read.
@@ -44,19 +46,20 @@ def read_traces(
     Args:
         files: Those files.
         progress: Is told how far all of it is.
+        arrays: Keep the columns of several.
         part: What is read of a file that is larger than memory; None: it cannot be read.
         arrived: Is told, now and then, those that have been read, by their place among the files.
     """
-    return _Reading(files, progress, part, arrived).all()
+    return _Reading(files, progress, arrays, part, arrived).all()
 
 
 class _Reading:
     def __init__(
-        self, files: Sequence[Path], progress: ProgressCallback | None, part: Part | None,
+        self, files: Sequence[Path], progress: ProgressCallback | None, arrays: MappedArrays, part: Part | None,
         arrived: Callable[[dict[int, _Found]], None],
     ) -> None:  # fmt: skip
         self._arrived, self._told, self._began = arrived, 0, time.monotonic()
-        self._files = files
+        self._files, self._arrays = files, arrays
         self._part = part
         self._progress = progress
         self._sizes = [file.stat().st_size for file in files]
@@ -72,8 +75,8 @@ class _Reading:
             for thread in threads:
                 thread.start()
             while (number := self._next()) is not None:
-                self._found[number] = _read(self._files[number], self._report(number), self._part,
-                                            alone=helpers > 0)  # fmt: skip
+                found = _read(self._files[number], self._report(number), self._part, alone=helpers > 0)
+                self._found[number] = self._kept(found) if len(self._files) > 1 else found
                 self._tell()
             for thread in threads:
                 while thread.is_alive():
@@ -85,6 +88,15 @@ class _Reading:
             if number not in self._found:
                 self._found[number] = _read(file, self._report(number), self._part)
         return [self._found[number] for number in range(len(self._files))]
+
+    def _kept(self, found: _Found) -> _Found:
+        """A trace with its columns where they are kept; what goes on unpacking its file cannot be copied."""
+        if isinstance(found, UnreadableError):
+            return found
+        arguments = found.arguments
+        kept = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
+        self._arrays.give_back()
+        return replace(kept, arguments=arguments)
 
     def _tell(self) -> None:
         """Tells of those that have arrived: after a moment, then whenever there are four times as many."""
@@ -120,13 +132,24 @@ class _Reading:
                 path = os.fspath(self._files[number].absolute())
                 process.stdin.write(json.dumps((path, part)).encode() + b"\n")
                 process.stdin.flush()
-                length = int.from_bytes(_exactly(process.stdout, 8), "little")
-                found = pickle.loads(_exactly(process.stdout, length))
+                found = self._received(process.stdout)
             except (OSError, ValueError, EOFError, pickle.UnpicklingError):
                 return
             if isinstance(found, Trace):
                 found = replace(found, path=self._files[number])
             self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
+            self._arrays.give_back()
+
+    def _received(self, stream: IO[bytes]) -> Any:
+        """What another process gave back, its arrays where they are kept."""
+        length, count = _number(stream), _number(stream)
+        data, buffers = _exactly(stream, length), []
+        for _ in range(count):
+            place = self._arrays.place(_number(stream))
+            if stream.readinto(place) < len(place):  # type: ignore[attr-defined]
+                raise EOFError
+            buffers.append(place)
+        return unpickled(data, buffers)
 
 
 def _read(
@@ -154,8 +177,12 @@ def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
             process.communicate()
 
 
-def _exactly(stream: Any, count: int) -> bytes:
-    data: bytes = stream.read(count)
+def _number(stream: IO[bytes]) -> int:
+    return int.from_bytes(_exactly(stream, 8), "little")
+
+
+def _exactly(stream: IO[bytes], count: int) -> bytes:
+    data = stream.read(count)
     if len(data) < count:
         raise EOFError
     return data
@@ -169,9 +196,12 @@ def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
         if isinstance(found, Trace) and found.arguments.places:
             # what goes on unpacking cannot be sent
             found = replace(found, arguments=replace(found.arguments, places=None))
-        data = pickle.dumps(found if isinstance(found, Trace) else str(found), protocol=pickle.HIGHEST_PROTOCOL)
-        answer.write(len(data).to_bytes(8, "little"))
+        data, buffers = pickled(found if isinstance(found, Trace) else str(found))
+        answer.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))
         answer.write(data)
+        for each in buffers:
+            answer.write(len(each).to_bytes(8, "little"))
+            answer.write(each)
         answer.flush()
 
 

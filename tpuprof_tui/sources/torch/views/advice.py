@@ -21,7 +21,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
 from .distributed import transfers
-from .run import Run, asked_of, of_names, runs_of
+from .run import Run, asked_of, of_names, runs_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
@@ -191,8 +191,8 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    own = {run.worker.key: run.worker.group for run in runs_of(query)}
-    if len(runs_of(replace(query, scope=EVERYTHING))) < 2:
+    own = {worker.key: worker.group for worker in workers_of(query)}
+    if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
     waits = {worker: waited for step, worker, _, waited in transfers(replace(query, scope=EVERYTHING)) if step == "all"}
     if len(waits) < 2:

@@ -5,8 +5,8 @@ Definitions and their marks follow the TensorBoard plugin and HTA where people c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -71,6 +71,22 @@ class Run:
     def __init__(self, worker: TraceWorker) -> None:
         self.worker = worker
         self.trace = worker.trace
+
+    @classmethod
+    def of(cls, worker: TraceWorker) -> Run:
+        """That of a worker, with what was computed of its trace before others of the run had been read."""
+        run, trace = cls(worker), vars(worker.trace)
+        if (before := trace.get("run")) is not None:
+            vars(run).update({**vars(before), "worker": worker})
+            for tree in run.known:
+                tree.run = run
+        trace["run"] = run
+        return run
+
+    @property
+    def known(self) -> list[Tree]:
+        """The tree, where it has been made."""
+        return [vars(self)["tree"]] if "tree" in vars(self) else []
 
     # -- device work
 
@@ -243,7 +259,7 @@ class Tree:
 
     def __init__(self, run: Run) -> None:
         trace = self._trace = run.trace
-        self._run = run
+        self.run = run
         annotation = np.isin(trace.kind, (Kind.ANNOTATION,)) & of_names(trace, is_tree_annotation)
         module = (trace.kind == Kind.FRAME) & of_names(trace, lambda name: name.startswith(MODULE))
         self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
@@ -289,18 +305,18 @@ class Tree:
     @cached_property
     def call_node(self) -> I64:
         """By call (``Run.calls``): place of its node; -1 for none."""
-        return self.at(self._run.call_owner[self._run.calls])
+        return self.at(self.run.call_owner[self.run.calls])
 
     @cached_property
     def work_node(self) -> I64:
         """By device work with a call: place of the node of its call; -1 for none."""
-        run = self._run
+        run = self.run
         owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
         return self.at(owner)
 
     def _own(self, which: Mask) -> I64:
         """Time of the device work of each node's own calls."""
-        run = self._run
+        run = self.run
         chosen = which & (self.work_node >= 0)
         found = np.zeros(len(self.rows), np.int64)
         np.add.at(found, self.work_node[chosen], (run.work_end - run.work_start)[chosen])
@@ -309,7 +325,7 @@ class Tree:
     @cached_property
     def device_self(self) -> I64:
         """Device time of each node's own calls, ns."""
-        return self._own(np.ones(len(self._run.call), np.bool_))
+        return self._own(np.ones(len(self.run.call), np.bool_))
 
     @cached_property
     def device_total(self) -> I64:
@@ -319,7 +335,7 @@ class Tree:
     @cached_property
     def tensor_self(self) -> I64:
         """Time of tensor-core kernels of each node's own calls."""
-        return self._own(self._run.tensor_cores)
+        return self._own(self.run.tensor_cores)
 
     @cached_property
     def tensor_total(self) -> I64:
@@ -329,7 +345,7 @@ class Tree:
     @cached_property
     def eligible(self) -> Mask:
         """Whether a node can use tensor cores, or something of it did."""
-        run = self._run
+        run = self.run
         found = of_names(self._trace, ELIGIBLE.__contains__)[self.rows] & self.operator
         used = run.tensor_cores & (self.work_node >= 0)
         found[self.work_node[used]] = True
@@ -343,7 +359,7 @@ class Tree:
     @cached_property
     def host_self(self) -> I64:
         """Duration without what children and own calls cover."""
-        trace, run = self._trace, self._run
+        trace, run = self._trace, self.run
         inner = np.flatnonzero(self.stays & (self.parent >= 0))
         called = self.call_node >= 0
         return self.host_total - self.covered(
@@ -481,13 +497,20 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
         return covered if self.window is None else covered.clip(*self.window)
 
 
-def runs_of(query: Query) -> list[Run]:
+def workers_of(query: Query) -> list[TraceWorker]:
     """The workers that a query is about."""
-    profile = query.profile
+    profile, top = query.profile, query.top_group
     workers = profile.traces if isinstance(profile, TorchProfile) else ()
-    top = query.top_group
-    return [query.derived.get("PyTorch run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
-            for worker in workers if top < 0 or worker.group == top]  # fmt: skip
+    return [worker for worker in workers if top < 0 or worker.group == top]
+
+
+def runs_of(query: Query) -> Iterator[Run]:
+    """Their runs, one after the other: of many, what was computed of one leaves memory before the next one."""
+    for worker in workers_of(query):
+        run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
+        yield run
+        if query.profile.arrays is not None:
+            query.profile.arrays.put_away(run, *run.known, run.trace)
 
 
 def asked_of(query: Query, run: Run) -> Asked:

@@ -15,7 +15,7 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
 from ..vocabulary import MODULES
-from .run import Asked, asked_of, runs_of
+from .run import Asked, asked_of, runs_of, workers_of
 
 I64 = npt.NDArray[np.int64]
 
@@ -28,15 +28,14 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         compute: Answers for one worker.
         needs: Capability without which there is nothing to tell: what to record is said then.
     """
-    runs = runs_of(query)
-    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs]
+    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs_of(query)]
     if needs and not query.profile.has(needs):
         told = query.vocabulary.capability(needs)
         assert told is not None
         lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
-    return joined(found, [run.worker.group for run in runs])
+    return joined(found, [worker.group for worker in workers_of(query)])
 
 
 def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from msgspec.structs import asdict
 from textual import events, on
@@ -71,6 +71,9 @@ from .prompting import Prompting
 from .search import Search
 from .store import Store
 from .table_requests import TableRequests
+
+#: Seconds after which memory of what was read of files and is not looked at is given back.
+_GIVE_BACK_EVERY: Final = 0.5
 
 
 class ExplorerScreen(DrawnScreen[None]):
@@ -194,6 +197,8 @@ class ExplorerScreen(DrawnScreen[None]):
         if self in self.app.screen_stack and self.manager.is_whole():
             self.headline.show_session(self.session, several=self.several)
             self._pass_on()
+        if (arrays := self.session.profile.arrays) is not None and arrays.spills:
+            self.set_interval(_GIVE_BACK_EVERY, arrays.give_back)
 
     def on_unmount(self) -> None:
         """Another capture takes the place of this one."""

@@ -17,7 +17,7 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from .rules import ELEMENT_BYTES
-from .run import Run, looked_up, runs_of
+from .run import Run, looked_up, one_by_one, runs_of
 from .tables import not_narrowed
 
 I64 = npt.NDArray[np.int64]
@@ -60,9 +60,9 @@ def _distributed(query: Query) -> Answer:
     runs, missing = [each.run for each in found], [*lacking]
     if not runs:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
-    rows = [row for each in found for row in _rows(each, moved.get(each.run.worker.key))]
-    overlap = [row for run in runs for row in _overlap(run)]
-    transfers = _transfers(found, moved)
+    rows = [row for each in one_by_one(query, found) for row in _rows(each, moved.get(each.run.worker.key))]
+    overlap = [row for run in one_by_one(query, runs) for row in _overlap(run)]
+    transfers = _transfers(query, found, moved)
     groups = {run.worker.key: run.worker.group for run in runs}
 
     def worker(of: list[tuple[Any, ...]], row: int) -> Target:
@@ -96,7 +96,7 @@ def _distributed(query: Query) -> Answer:
 def transfers(query: Query) -> list[tuple[Any, ...]]:
     """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
     found, moved, _ = _compared(query)
-    return _transfers(found, moved)
+    return _transfers(query, found, moved)
 
 
 def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
@@ -181,8 +181,8 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _transfers(found: list[Collectives], moved: dict[str, I64]) -> list[tuple[Any, ...]]:
-    return [row for each in found if each.run.worker.key in moved
+def _transfers(query: Query, found: list[Collectives], moved: dict[str, I64]) -> list[tuple[Any, ...]]:
+    return [row for each in one_by_one(query, found) if each.run.worker.key in moved
             for row in _transfer(each, moved[each.run.worker.key])]  # fmt: skip
 
 

@@ -5,9 +5,9 @@ Definitions and their marks follow the TensorBoard plugin and HTA where people c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tr
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Thing = TypeVar("Thing")
 
 #: From so many calls on whose id is their correlation ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
@@ -511,6 +512,14 @@ def runs_of(query: Query) -> Iterator[Run]:
         yield run
         if query.profile.arrays is not None:
             query.profile.arrays.put_away(run, *run.known, run.trace)
+
+
+def one_by_one(query: Query, of_workers: Iterable[Thing]) -> Iterator[Thing]:
+    """What is known of workers, one after the other: of many, what one takes leaves memory before the next one."""
+    for each in of_workers:
+        yield each
+        if query.profile.arrays is not None:
+            query.profile.arrays.give_back()
 
 
 def asked_of(query: Query, run: Run) -> Asked:

@@ -21,7 +21,9 @@ TYPED = [((), ()), (("filter dur>2us",), ("--filter", "dur>2us")), (("step {step
 
 
 @pytest.mark.parametrize(("typed", "words"), TYPED)
-@pytest.mark.parametrize(("sample", "step"), [("aks_decode_mode2", 0), ("torch_cpu_recorded", 2)])
+@pytest.mark.parametrize(("sample", "step"), [
+    ("aks_decode_mode2", 0), ("torch_cpu_recorded", 2), ("ascend_synthetic/rank0_ascend_pt", 1),
+])  # fmt: skip
 async def test_typed_and_asked(sample, step, typed, words, capsys):
     path = SAMPLES / sample
     assert main(["report", str(path), *(word.format(step=step) for word in words), "--json"]) == 0

@@ -53,8 +53,9 @@ class Cells(Struct, frozen=True):
             if column.kind == "duration" and column.shown:
                 units[column.key] = column_unit(table.largest(column.key))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
-        if table.one_unit and main is not None:
-            units = dict.fromkeys(units, main)
+        if main is not None:
+            # 0 is 0 in any unit
+            units = {key: main if table.one_unit or not table.largest(key) else unit for key, unit in units.items()}
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         return cls(units, main, next(texts, "") if table.depth is not None else "")
 

@@ -49,8 +49,8 @@ def _streams(query: Query, asked: Asked) -> Answer:
     pairs.sort(key=lambda row: -row[2])
     columns = (
         Column("stream", "Stream"), Column("tasks", "Tasks", "count"), Column("busy_us", "Busy", "duration", bar=True),
-        Column("covered_us", "Covered by others", "duration"), Column("alone_us", "Alone", "duration"),
-        Column("covered_share", "Covered", "share"),
+        Column("covered_us", "Covered by others", "duration", head="Covered"),
+        Column("alone_us", "Alone", "duration", spare=1), Column("covered_share", "Covered", "share", head="Share"),
     )  # fmt: skip
     heads = (
         Column("stream", "Stream"), Column("other", "Other"), Column("both_us", "Both work", "duration", bar=True),
@@ -65,7 +65,7 @@ def _streams(query: Query, asked: Asked) -> Answer:
         return None if lane is None else Target(scope=Scope(lane=lane))
 
     return Answer(tables=(
-        Table.of_rows("streams", "Streams", columns, rows, word="stream", target=partial(target, rows),
+        Table.of_rows("streams", "Streams", columns, rows, word="stream", target=partial(target, rows), one_unit=True,
                       notes=("Work: kernels, copies and communication operators; no waits.",)),
         Table.of_rows("pairs", "Two that work at once", heads, pairs, word="pair", target=partial(target, pairs)),
     ), source=source or (asked.run.kernels.file if asked.run.kernels is not None else ""))  # fmt: skip

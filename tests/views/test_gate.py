@@ -251,6 +251,37 @@ def test_files_of_results(capsys, written, tmp_path):
     assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
 
 
+def test_a_capture_that_cannot_be_read_is_told_and_the_others_are_judged(capsys, written, tmp_path):
+    runs = [str(written / f"run{number}") for number in (1, 2, 3)]
+    lost = tmp_path / "nothing\x1b[2J"
+    lost.mkdir()
+    both = ["gate", runs[1], str(lost), "--against", str(lost), runs[0]]
+    assert main([*both, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["result"] == "PASS"
+    assert [each["path"] for each in told["unread"]] == [str(lost), str(lost)]
+    jsonschema.Draft202012Validator(json.loads(schema_text("gate"))).validate(told)
+    assert main(both) == 1
+    text = capsys.readouterr().out
+    assert text.count("is left out") == 2
+    assert "\x1b" not in text
+    junit = tmp_path / "gate.xml"
+    assert main([*both, "--output", str(junit)]) == 1
+    assert ElementTree.parse(junit).getroot().get("errors") == "2"
+    # a broken rule says more than a capture that is missing
+    assert main(["gate", str(written / "run4"), str(lost), "--against", runs[0]]) == 3
+    kept = tmp_path / "kept.json"
+    capsys.readouterr()
+    assert main(["baseline", "save", str(kept), str(lost), *runs]) == 1
+    out, err = capsys.readouterr()
+    assert "3 runs" in out
+    assert "is left out" in err
+    assert main(["gate", runs[1], "--against", str(kept)]) == 0
+    # none that can be read is nothing to judge
+    assert main(["gate", str(lost), "--against", runs[0]]) == 2
+    assert main(["gate", runs[0], "--against", str(lost), str(lost)]) == 2
+
+
 def test_what_cannot_be_judged(capsys, tmp_path, written):
     run = str(written / "run1")
     broken = tmp_path / "broken.json"

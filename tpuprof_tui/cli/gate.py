@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tpuprof_tui.errors import UsageError
-from tpuprof_tui.exit_status import FAILED, FINE, UNCERTAIN
+from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.exit_status import FAILED, FINE, LOST, UNCERTAIN
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.compare.gating import Rule
@@ -73,11 +74,12 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
         print(gate_markdown(result, base, other), end="")
     else:
         show([gate_report(result, base, other)])
-    return _STATUS[result.result]
+    return _STATUS[result.result] or _unread_status(base, other)
 
 
 def save_baseline(options: argparse.Namespace, opened: Callable[[str], Profile]) -> int:
-    """Keeps figures of some runs in a small file."""
+    """Keeps figures of some runs in a small file; those that cannot be read are told."""
+    from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.files import whole_file
     from tpuprof_tui.views.gating import baseline_text
 
@@ -88,7 +90,13 @@ def save_baseline(options: argparse.Namespace, opened: Callable[[str], Profile])
         stream.write(baseline_text(Path(options.name).stem, side).encode("utf-8", "backslashreplace"))
     runs = f"{len(side.runs)} run{'' if len(side.runs) == 1 else 's'}"
     print(f"{path}: {runs}, {path.stat().st_size:,} bytes. Use it: tpuprof gate OTHER --against {path}")
-    return FINE
+    for unread, why in side.unread:
+        print(f"tpuprof: {line_text(unread)} is left out: {line_text(why)}", file=sys.stderr)
+    return _unread_status(side)
+
+
+def _unread_status(*sides: Side) -> int:
+    return LOST if any(side.unread for side in sides) else FINE
 
 
 def _rule(text: str) -> Rule:
@@ -103,23 +111,36 @@ def _rule(text: str) -> Rule:
 
 
 def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: bool = False) -> Side:
-    """What is known of some runs, with findings of the first: each is opened in its turn, and let go."""
+    """What is known of some runs, with findings of the first: each is opened in its turn, and let go.
+
+    Raises:
+        UnreadableError: None of them can be read.
+    """
+    from msgspec.structs import replace
+
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.views.gating import is_baseline, read_baseline, refuse_unlike_sides, side_of
     from tpuprof_tui.views.query import Query
 
     found: Side | None = None
-    for path in paths:
+    unread: list[tuple[str, str]] = []
+    for number, path in enumerate(paths, 1):
         known = Path(path)
-        if known.is_file() and is_baseline(known):
-            side = read_baseline(known)
-        else:
-            side = side_of(Query(Session.build(opened(path))), path, findings=findings and found is None)
+        try:
+            if known.is_file() and is_baseline(known):
+                side = read_baseline(known)
+            else:
+                side = side_of(Query(Session.build(opened(path))), path, findings=findings and found is None)
+        except UnreadableError as error:
+            unread.append((path, str(error)))
+            if found is None and number == len(paths):
+                raise
+            continue
         if found is not None:
             refuse_unlike_sides(found, side)
         found = side if found is None else found.joined(side)
     assert found is not None
-    return found
+    return replace(found, unread=(*found.unread, *unread))
 
 
 def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:

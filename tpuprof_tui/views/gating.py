@@ -57,6 +57,7 @@ class Side(Struct, frozen=True):
         findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
         places: Of the first run, then too: the longest launch or event of each figure.
         kept: Whether it was read from a file, where its captures need not be.
+        unread: Paths of captures that could not be read, and why.
     """
 
     runs: tuple[Run, ...]
@@ -66,6 +67,7 @@ class Side(Struct, frozen=True):
     findings: tuple[tuple[str, str, int, str, str], ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
     kept: bool = False
+    unread: tuple[tuple[str, str], ...] = ()
 
     def joined(self, other: Side) -> Side:
         """Both together."""
@@ -269,6 +271,7 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
         "verdict": _verdict_record(result, base, other, why),
         "findings": [{"rule": rule, "group": group, "gain_us": gain / _US, "text": text, "advice": advice}
                      for rule, group, gain, text, advice in other.findings],
+        "unread": [{"path": path, "why": why} for side in (base, other) for path, why in side.unread],
     }  # fmt: skip
 
 
@@ -394,6 +397,8 @@ def _lost_lines(base: Side, other: Side) -> Iterator[str]:
     lost = gating.lost_of(base.runs, other.runs)
     if lost != NOTHING_LOST:
         yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
+    for path, why in (*base.unread, *other.unread):
+        yield f"Unread {line_text(path)} is left out: {line_text(why)}"
 
 
 def _runs_text(side: Side) -> str:
@@ -466,12 +471,16 @@ def _code(text: str) -> str:
 
 
 def gate_junit(result: Gate, base: Side, other: Side) -> str:
-    """The same as a test report: each rule is a test, one that noise hides is skipped."""
+    """The same as a test report: each rule is a test, skipped where noise hides it; an unread capture is an error."""
     failures = sum(each.result == "FAIL" for each in result.rules)
     skipped = sum(each.result == "INCONCLUSIVE" for each in result.rules)
+    unread = (*base.unread, *other.unread)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>',
-             f'<testsuite name="tpuprof gate" tests="{len(result.rules)}" failures="{failures}" errors="0" '
-             f'skipped="{skipped}">']  # fmt: skip
+             f'<testsuite name="tpuprof gate" tests="{len(result.rules) + len(unread)}" failures="{failures}" '
+             f'errors="{len(unread)}" skipped="{skipped}">']  # fmt: skip
+    for path, why in unread:
+        lines += [f'  <testcase classname="tpuprof.gate" name="{html_text(path)}">',
+                  f'    <error message="{html_text(why)}"/>', "  </testcase>"]  # fmt: skip
     for each in result.rules:
         lines.append(f'  <testcase classname="tpuprof.gate" name="{html_text(each.rule.text)}">')
         numbers = f"{_value(each, each.base)} -> {_value(each, each.other)}, {_value(each, each.low)} to " \

@@ -341,8 +341,8 @@ def test_summary(written, capsys):
     assert "Busiest oven      Oven 10: 371.3 us, 96.1%\n" in text
     assert "Exposed transfer  Oven 10: 52.50 us, 13.6%\n" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    for row in ("Oven 10 96.1% 371.250 300.000 60.000 56.250 18.750 45.000 52.500 0 15.000",
-                "Bakery 0 cart 0 6 11.7% 45.000 0.000 0 341.250",
+    for row in ("Oven 10 96.1% 371.250 300.000 60.000 56.250 18.750 45.000 52.500 0.000 15.000",
+                "Bakery 0 cart 0 6 11.7% 45.000 0.000 0.000 341.250",
                 # two ovens: bake, carry, pass, crust and the cart
                 "33.3% 277.500 10 27.750 75.000 rye", "18.0% 150.000 2 75.000 75.000 bake_rye",
                 "13.5% 112.500 6 18.750 18.750 to_next_bakery", "5.4% 45.000 6 7.500 7.500 rack>shop"):  # fmt: skip

@@ -182,7 +182,7 @@ def test_commands_say_its_figures(folder, capsys):
     assert main(["summary", path]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     # busy, compute, transfer (ns), overlap, exposed, wait, idle
-    assert "GPU 0 7.9% 309.437 307.197 2,240 0 2,240 0 3,598.390" in lines
+    assert "GPU 0 7.9% 309.437 307.197 2,240 0.000 2,240 0.000 3,598.390" in lines
     assert main(["instructions", path, "--engine", "stream", "--filter", "type=gpu_memcpy"]) == 0
     (copied,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (copied["duration"], copied["step"]) == (2_240, 6)

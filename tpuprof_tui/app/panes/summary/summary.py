@@ -147,6 +147,12 @@ class SummaryPane(LinesView):
             self._answer(query, answers, width)
 
     def _answer(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
+        charted = {name: each for name, each in answers.items() if each.series}
+        if charted and len(charted) < len(answers):
+            # what has no curves need not wait for them
+            plain = {name: each for name, each in answers.items() if name not in charted}
+            self.post_message(self.Answered(query, plain, width, {}))
+            answers = charted
         curves = drawn(query, answers, width, ascii_only=self.glyphs.letters)
         self.post_message(self.Answered(query, answers, width, curves))
 

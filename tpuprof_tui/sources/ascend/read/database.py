@@ -6,7 +6,6 @@ Opened for reading alone and as files that nobody changes. What MindStudio Insig
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +45,10 @@ class Database:
     """
 
     def __init__(self, path: Path, name: str, device: int = -1) -> None:
+        # slow to import, and most folders hold no database
+        import sqlite3
+
+        self._error = sqlite3.Error
         self.name = name
         self._device = device
         self.problems: list[Problem] = []
@@ -77,7 +80,7 @@ class Database:
             mine = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
             for row in self._connection.execute(f"select {known} from {_quoted(table)} {mine}"):
                 found.append(row)
-        except sqlite3.Error as error:
+        except self._error as error:
             if not any(f" {table} " in each.what for each in self.problems):
                 self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read on ({error}).",
                                              "Its rows before are shown.", self.name))  # fmt: skip

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.totals.groups import even_edges, grouped, in_ranges, next_step, wide_edges
+from tpuprof_tui.analysis.totals.groups import (
+    distinct,
+    distinct_together,
+    even_edges,
+    grouped,
+    in_ranges,
+    next_step,
+    wide_edges,
+)
 from tpuprof_tui.model import INT_MISSING
 
 
@@ -105,3 +113,18 @@ def test_values_fall_into_their_ranges():
     found = in_ranges(np.array([0, 1, 9, 10, 19, INT_MISSING]), [0.0, 1.0, 10.0, 20.0])
     assert found.tolist() == [0, 1, 1, 2, 2, INT_MISSING]
     assert in_ranges(np.array([0.5, np.nan]), [0.0, 1.0]).tolist() == [0, INT_MISSING]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 5), st.integers(-1, 200), st.integers(0, 3)), max_size=40))
+def test_combinations_of_codes_are_numbered_in_their_order(rows):
+    codes = [np.array([row[number] for row in rows], kind) for number, kind in enumerate((np.int8, np.int16, np.int32))]
+    places, count = distinct_together(*codes)
+    known = sorted(set(rows))
+    assert count == len(known)
+    assert places.tolist() == [known.index(row) for row in rows]
+
+
+def test_small_integers_far_apart_are_told_apart():
+    found, places = distinct(np.array([-100, 100, 27, -100], np.int8))
+    assert found.tolist() == [-100, 27, 100]
+    assert places.tolist() == [0, 2, 1, 0]

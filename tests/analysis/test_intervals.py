@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.sources.ascend.read import coverage
 
 SPAN = 60
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, 15)).map(lambda p: (p[0], p[0] + p[1])), max_size=25)
@@ -38,6 +39,12 @@ def test_union_covers_the_same_moments(spans):
     assert is_sound(union)
     assert moments_of(union) == moments(spans)
     assert union.total == len(moments(spans))
+
+
+@given(pairs)
+def test_covered_time_is_that_of_the_union(spans):
+    start, end = np.array(spans, np.int64).reshape(-1, 2).T
+    assert coverage.covered(start, end) == coverage.union(start, end).total == len(moments(spans))
 
 
 @given(pairs, st.lists(st.integers(-5, SPAN + 30), min_size=1, max_size=10))

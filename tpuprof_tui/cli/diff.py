@@ -39,7 +39,7 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
 
     queries = []
     for profile in (base, other):
-        session = Session.build(profile)
+        session = Session.of(profile)
         try:
             check_step(step, session.profile)
         except UsageError as error:

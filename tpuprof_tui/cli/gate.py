@@ -130,7 +130,7 @@ def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: b
             if known.is_file() and is_baseline(known):
                 side = read_baseline(known)
             else:
-                side = side_of(Query(Session.build(opened(path))), path, findings=findings and found is None)
+                side = side_of(Query(Session.of(opened(path))), path, findings=findings and found is None)
         except UnreadableError as error:
             unread.append((path, str(error)))
             if found is None and number == len(paths):

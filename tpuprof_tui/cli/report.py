@@ -50,7 +50,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
-    session = Session.build(profile)
+    session = Session.of(profile)
     check_step(options.step, session.profile)
     scope = scope_named(profile, options.core, options.group)
     query = Query(session, scope, _range(options, profile), options.filter or "", options.step)

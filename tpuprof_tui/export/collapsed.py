@@ -21,7 +21,7 @@ def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress:
     Raises:
         WriteError: The file could not be written; nothing is left behind.
     """
-    session = Session.build(profile.timed_part)
+    session = Session.of(profile.timed_part)
     whole, lanes = session.profile, session.profile.lanes
     tree, labels = call_stacks(
         session, (whole.start_ns, whole.end_ns + 1), passes=lambda place: job.selection.passes(whole, lanes[place])

@@ -34,7 +34,7 @@ def write_views(profile: Profile, path: Path, selection: Selection) -> None:
         WriteError: The file could not be written; nothing is left behind.
         MissingPackageError: openpyxl is not installed.
     """
-    query = Query(Session.build(selected_profile(profile, selection)))
+    query = Query(Session.of(selected_profile(profile, selection)))
     book = Book(profile.name)
     for sheet in sheets(query):
         page = book.page(sheet.title)

@@ -179,7 +179,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
 def query_of(profile: Profile, **asked: Any) -> Query:
     """A query about a profile that was just opened; for scripts."""
-    return Query(Session.build(profile), **asked)
+    return Query(Session.of(profile), **asked)
 
 
 def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:

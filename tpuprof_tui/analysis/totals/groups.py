@@ -87,6 +87,9 @@ def distinct(values: Array) -> tuple[Array, Ints]:
         return found, places
     if not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if values.dtype.itemsize < 4:
+        # differences of small integers may need more room
+        values = values.astype(np.int32)
     low, high = int(values.min()), int(values.max())
     if high - low >= max(_DENSE, 4 * len(values)):
         found, places = np.unique(values.astype(np.int64), return_inverse=True)
@@ -96,6 +99,15 @@ def distinct(values: Array) -> tuple[Array, Ints]:
     if bool(present.all()):
         return np.arange(low, high + 1, dtype=np.int64), shifted
     return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[shifted]
+
+
+def distinct_together(*codes: Array) -> tuple[Array, int]:
+    """Which of the distinct combinations of codes each row has, these in ascending order, and how many there are."""
+    places = distinct(codes[0])[1]
+    for each in codes[1:]:
+        found, of_code = distinct(each)
+        places = distinct(np.asarray(places, np.int64) * len(found) + of_code)[1]
+    return places, int(places.max()) + 1 if len(places) else 0
 
 
 def _sums(places: Array, durations: Ints, size: int) -> list[Ints]:

@@ -13,7 +13,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
 from tpuprof_tui.views.query import Query
 
-from ..read.coverage import union
+from ..read.coverage import covered
 from ..read.csv_table import Texts
 from ..read.kernels import NUMBERS, OTHERS, Kernels
 from .tables import Asked, by_texts, lacks, of_workers
@@ -66,12 +66,13 @@ def _kernels(asked: Asked) -> Answer:
 
 def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
     timed = rows[found.timed[rows]]
-    start, end = found.start[timed], found.end[timed]
+    # all are in the order of the file
+    start, end = (found.start, found.end) if len(timed) == len(found.start) else (found.start[timed], found.end[timed])
     first, last = (int(start.min()), int(end.max())) if len(timed) else (None, None)
     return (
         Fact("kernels", "Kernels", len(rows)),
         Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
-        Fact("busy_us", "Busy", union(start, end).total, "duration"),
+        Fact("busy_us", "Busy", covered(start, end), "duration"),
         Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
         asked.moment_fact("first_start_us", "First start", first),
         asked.moment_fact("last_end_us", "Last end", last),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.groups import distinct_together
 from tpuprof_tui.model import INT_MISSING, Lane
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
@@ -197,15 +198,12 @@ class Sums:
     """
 
     def __init__(self, values: I64, *codes: npt.NDArray[Any]) -> None:
-        if len(codes) == 1:
-            _, self.rows, place = np.unique(codes[0], return_index=True, return_inverse=True)
-        else:
-            stacked = np.stack([np.asarray(each, np.int64) for each in codes], axis=1)
-            _, self.rows, place = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
-        self.place = np.asarray(place).reshape(-1)
-        groups = len(self.rows)
+        self.place, groups = distinct_together(*codes)
+        self.rows = np.zeros(groups, np.int64)
+        # of several rows of a group the last that is written stays: the first one
+        self.rows[self.place[::-1]] = np.arange(len(values))[::-1]
         known = values != INT_MISSING
-        kept, place = values[known], self.place[known]
+        kept, place = (values, self.place) if known.all() else (values[known], self.place[known])
         self.count = np.bincount(self.place, minlength=groups).astype(np.int64)
         self.total = np.zeros(groups, np.int64)
         np.add.at(self.total, place, kept)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.totals.groups import distinct
+from tpuprof_tui.analysis.totals.groups import distinct_together
 from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
@@ -55,13 +55,8 @@ class Grouped:
     """
 
     def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
-        place, count = np.zeros(len(codes[0]), np.int64), 1
-        for each in codes:
-            found, of_code = distinct(np.asarray(each, np.int64))
-            known, place = distinct(place * len(found) + of_code)
-            count = len(known)
+        place, self.count = distinct_together(*codes)
         self.place = place.astype(np.int64)
-        self.count = count if len(place) else 0
         example = np.zeros(self.count, np.int64)
         example[self.place] = np.arange(len(place))
         self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)

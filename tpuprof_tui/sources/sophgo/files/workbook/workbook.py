@@ -171,7 +171,7 @@ class _Workbook:
 
     def _views(self) -> None:
         """What views say and the published converter's sheets do not."""
-        query = Query(Session.build(selected_profile(self._profile, self._selection)))
+        query = Query(Session.of(selected_profile(self._profile, self._selection)))
         add_charts(self._book, query)
         for sheet in sheets(query, _ELSEWHERE):
             page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")

@@ -402,6 +402,31 @@ def test_slices_are_one_table_and_of_two_exports_the_last_counts(tmp_path, capsy
     assert (worker["rank"], worker["events"], worker["devices"]) == (None, 2, [{"name": "NPU 0", "id": 0}])
 
 
+def test_communication_that_msprof_analysed_lies_beside_its_output(tmp_path, capsys):
+    # made of what torch_npu writes: the JSON is the same; no real folder of this kind is public
+    written = SAMPLES / "ascend_synthetic" / "rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
+    output, analysed = profile / "mindstudio_profiler_output", profile / "analyze"
+    output.mkdir(parents=True)
+    analysed.mkdir()
+    (output / "op_summary_20260511093035.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nadd,Add,AI_CORE,1700000000000000.000\t,5\n"
+    )
+    (before,) = report(profile, capsys)["views"]["communication"]["workers"].values()
+    assert any("msprof --analyze=on" in each["do"] for each in before["missing"])
+    for name in ("communication.json", "communication_matrix.json"):
+        shutil.copy(written / name, analysed)
+    there, same = report(profile, capsys), report(written, capsys)
+    for table in ("operations", "bandwidth", "matrix"):
+        told, known = (rows(each, "communication", table, each["workers"][0]["key"]) for each in (there, same))
+        assert len(told) == len(known) > 0
+        assert [each["elapse_us"] for each in told if "elapse_us" in each] == [
+            each["elapse_us"] for each in known if "elapse_us" in each
+        ]  # fmt: skip
+    assert "analyze/communication.json" in there["workers"][0]["files"]
+    assert report(analysed, capsys)["workers"][0]["events"] == there["workers"][0]["events"]
+
+
 def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
     # made up: no real file of this generation is public
     summary = tmp_path / "PROF_1" / "device_3" / "summary"

@@ -37,6 +37,12 @@ _CLUSTER_FILES: Final = (
     "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
     "communication_group.json", "cluster_analysis.db",
 )  # fmt: skip
+#: Folder that `msprof --analyze=on` writes beside the output, and what is read of it, by what it stands for.
+ANALYSED: Final = "analyze"
+_ANALYSED: Final = {
+    "communication.json": "communication.json", "communication_matrix.json": "communication_matrix.json",
+    "communication_analyzer.db": "analysis.db",
+}  # fmt: skip
 #: Entries of a folder that are looked at.
 _MOST_ENTRIES: Final = 20_000
 
@@ -103,6 +109,7 @@ def found_at(path: Path) -> Found:
     path = Path(path)
     if not os.path.isdir(path):
         return _of_file(path)
+    path = whole(path) if path.name == ANALYSED else path
     found = _of_run(path)
     if not found.places and not found.cluster:
         above = _above(path)
@@ -128,6 +135,8 @@ def whole(path: Path) -> Path:
         return path.parent if is_own(path.name) and path.parent.name in (OUTPUT, MSPROF) else path
     if path.name in (OUTPUT, MSPROF):
         return path
+    if path.name == ANALYSED and os.path.isdir(path.parent / MSPROF):
+        return path.parent
     return path if _of_run(path).places else _above(path) or path
 
 
@@ -204,6 +213,8 @@ def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> 
     inside, _ = _listed(path / MSPROF)
     files = dict(_files(path / MSPROF, inside))
     files |= {key: paths for key, paths in _files(path, names).items() if key not in files and key.endswith(".db")}
+    analysed = _files(path / ANALYSED, _listed(path / ANALYSED)[0]) if ANALYSED in folders else {}
+    files |= {what: analysed[key] for key, what in _ANALYSED.items() if key in analysed and what not in files}
     devices = _devices(folders)
     if len(devices) < 2:
         return [Place(path, path.name, files, device=devices[0] if devices else -1)]

@@ -16,7 +16,8 @@ from ..read.categories import What
 from ..read.communication import Communicated, Operation, Pair
 from .tables import Asked, lacks, of_operator, of_workers
 
-_LEVEL1: Final = "profiler_level=Level1, or msprof --task-time=l1, on more than one card"
+_LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
+                  "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
 _NEEDS: Final = "what each communication operator moved (Level1)"
 PARTS: Final = (
     Column("elapse_us", "Elapse", "duration", bar=True), Column("transit_us", "Transit", "duration"),

@@ -324,7 +324,7 @@ def test_rows_lead_to_what_is_there(name):
 def test_figures_of_several_ranks_are_rows_of_one_table():
     profile = open_profile(SAMPLES / "ascend_synthetic")
     table = answer(view_of(profile.vocabulary, "free"), query_of(profile)).table("workers")
-    assert table.column("worker") == ["rank 0", "rank 1"]
+    assert table.column("worker") == ["Rank 0", "Rank 1"]
     assert len(table.columns) > 1
     assert [table.leads_to(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
 

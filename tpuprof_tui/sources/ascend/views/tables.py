@@ -185,7 +185,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     ranks = [run.rank.rank for run in runs]
     if None in ranks or len(set(ranks)) < len(ranks):
         return [run.worker.key for run in runs]
-    return [f"rank {rank}" for rank in ranks]
+    return [f"Rank {rank}" for rank in ranks]
 
 
 class Sums:

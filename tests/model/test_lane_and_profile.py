@@ -9,6 +9,7 @@ from profiles import make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.model import Activity, Lane, Strings
+from tpuprof_tui.model.lane import row_numbers, rows_at
 
 
 def lane(**columns) -> Lane:
@@ -109,3 +110,10 @@ def test_a_data_frame_has_a_row_for_each_instruction():
     names = [text for each in profile.lanes for text in profile.strings["name"].texts(each["name"])]
     assert frame["name"].astype("object").fillna("").tolist() == names
     assert len(replace(profile, lanes=()).to_pandas()) == 0
+
+
+@pytest.mark.parametrize("rows", [slice(3, 9), slice(4, 4), np.array([7, 2, 5, 9])])
+def test_rows_at_places_are_those_of_their_numbers(rows):
+    numbers = row_numbers(rows)
+    for places in (slice(None), slice(1, 3), slice(0, 0), slice(None, None, -1), np.arange(len(numbers))[::-1]):
+        assert rows_at(rows, places).tolist() == numbers[places].tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 import weakref
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def test_the_first_arrays_stay_in_memory_and_others_have_the_same_values_in_a_fi
     first = LARGE + 0
     assert arrays.kept(first) is first
     assert not arrays.spills
+    arrays.place(LARGE.nbytes)
     kept = arrays.kept(LARGE * 2)
     assert arrays.spills
     assert not lies_in_memory(kept)
@@ -116,7 +118,7 @@ def test_without_room_for_a_file_arrays_stay_in_memory(call, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     if call == "open":
-        monkeypatch.setattr(mapped_arrays.tempfile, "TemporaryFile", full)
+        monkeypatch.setattr(tempfile, "TemporaryFile", full)
     else:
         monkeypatch.setattr(os, call, full)
     kept = MappedArrays(0).kept(LARGE + 5)

@@ -123,8 +123,8 @@ def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: b
     from tpuprof_tui.views.query import Query
 
     found: Side | None = None
-    unread: list[tuple[str, str]] = []
-    for number, path in enumerate(paths, 1):
+    unread: list[tuple[str, UnreadableError]] = []
+    for path in paths:
         known = Path(path)
         try:
             if known.is_file() and is_baseline(known):
@@ -132,15 +132,14 @@ def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: b
             else:
                 side = side_of(Query(Session.of(opened(path))), path, findings=findings and found is None)
         except UnreadableError as error:
-            unread.append((path, str(error)))
-            if found is None and number == len(paths):
-                raise
+            unread.append((path, error))
             continue
         if found is not None:
             refuse_unlike_sides(found, side)
         found = side if found is None else found.joined(side)
-    assert found is not None
-    return replace(found, unread=(*found.unread, *unread))
+    if found is None:
+        raise unread[-1][1]
+    return replace(found, unread=tuple((path, str(error)) for path, error in unread))
 
 
 def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:

@@ -43,6 +43,16 @@ def row_part(rows: Rows, first: int, last: int) -> Rows:
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
 
 
+def rows_at(rows: Rows, places: Rows) -> npt.NDArray[np.int64]:
+    """Numbers of the rows at some places among rows, int64; a slice of rows has both ends, one of places may not."""
+    if not isinstance(rows, slice):
+        return np.asarray(rows[places], np.int64)
+    if not isinstance(places, slice):
+        return np.asarray(places + rows.start, np.int64)
+    first, last, stride = places.indices(rows.stop - rows.start)
+    return np.arange(rows.start + first, rows.start + last, stride, dtype=np.int64)
+
+
 def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
     """Some rows, up to ``size`` at a time, each part with its number of rows; a slice has both ends."""
     count = row_count(rows)

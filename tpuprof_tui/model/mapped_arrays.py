@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
-import tempfile
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
@@ -50,17 +49,21 @@ class MappedArrays:
 
     @property
     def spills(self) -> bool:
-        """Whether there is more than what stays in memory."""
-        return self._left < 0
+        """Whether there is as much as stays in memory, so that what comes goes to a file."""
+        return self._left <= 0
 
     def place(self, size: int) -> memoryview:
-        """Where so many bytes are kept, to be written once."""
+        """Where so many bytes that are read are kept, to be written once."""
+        with self._lock:
+            self._left -= size
         found = self._in_file(size)
         return memoryview(bytearray(size)) if found is None else found
 
     def kept(self, array: Array) -> Array:
-        """A read-only array of the same values in a file; the same one where it stays or is a part of another."""
-        if array.nbytes < _LARGE or array.dtype.hasobject or not (array.flags.c_contiguous and _in_memory(array)):
+        """A read-only array of the same values in a file; itself where none go there, and a part of another."""
+        if not self.spills or array.nbytes < _LARGE or array.dtype.hasobject:
+            return array
+        if not (array.flags.c_contiguous and _in_memory(array)):
             return array
         place = self._in_file(array.nbytes)
         if place is None:
@@ -108,26 +111,27 @@ class MappedArrays:
                 found.madvise(mmap.MADV_DONTNEED)
 
     def _in_file(self, size: int) -> memoryview | None:
-        """A place for so many bytes in a file; None as long as they stay in memory."""
-        with self._lock:
-            self._left -= size
-            return self._next(size) if self.spills and size else None
-
-    def _next(self, size: int) -> memoryview | None:
-        try:
-            if self._map is None or self._used + size > len(self._map):
-                self._begin(max(size, _FILE))
-            assert self._map is not None
-            assert self._file is not None
-            # there is room for it: what is written to a map on a full disk ends the process
-            os.posix_fallocate(self._file.fileno(), self._used, size)
-        except OSError:
+        """A place for so many bytes in a file; None as long as they stay in memory, and where there is no room."""
+        if not self.spills or not size:
             return None
-        first = self._used
-        self._used += -(-size // _ALIGNED) * _ALIGNED
-        return memoryview(self._map)[first : first + size]
+        with self._lock:
+            try:
+                if self._map is None or self._used + size > len(self._map):
+                    self._begin(max(size, _FILE))
+                assert self._map is not None
+                assert self._file is not None
+                # there is room for it: what is written to a map on a full disk ends the process
+                os.posix_fallocate(self._file.fileno(), self._used, size)
+            except OSError:
+                return None
+            first = self._used
+            self._used += -(-size // _ALIGNED) * _ALIGNED
+            return memoryview(self._map)[first : first + size]
 
     def _begin(self, size: int) -> None:
+        # slow to import, and most profiles need no file
+        import tempfile
+
         # it lives as long as arrays lie in it
         file = tempfile.TemporaryFile(prefix="tpuprof", dir=_folder())  # noqa: SIM115
         file.truncate(size)

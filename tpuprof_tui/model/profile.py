@@ -137,7 +137,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         notes: File of notes about it; empty: beside it.
         more_follows: Whether it is a part of what is being read.
         redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
-        arrays: Keep columns, and what is computed of them; None: all stays in memory.
+        arrays: Keep columns, and what is computed of them.
     """
 
     path: str
@@ -164,7 +164,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     redactor: Redaction | None = None
     notes: str = ""
     more_follows: bool = False
-    arrays: MappedArrays | None = None
+    arrays: MappedArrays = field(default_factory=MappedArrays)
 
     def __post_init__(self) -> None:
         """Every lane has the columns that say of what kind it is, whose, and how long its events are."""

@@ -59,8 +59,9 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
 
     Args:
         lane: The lane.
-        arrays: Keep those of the index where there is more than what stays in memory.
+        arrays: Keep those of the index; None: they stay in memory.
     """
+    arrays = MappedArrays() if arrays is None else arrays
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     work, wait, sync = (_running(starts, ends, role == wanted) for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
     rest = wait.union_with(sync).minus(work)
@@ -69,14 +70,12 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
-    derived = Derived(None if arrays is None else arrays.give_back)
-    if arrays is not None and arrays.spills:
-        work, wait, sync, rest = (Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum)))
-                                  for each in (work, wait, sync, rest))  # fmt: skip
-        max_end = arrays.kept(max_end)
-        sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
-        arrays.give_back()
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, derived)
+    work, wait, sync, rest = (Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum)))
+                              for each in (work, wait, sync, rest))  # fmt: skip
+    max_end = arrays.kept(max_end)
+    sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
+    arrays.give_back()
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, Derived(arrays.give_back))
 
 
 def _running(starts: Ints, ends: Ints, chosen: npt.NDArray[np.bool_]) -> Intervals:

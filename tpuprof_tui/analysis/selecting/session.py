@@ -61,8 +61,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @classmethod
     def of(cls, profile: Profile) -> Session:
         """A profile of which nothing is computed yet."""
-        after = None if profile.arrays is None else profile.arrays.give_back
-        return cls(with_steps(with_exposed(profile)), Derived(after))
+        return cls(with_steps(with_exposed(profile)), Derived(profile.arrays.give_back))
 
     @cached_property
     def indexes(self) -> Indexes:

@@ -135,8 +135,7 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
         longest = replace(level, usual=level.usual & (level.stop - level.start == _longest(level)))
         levels = (level, *levels_within(launched.code, longest))
         sequences += [_sequence(profile, launched, each, group, depth) for depth, each in enumerate(levels)]
-        if profile.arrays is not None:
-            profile.arrays.give_back()
+        profile.arrays.give_back()
     return replace(found, usual=usual, sequences=tuple(sequences))
 
 

@@ -197,8 +197,8 @@ class ExplorerScreen(DrawnScreen[None]):
         if self in self.app.screen_stack and self.manager.is_whole():
             self.headline.show_session(self.session, several=self.several)
             self._pass_on()
-        if (arrays := self.session.profile.arrays) is not None and arrays.spills:
-            self.set_interval(_GIVE_BACK_EVERY, arrays.give_back)
+        if self.session.profile.arrays.spills:
+            self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.give_back)
 
     def on_unmount(self) -> None:
         """Another capture takes the place of this one."""

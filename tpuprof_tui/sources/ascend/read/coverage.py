@@ -57,7 +57,7 @@ def union(start: I64, end: I64) -> Stretches:
     return Stretches(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
 
 
-def covered(start: I64, end: I64) -> int:
+def covered_time(start: I64, end: I64) -> int:
     """How long the time is that some stretches cover; takes less memory than their union."""
     if not len(start):
         return 0

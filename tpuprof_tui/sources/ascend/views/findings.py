@@ -24,7 +24,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
 from ..read.communication import late
-from ..read.coverage import covered
+from ..read.coverage import covered_time
 from ..read.kernels import Kernels
 from ..read.rank import STEP_COLUMNS
 from .run import CAUSES, Run, runs_of
@@ -314,7 +314,7 @@ def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
     rows = rows[timeline.named(_SYNCHRONISES.match)[rows]]
     if not len(rows):
         return
-    waits = covered(timeline.start[rows], timeline.end[rows])
+    waits = covered_time(timeline.start[rows], timeline.end[rows])
     whole = int(timeline.end[host].max() - timeline.start[host].min())
     if waits > rule.threshold * whole:
         text = f"The host waits for the device {percent_text(waits / whole)} of its time ({len(rows):,} calls)."

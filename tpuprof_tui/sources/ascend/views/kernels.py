@@ -13,7 +13,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
 from tpuprof_tui.views.query import Query
 
-from ..read.coverage import covered
+from ..read.coverage import covered_time
 from ..read.csv_table import Texts
 from ..read.kernels import NUMBERS, OTHERS, Kernels
 from .tables import Asked, by_texts, lacks, of_workers
@@ -72,7 +72,7 @@ def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
     return (
         Fact("kernels", "Kernels", len(rows)),
         Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
-        Fact("busy_us", "Busy", covered(start, end), "duration"),
+        Fact("busy_us", "Busy", covered_time(start, end), "duration"),
         Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
         asked.moment_fact("first_start_us", "First start", first),
         asked.moment_fact("last_end_us", "Last end", last),

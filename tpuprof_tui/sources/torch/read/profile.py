@@ -29,7 +29,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import Rows, constant
+from tpuprof_tui.model.lane import Rows, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
@@ -271,9 +271,8 @@ class _Run:
                                       values[known].astype(np.float64))  # fmt: skip
 
     def _add_counter(self, group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
-        if self._arrays.spills:
-            times, values = self._arrays.kept(times), self._arrays.kept(values)
-        self._counters.append(Counter(group, title, unit, times, values))
+        kept = self._arrays.kept
+        self._counters.append(Counter(group, title, unit, kept(times), kept(values)))
 
 
 class _HostNesting:
@@ -357,9 +356,7 @@ class _Columns:
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = trace.start, trace.end
         if shift:
-            self._start, self._end = trace.start + shift, trace.end + shift
-            if arrays.spills:
-                self._start, self._end = arrays.kept(self._start), arrays.kept(self._end)
+            self._start, self._end = arrays.kept(trace.start + shift), arrays.kept(trace.end + shift)
         self._codes = {key: _spelled(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
         communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
@@ -396,9 +393,8 @@ class _Columns:
         number = int(tid[:9]) if tid.isdecimal() else -1
         what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
-        if self._arrays.spills:
-            columns = {key: self._arrays.kept(each) if isinstance(each, np.ndarray) else each
-                       for key, each in columns.items()}  # fmt: skip
+        columns = {key: self._arrays.kept(each) if isinstance(each, np.ndarray) else each
+                   for key, each in columns.items()}  # fmt: skip
         places = columns["order"]
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(places[row])),
@@ -407,7 +403,7 @@ class _Columns:
     @staticmethod
     def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
         """A column that is computed for the trace's rows that are asked for."""
-        return lambda asked: values(_rows_at(rows, asked))
+        return lambda asked: values(rows_at(rows, asked))
 
     def _on_host(self, rows: I64) -> I64:
         """Numbers of the steps in which events of the host begin."""
@@ -433,21 +429,10 @@ class _Columns:
         trace = self._trace
 
         def values(asked: Rows) -> npt.NDArray[Any]:
-            found = trace.work[key][np.searchsorted(trace.work_rows, _rows_at(rows, asked))]
+            found = trace.work[key][np.searchsorted(trace.work_rows, rows_at(rows, asked))]
             return found if key == "bytes" else self._codes[key][found]
 
         return values
-
-
-def _rows_at(rows: I64 | slice, asked: Rows) -> I64:
-    """The trace's rows of those of a lane that are asked for."""
-    if not isinstance(rows, slice):
-        some: I64 = rows[asked]
-        return some
-    if not isinstance(asked, slice):
-        return np.asarray(asked + rows.start, np.int64)
-    first, last, stride = asked.indices(rows.stop - rows.start)
-    return np.arange(rows.start + first, rows.start + last, stride, dtype=np.int64)
 
 
 def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:

@@ -75,8 +75,7 @@ class _Reading:
             for thread in threads:
                 thread.start()
             while (number := self._next()) is not None:
-                found = _read(self._files[number], self._report(number), self._part, alone=helpers > 0)
-                self._found[number] = self._kept(found) if len(self._files) > 1 else found
+                self._read_here(number, alone=helpers > 0)
                 self._tell()
             for thread in threads:
                 while thread.is_alive():
@@ -84,19 +83,21 @@ class _Reading:
                     self._tell()
                     self._report(-1)(0, 0)
         # those of a process that ended before its time
-        for number, file in enumerate(self._files):
+        for number in range(len(self._files)):
             if number not in self._found:
-                self._found[number] = _read(file, self._report(number), self._part)
+                self._read_here(number)
         return [self._found[number] for number in range(len(self._files))]
 
-    def _kept(self, found: _Found) -> _Found:
-        """A trace with its columns where they are kept; what goes on unpacking its file cannot be copied."""
-        if isinstance(found, UnreadableError):
-            return found
-        arguments = found.arguments
-        kept = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
-        self._arrays.give_back()
-        return replace(kept, arguments=arguments)
+    def _read_here(self, number: int, *, alone: bool = True) -> None:
+        """Reads one in this process; of several its columns are kept where there is room."""
+        found = _read(self._files[number], self._report(number), self._part, alone=alone)
+        if isinstance(found, Trace) and len(self._files) > 1:
+            arguments = found.arguments
+            # what goes on unpacking its file cannot be copied
+            moved = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
+            self._arrays.give_back()
+            found = replace(moved, arguments=arguments)
+        self._found[number] = found
 
     def _tell(self) -> None:
         """Tells of those that have arrived: after a moment, then whenever there are four times as many."""

@@ -510,16 +510,14 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        if query.profile.arrays is not None:
-            query.profile.arrays.put_away(run, *run.known, run.trace)
+        query.profile.arrays.put_away(run, *run.known, run.trace)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Thing]) -> Iterator[Thing]:
     """What is known of workers, one after the other: of many, what one takes leaves memory before the next one."""
     for each in of_workers:
         yield each
-        if query.profile.arrays is not None:
-            query.profile.arrays.give_back()
+        query.profile.arrays.give_back()
 
 
 def asked_of(query: Query, run: Run) -> Asked:

@@ -24,7 +24,7 @@ from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descriptor
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts
+from tpuprof_tui.model.lane import Rows, row_parts, rows_at
 
 from .counters import Samples, bandwidth_samples, rate_samples, total_samples
 from .flows import LaneFlows, lane_flows
@@ -155,7 +155,7 @@ class _Writer:
             start, end = lane.take("start", rows), lane.take("end", rows)
             order = by_time(start, end)
             if order is not None:
-                rows, start, end = _some(rows, order), start[order], end[order]
+                rows, start, end = rows_at(rows, order), start[order], end[order]
             lanes = first_free_lanes(start, end)
             del start, end
             if lanes is None:
@@ -163,7 +163,7 @@ class _Writer:
                 continue
             for number, places in enumerate(lanes, 1):
                 own = sequence if number == 1 else self._define(job.track.overflow(number))
-                self._blocks(lane, _some(rows, places), own, flows.get(place))
+                self._blocks(lane, rows_at(rows, places), own, flows.get(place))
 
     def _blocks(self, lane: Lane, rows: Rows, sequence: PacketSequence, flows: LaneFlows | None) -> None:
         encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows, self._rates(lane))
@@ -177,7 +177,7 @@ class _Writer:
             tracks = nested_tracks(lane.take("start", rows), lane.take("end", rows), thread)
             for number, (places, begins) in enumerate(tracks, 1):
                 own = sequence if number == 1 else self._define(job.track.overflow(number))
-                steps = np.asarray(_some(rows, places), dtype=np.int64)
+                steps = rows_at(rows, places)
                 for first in range(0, len(steps), SLICE):
                     some, opens = steps[first : first + SLICE], begins[first : first + SLICE]
                     self._put(encoded_nesting(self._profile, lane, own, some, opens, self._base), len(some) // 2)
@@ -221,12 +221,6 @@ class _Writer:
         name = job.track.description
         start, end = self._profile.start_ns, self._profile.end_ns
         self._put(named_slice(sequence, name, start + self._base, end + self._base))
-
-
-def _some(rows: Rows, places: Any) -> Rows:
-    """Rows at some places among rows."""
-    some: Rows = places + rows.start if isinstance(rows, slice) else rows[places]
-    return some
 
 
 def _base_ns(profile: Profile, chosen: Mapping[int, Rows]) -> int:

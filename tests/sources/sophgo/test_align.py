@@ -24,7 +24,7 @@ def _core(number: int, **engines: Ends) -> CoreData:
     for name, (start, opening, closing) in engines.items():
         layout = _CHIP.records[name.lower() if name == "TIU" else "dma"]
         times = np.array([start, start + 100], np.int64)
-        stream = Stream(name, number, -1, layout, layout.words(b""), None, times * 0, times, times + 10)
+        stream = Stream(name, -1, layout, layout.words(b""), None, times * 0, times, times + 10)
         core.engines[name] = EngineData(stream, sync_end=opening, closing_end=closing)
     return core
 

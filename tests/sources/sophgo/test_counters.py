@@ -26,7 +26,7 @@ ENGINES = {"tiu": "TIU", "dma": "GDMA", "cdma": "CDMA"}
 def stream_of(chip_name: str, family: str, data: bytes):
     chip = chip_by_name(chip_name)
     payload = np.frombuffer(data, np.uint8)
-    return read_stream([payload], [0], chip, ENGINES[family], Report(), file="x")
+    return read_stream([payload], [0], chip, ENGINES[family], Report())
 
 
 @pytest.mark.parametrize(("chip_name", "family"), LAYOUTS)

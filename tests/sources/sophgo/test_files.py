@@ -138,8 +138,8 @@ _BLOCKS = st.lists(st.tuples(_KINDS, st.binary(max_size=40)), max_size=8)
 
 
 def _walk(data: bytes) -> tuple[list[tuple[int, bytes]], Report]:
-    report = Report()
-    found = walk_blocks(np.frombuffer(data, np.uint8), report, "f", 3)
+    report = Report("f", 3)
+    found = walk_blocks(np.frombuffer(data, np.uint8), report)
     return [(block.kind, data[block.offset : block.offset + block.length]) for block in found], report
 
 
@@ -200,7 +200,7 @@ def test_a_block_that_claims_too_much_costs_no_block_behind_it(kind: int, claim:
 @given(st.binary(max_size=300))
 def test_any_bytes_walk_to_blocks_inside_the_file(data: bytes) -> None:
     report = Report()
-    blocks = walk_blocks(np.frombuffer(data, np.uint8), report, "f")
+    blocks = walk_blocks(np.frombuffer(data, np.uint8), report)
     end = 0
     for block in blocks:
         assert block.offset >= end + 8
@@ -216,7 +216,7 @@ def test_zeros_are_skipped_at_once_and_counted(zeros: int) -> None:
     data = np.zeros(28 + zeros, np.uint8)
     data[:28] = np.frombuffer(raw.block(1, b"x" * 20), np.uint8)
     report = Report()
-    assert [block.offset for block in walk_blocks(data, report, "f")] == [8]
+    assert [block.offset for block in walk_blocks(data, report)] == [8]
     found = [(problem.what, problem.offset, problem.count) for problem in report.problems(CORES)]
     assert found[0] == ("Block of unknown type 0.", 28, zeros // 8)
     assert found[1:] == ([("4 bytes of a block header at the end of the file.", 36, 1)] if zeros % 8 else [])

@@ -25,8 +25,8 @@ _AKSV_RULES = NodeRules(_AKSV, 4, _FILL, 10, 10_000)
 
 
 def _decode(words: list[int], rules: NodeRules = _AKS_RULES) -> tuple[NodeStream, Report]:
-    report = Report()
-    return decode_nodes(np.array(words, "<u4"), rules, report, file="f", offset=100, core=0), report
+    report = Report("f", 0)
+    return decode_nodes(np.array(words, "<u4"), rules, report, 100), report
 
 
 # -- the slow decoder ------------------------------------------------------

@@ -25,7 +25,7 @@ def _stream(ids: str, engine: str = "TIU") -> Stream:
             (raw.tiu_record if engine == "TIU" else raw.dma_record)(100 * place, 100 * place + 50, number, *more)
         )
     payload = np.frombuffer(b"".join(parts), np.uint8)
-    return read_stream([payload], [0], _CHIP, engine, Report(), file="f")
+    return read_stream([payload], [0], _CHIP, engine, Report())
 
 
 @pytest.mark.parametrize("engine", ["TIU", "GDMA"])

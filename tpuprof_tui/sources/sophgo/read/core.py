@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,15 +35,16 @@ _ORIGIN_SLACK_NS = 1_000_000
 
 def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
     """Read, order and pair one core's file; what is odd goes to the result's report."""
-    report = Report()
+    report = Report(path.name)
     result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
-    result.blocks = walk_blocks(result.data, report, path.name, core)
+    report.core = core
+    result.blocks = walk_blocks(result.data, report)
     for name in CORE_ENGINES:
         payloads, offsets = result.payloads(_MONITORS[name])
-        stream = read_stream(payloads, offsets, chip, name, report, file=path.name, core=core)
+        stream = read_stream(payloads, offsets, chip, name, report)
         result.records += len(stream)
         if len(stream):
-            result.engines[name] = EngineData(in_order(stream, chip, report, file=path.name))
+            result.engines[name] = EngineData(in_order(stream, chip, report))
     if bmodel:
         _take_block_commands(result, chip)
     else:
@@ -68,7 +68,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
 
 def _report_unpaired(result: CoreData) -> None:
     """Problems for records without a command and commands without a record."""
-    warn = partial(result.report.warning, file=result.file, core=result.core)
+    warn = result.report.warning
     for name, engine in result.engines.items():
         if engine.commands is None:
             # ids count the commands of a launch: what lies between those of two records has none
@@ -84,9 +84,9 @@ def _report_unpaired(result: CoreData) -> None:
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
         if loose:
             rows = np.flatnonzero(_kept(engine.bound < 0, engine.keep))
-            result.report.error(f"{name} records without a command.", "They are shown as unknown.", file=result.file,
-                                offset=engine.stream.place_in(result.data, int(rows[0])), core=result.core, lane=name,
-                                count=loose, records=engine.stream.dumped(rows))  # fmt: skip
+            result.report.error(f"{name} records without a command.", "They are shown as unknown.",
+                                offset=engine.stream.place_in(result.data, int(rows[0])), lane=name, count=loose,
+                                records=engine.stream.dumped(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
             behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
@@ -100,20 +100,9 @@ def note_unrecorded(result: CoreData) -> None:
     """Problems for engines of which nodes name commands and no record tells."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
-            result.report.warning(f"{name} has commands but no record.", "Nothing of it can be shown.",
-                                  file=result.file, core=result.core, count=len(commands))  # fmt: skip
-
-
-def _report_ambiguous(result: CoreData, streams: list[Stream], ambiguous: list[npt.NDArray[np.bool_]]) -> None:
-    """Problems for records of which more than one launch could be."""
-    for stream, mask in zip(streams, ambiguous, strict=True):
-        if mask.any():
             result.report.warning(
-                f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
-                "They are shown in the likelier one; their kernel function may be its neighbour.",
-                file=result.file, core=result.core, lane=stream.engine, count=int(mask.sum()),
-                records=stream.dumped(mask),
-            )  # fmt: skip
+                f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands)
+            )
 
 
 def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -148,8 +137,9 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     found = [name for name, engine in result.engines.items() if engine.static]
     for name, engine in result.engines.items():
         if found and engine.commands is None and name != "SDMA":
-            result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
-                                file=result.file, core=result.core, lane=name)  # fmt: skip
+            result.report.error(
+                f"There is no stream of {name} commands.", "Its records are shown as unknown.", lane=name
+            )
     if result.nodes is None:
         return
     # what DES nodes stand for lies in streams of its own
@@ -158,8 +148,6 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         result.report.warning(
             "CDMA commands that firmware issued beside a compiled model.",
             "They are not matched with the records of their ports.",
-            file=result.file,
-            core=result.core,
             count=beside,
         )
     result.nodes.ports.clear()
@@ -191,18 +179,14 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
         return
     result.mode = 1
     if len(payloads) > 1:
-        result.report.note(
-            f"{len(payloads)} blocks of dynamic data.", "Read as one stream.", file=result.file, core=result.core
-        )
+        result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.")
     joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
         result.report.error(
             f"Bytes at the end of the dynamic data that are no whole word: {rest}.",
             "They were ignored.",
-            file=result.file,
             offset=offsets[-1] + len(payloads[-1]) // 4 * 4,
-            core=result.core,
         )
     words = joined[: len(joined) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
@@ -211,12 +195,11 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     most = held + (2 * result.records + _LOST if result.records else 0)
     keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
     rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
-    where = {"file": result.file, "offset": offsets[0], "core": result.core}
-    report = Report()
-    nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]
+    report = Report(result.file, result.core)
+    nodes = decode_nodes(words, rules, report, offsets[0])
     if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
-        other_report = Report()
-        other = decode_nodes(words, rules, other_report, odd_as_commands=True, **where)  # type: ignore[arg-type]
+        other_report = Report(result.file, result.core)
+        other = decode_nodes(words, rules, other_report, offsets[0], odd_as_commands=True)
         if _all_clean(result, other):
             nodes, report = other, other_report
     result.report.extend(report)
@@ -276,8 +259,6 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
                 "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",
-                file=result.file,
-                core=result.core,
             )
 
 
@@ -300,7 +281,15 @@ def _bind(result: CoreData, chip: Chip) -> None:
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
         found = [pairing.bound for pairing in pairings]
-        _report_ambiguous(result, streams, [pairing.ambiguous for pairing in pairings])
+        for stream, mask in zip(streams, (pairing.ambiguous for pairing in pairings), strict=True):
+            if mask.any():
+                result.report.warning(
+                    f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
+                    "They are shown in the likelier one; their kernel function may be its neighbour.",
+                    lane=stream.engine,
+                    count=int(mask.sum()),
+                    records=stream.dumped(mask),
+                )
     else:
         found = [binding for binding in bindings if binding is not None]
     for name, binding in zip(names, found, strict=True):

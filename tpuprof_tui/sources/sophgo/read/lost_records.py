@@ -98,7 +98,7 @@ def _port_is_lost(number: int, claimed: int, port: PortData | None, report: Repo
         return True
     found = len(port.stream) + port.stream.left_out
     if found < claimed:
-        _tell_fewer(report, "CDMA", claimed, found, file=port.file, core=-1, lane=f"port {number}")
+        _tell_fewer(report, "CDMA", claimed, found, file=port.file, core=-1, lane=port.stream.label)
     return not len(port.stream)
 
 

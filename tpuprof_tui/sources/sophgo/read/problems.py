@@ -48,16 +48,19 @@ class Where(TypedDict, total=False):
 class Report(Struct):
     """Problems in the order they were found; the same problem again is counted, not repeated.
 
-    One report belongs to one thread; reports of parts are joined with ``extend``.
+    One report belongs to one thread; reports of parts are joined with ``extend``. What is told of no other file or
+    core is told of its own.
     """
 
+    file: str = ""
+    core: int = -1
     _found: dict[_Key, Problem] = field(default_factory=dict)
     _records: dict[_Key, list[I64]] = field(default_factory=dict)
     _dropped: int = 0
 
     def add(self, problem: Problem, *records: I64, core: int = -1) -> None:
         """Add one problem, of a core where it is one's, and which records it concerns where that is known."""
-        key = _key(problem, core)
+        key = core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)
         known = self._found.get(key)
         if known is not None:
             self._found[key] = replace(known, count=known.count + problem.count, lost=known.lost + problem.lost)
@@ -70,8 +73,8 @@ class Report(Struct):
             self._records.setdefault(key, []).extend(records)
 
     def _told(self, severity: Severity, what: str, done: str, where: Where) -> None:
-        records, core = where.pop("records", None), where.pop("core", -1)
-        problem = Problem(severity, what, done, **where)  # type: ignore[misc]
+        records, core = where.pop("records", None), where.pop("core", self.core)
+        problem = Problem(severity, what, done, **{"file": self.file, **where})  # type: ignore[arg-type]
         self.add(problem, *(() if records is None else (records,)), core=core)
 
     def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
@@ -94,9 +97,7 @@ class Report(Struct):
             self.add(other._more())
 
     def problems(
-        self,
-        groups: Groups | None = None,
-        rows_of: Mapping[tuple[int, str], RowsOf] | None = None,
+        self, groups: Groups | None = None, rows_of: Mapping[tuple[int, str], RowsOf] | None = None
     ) -> tuple[Problem, ...]:
         """All problems, in the order they were found.
 
@@ -104,23 +105,12 @@ class Report(Struct):
             groups: Those of the profile: cores that are units of it.
             rows_of: By core and label, tells which rows of a lane some records are; those of others stay unknown.
         """
-        found = tuple(
-            self._placed(key, problem, groups or Groups(), rows_of or {}) for key, problem in self._found.items()
-        )
-        return (*found, self._more()) if self._dropped else found
+        found: list[Problem] = []
+        for (core, same), problem in self._found.items():
+            placed = replace(problem, group=core_group(groups or Groups(), core)) if core >= 0 else problem
+            records, rows = self._records.get((core, same)), (rows_of or {}).get((core, problem.lane))
+            found.append(replace(placed, rows=rows(np.concatenate(records))) if records and rows else placed)
+        return (*found, self._more()) if self._dropped else tuple(found)
 
     def _more(self) -> Problem:
         return Problem(Severity.WARNING, "More problems than can be listed.", count=self._dropped)
-
-    def _placed(
-        self, key: _Key, problem: Problem, groups: Groups, rows_of: Mapping[tuple[int, str], RowsOf]
-    ) -> Problem:
-        core = key[0]
-        problem = replace(problem, group=core_group(groups, core)) if core >= 0 else problem
-        records, rows = self._records.get(key), rows_of.get((core, problem.lane))
-        return problem if not records or rows is None else replace(problem, rows=rows(np.concatenate(records)))
-
-
-def _key(problem: Problem, core: int) -> _Key:
-    """What makes two problems the same one."""
-    return core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)

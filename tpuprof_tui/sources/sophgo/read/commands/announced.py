@@ -110,9 +110,8 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def note_unlike(
-    des: Sequence[tuple[int, str, int, int, int]], found: Mapping[int, int], streams: Streams, report: Report,
-    *, file: str, core: int
-) -> None:  # fmt: skip
+    des: Sequence[tuple[int, str, int, int, int]], found: Mapping[int, int], streams: Streams, report: Report
+) -> None:
     """Problems for nodes that claim another number of commands than their stream has, and streams without a node."""
     unlike = sum(
         engine != "SDMA" and found.get(place, -1) >= 0 and len(streams[engine][found[place]]) != count
@@ -120,11 +119,10 @@ def note_unlike(
     )
     if unlike:
         report.warning("DES nodes claim another number of commands than the streams of the model hold.",
-                       "The streams were taken.", file=file, core=core, count=unlike)  # fmt: skip
+                       "The streams were taken.", count=unlike)  # fmt: skip
     for engine, mine in streams.items():
         taken = {found.get(place, -1) for place, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(mine) if number not in taken and not stream.only_ends]
         if loose:
             report.warning(f"Streams of {engine} commands that no DES node announces.", "They are not shown.",
-                           file=file, offset=int(mine[loose[0]].offsets[0]), core=core, lane=engine,
-                           count=len(loose))  # fmt: skip
+                           offset=int(mine[loose[0]].offsets[0]), lane=engine, count=len(loose))  # fmt: skip

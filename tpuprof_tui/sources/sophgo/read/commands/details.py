@@ -87,7 +87,7 @@ def _note_unequal(core: CoreData, records: int, commands: int) -> None:
         else (f"{records - commands} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
     )
     last = max((block for block in core.blocks if block.kind == BlockType.DYN_EXTRA), key=lambda block: block.offset)
-    core.report.error(what, done, file=core.file, offset=last.offset + last.length, core=core.core)
+    core.report.error(what, done, offset=last.offset + last.length)
 
 
 def _extra_places(core: CoreData) -> tuple[I64, I32]:
@@ -102,7 +102,7 @@ def _extra_places(core: CoreData) -> tuple[I64, I32]:
         lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
         for place, reason, count in records.problems:
             core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "What is sound of them is used.",
-                              file=core.file, offset=offset + place, core=core.core, count=count)  # fmt: skip
+                              offset=offset + place, count=count)  # fmt: skip
     return np.concatenate(parts), np.concatenate(lengths)
 
 
@@ -112,8 +112,9 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     assert core.nodes is not None
     for short in core.blocks:
         if short.kind == BlockType.DES_KV and short.length < _KV_HEADER:
-            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
-                              file=core.file, offset=short.offset, core=core.core)  # fmt: skip
+            core.report.error(
+                "A keyed command block is too short for its header.", "It was ignored.", offset=short.offset
+            )
     blocks = keyed_blocks(core)
     of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
     walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
@@ -138,15 +139,14 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
             walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
             if len(stream.offsets) < node.count:
                 core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
-                                  "The others are shown as unknown.", file=core.file, offset=first - _KV_HEADER,
-                                  core=core.core)  # fmt: skip
+                                  "The others are shown as unknown.", offset=first - _KV_HEADER)  # fmt: skip
         places, rooms = (part[: node.count] for part in walked[key])
         rows = slice(node.first, node.first + len(places))
         commands.register[rows], commands.room[rows] = places, rooms
     if lost:
         core.report.warning("Pre-built command blocks (DES) whose commands were not captured.",
                             "Their instructions are shown as unknown under the kernel function they have.",
-                            file=core.file, core=core.core, count=lost)  # fmt: skip
+                            count=lost)  # fmt: skip
 
 
 def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:

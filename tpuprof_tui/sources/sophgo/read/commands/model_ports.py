@@ -330,8 +330,7 @@ def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | Non
     for what, done, launches in told:
         if launches:
             rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
-            port.report.warning(what, done, file=port.file, lane=f"port {port.port}", count=len(rows),
-                                records=port.stream.dumped(rows))  # fmt: skip
+            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=port.stream.dumped(rows))
 
 
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:
@@ -343,8 +342,6 @@ def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen
             core.report.warning(
                 "CDMA commands of a compiled model whose port is not known, or that left no record.",
                 "They belong to no instruction that is shown.",
-                file=core.file,
                 offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1,
-                core=core.core,
                 count=count,
             )

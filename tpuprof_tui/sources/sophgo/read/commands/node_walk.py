@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from ..problems import Report
-from .command_table import Node, NodeRules, Words
+from .command_table import Node, Words
 
 #: Zero words in a row that are no padding any more.
 _FEWEST_ZEROS = 8
@@ -26,9 +26,7 @@ class Skeleton(Struct):
     des: list[tuple[int, str, int, int, int]]  # place, engine, port, key, count
 
 
-def walk_nodes(
-    words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: Report, file: str, offset: int, core: int
-) -> Skeleton:
+def walk_nodes(words: Words, kinds: npt.NDArray[np.uint8], report: Report, offset: int) -> Skeleton:
     """Follow the names and DES nodes of a stream; ``kinds`` are the words' low seven bits."""
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
@@ -53,14 +51,12 @@ def walk_nodes(
                 report.error(
                     f"A function name of {length} bytes runs past the end of the node stream.",
                     "The text that is there was taken for the name.",
-                    file=file,
                     offset=offset + 4 * place,
-                    core=core,
                 )
             behind = place + 1 + size
             if not (overrun and behind >= count):  # else nothing can have run under it
                 result.func_places.append(place)
-                result.func_names.append(_name(raw, report, file, offset + 4 * place, core))
+                result.func_names.append(_name(raw, report, offset + 4 * place))
             name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
         else:
             behind = place + 2
@@ -68,9 +64,7 @@ def walk_nodes(
                 report.error(
                     "A DES node at the end of the node stream lacks its second word.",
                     "It was ignored.",
-                    file=file,
                     offset=offset + 4 * place,
-                    core=core,
                 )
                 is_node[place] = False
                 break
@@ -85,17 +79,13 @@ def walk_nodes(
         report.error(
             "A stretch of zeros in the node stream.",
             "What was there is lost.",
-            file=file,
             offset=offset + 4 * hole[0],
-            core=core,
             count=hole[1],
         )
     elif zeros > name_zeros:
         report.note(
             "Zero words in the node stream.",
             "Taken for padding; no kernel function was closed by them.",
-            file=file,
-            core=core,
             count=zeros - name_zeros,
         )
     return result
@@ -120,15 +110,9 @@ def _text_words(words: Words) -> int:
     return min(len(words), 256)
 
 
-def _name(raw: bytes, report: Report, file: str, offset: int, core: int) -> str:
+def _name(raw: bytes, report: Report, offset: int) -> str:
     try:
         return raw.decode("utf-8").rstrip("\0")
     except UnicodeDecodeError:
-        report.error(
-            "A kernel function name is not UTF-8.",
-            "Bytes that are not were replaced.",
-            file=file,
-            offset=offset,
-            core=core,
-        )
+        report.error("A kernel function name is not UTF-8.", "Bytes that are not were replaced.", offset=offset)
         return raw.decode("utf-8", "replace").rstrip("\0")

@@ -19,7 +19,7 @@ _LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA
 
 
 def decode_nodes(
-    words: Words, rules: NodeRules, report: Report, *, file: str, offset: int, core: int, odd_as_commands: bool = False
+    words: Words, rules: NodeRules, report: Report, offset: int, *, odd_as_commands: bool = False
 ) -> NodeStream:
     """Decode a node stream.
 
@@ -27,16 +27,15 @@ def decode_nodes(
         words: The payload as little-endian 32-bit words.
         rules: The chip's codes and limits.
         report: Takes the problems.
-        file, offset, core: Where the payload lies, for the problems.
+        offset: Where the payload lies in the file, for the problems.
         odd_as_commands: Take nodes of unknown type for commands of the engine their bits name (a damaged type).
 
     Returns:
         Commands by engine and port, and the scopes.
     """
     kinds = (words & np.uint32(127)).astype(np.uint8)
-    skeleton = walk_nodes(words, kinds, rules, report, file, offset, core)
-    decoder = _Decoder(words, kinds, skeleton, rules, report, file, offset, core)
-    return decoder.decode(odd_as_commands)
+    skeleton = walk_nodes(words, kinds, report, offset)
+    return _Decoder(words, kinds, skeleton, rules, report, offset).decode(odd_as_commands)
 
 
 class _Decoder:
@@ -49,17 +48,13 @@ class _Decoder:
         skeleton: Skeleton,
         rules: NodeRules,
         report: Report,
-        file: str,
         offset: int,
-        core: int,
     ) -> None:
         self.words = words
         self.kinds = np.where(skeleton.is_node, kinds, np.uint8(Node.FUNC))
         self.skeleton = skeleton
         self.rules = rules
         self.report = report
-        self.file = file
-        self.core = core
         self.offset = offset
 
     def decode(self, odd_as_commands: bool) -> NodeStream:
@@ -91,8 +86,6 @@ class _Decoder:
                         f"Commands for CDMA port {port}, which the chip does not have.",
                         "They were ignored.",
                         count=int((port_of == port).sum()),
-                        file=self.file,
-                        core=self.core,
                     )
                 else:
                     stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
@@ -100,8 +93,7 @@ class _Decoder:
             if engine == "CDMA" and port < self.rules.ports and port not in stream.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[:0], None, stream)
         if stream.announced:
-            note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report,
-                        file=self.file, core=self.core)  # fmt: skip
+            note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report)
         return stream
 
     # -- what each word is ------------------------------------------------
@@ -116,12 +108,7 @@ class _Decoder:
         for kind in np.unique(self.kinds[self.odd]).tolist():
             places = np.flatnonzero(self.odd & (self.kinds == kind))
             self.report.error(
-                f"Node of unknown type {kind}.",
-                done,
-                offset=self.offset + 4 * int(places[0]),
-                count=len(places),
-                file=self.file,
-                core=self.core,
+                f"Node of unknown type {kind}.", done, offset=self.offset + 4 * int(places[0]), count=len(places)
             )
 
     def _engines(self) -> npt.NDArray[np.uint8]:
@@ -142,8 +129,6 @@ class _Decoder:
                     "They were skipped.",
                     offset=self.offset + 4 * first,
                     count=int(unknown.sum()),
-                    file=self.file,
-                    core=self.core,
                 )
         return np.flatnonzero(self.is_command & codes[self.engine_of])
 
@@ -267,8 +252,6 @@ class _Decoder:
                     f"A DES node claims {counts[number]} commands, more than the file has records and bytes for.",
                     f"{left} of them were taken.",
                     offset=self.offset + 4 * entry[0],
-                    file=self.file,
-                    core=self.core,
                 )
                 counts[number] = left
             left -= counts[number]

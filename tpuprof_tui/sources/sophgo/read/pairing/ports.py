@@ -75,27 +75,24 @@ class PortData(Struct):
 
 def read_port(port: int, path: Path, chip: Chip) -> PortData:
     """Read a port's file and put its records in launch order."""
-    report = Report()
+    report = Report(path.name)
     data = read_bytes(path, report)
-    found = walk_blocks(data, report, path.name)
+    found = walk_blocks(data, report)
     blocks = [block for block in found if block.kind == BlockType.MONITOR_CDMA]
     for block in found:
         if block.kind in _OF_CORES:
             report.error(
-                f"A block of type {block.kind} belongs into a core's file.",
-                "It was ignored.",
-                file=path.name,
-                offset=block.offset - 8,
+                f"A block of type {block.kind} belongs into a core's file.", "It was ignored.", offset=block.offset - 8
             )
     payloads = [data[block.offset : block.offset + block.length] for block in blocks]
-    stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, file=path.name, port=port)
+    stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, port)
     result = PortData(port, path.name, report, stream)
     result.stream_blocks = [(b.offset, b.offset + b.length) for b in found if b.kind == BlockType.DES_CDMA]
     if result.stream_blocks:
         result.file_data = data
     if not len(stream):
         return result
-    stream = unwrapped_port(stream, report, file=path.name)
+    stream = unwrapped_port(stream, report)
     result.head = _head_length(stream, chip)
     _order_launches(result, stream)
     to_ns(result.stream, chip.dma_mhz)
@@ -207,8 +204,7 @@ def note_unplaced(ports: list[PortData]) -> None:
             port.report.warning(
                 "Neither a send of a core nor its commands tell when this port ran.",
                 "It keeps its own clock; its times do not compare with those of the cores.",
-                file=port.file,
-                lane=f"port {port.port}",
+                lane=port.stream.label,
             )
 
 

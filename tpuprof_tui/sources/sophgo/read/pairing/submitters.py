@@ -169,8 +169,7 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         port.report.warning(
             "CDMA records without a matching command of any core.",
             "They are shown as unknown.",
-            file=port.file,
-            lane=f"port {port.port}",
+            lane=port.stream.label,
             count=len(loose),
             records=port.stream.dumped(loose),
         )
@@ -197,12 +196,11 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.start = port.stream.start + moved
     port.stream.end = port.stream.end + moved
-    place = {"file": port.file, "lane": f"port {port.port}"}
     rows = np.flatnonzero(moved)
     port.report.note(
         "The counter of a CDMA port wrapped in a pause of the port.",
         "Its launches were put where the kernel functions of their submitters ran.",
-        **place,  # type: ignore[arg-type]
+        lane=port.stream.label,
         count=sum(map(bool, turns)),
         records=port.stream.dumped(rows),
     )
@@ -210,7 +208,7 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
         port.report.warning(
             "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran.",
             "They were put to the nearer of the launches around them.",
-            **place,  # type: ignore[arg-type]
+            lane=port.stream.label,
             count=unsure,
         )
 
@@ -294,8 +292,7 @@ def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], secti
         port.report.warning(
             "Two cores submitted alike launches at the same time.",
             "Given to them in the order of their estimated times; the submitters may be exchanged.",
-            file=port.file,
-            lane=f"port {port.port}",
+            lane=port.stream.label,
             count=alike,
         )
 
@@ -322,6 +319,5 @@ def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
     port.report.warning(
         "No send of a core anchors this port's clock.",
         f"Its times were estimated from the commands around them (within {slack / 1000:.1f} us).",
-        file=port.file,
-        lane=f"port {port.port}",
+        lane=port.stream.label,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
 
@@ -39,7 +40,7 @@ class Stream(Struct):
 
     Attributes:
         engine: Engine name.
-        core, port: Which; -1 where it does not apply.
+        port: Number of the port; -1 of a core's engine.
         layout: Layout of a record.
         words: (records, words) view of the bytes read, in dump order.
         rows: Row of ``words`` of each record; None: as dumped.
@@ -52,7 +53,6 @@ class Stream(Struct):
     """
 
     engine: str
-    core: int
     port: int
     layout: RecordLayout
     words: U32
@@ -68,6 +68,11 @@ class Stream(Struct):
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def label(self) -> str:
+        """What its lane is called."""
+        return f"port {self.port}" if self.port >= 0 else self.engine
+
     def take(self, rows: I64 | Bools | slice) -> Stream:
         """The records at some places of the stream."""
         words, first = self.words, self.first
@@ -77,21 +82,9 @@ class Stream(Struct):
             own, words, first = None, words[rows], first + rows.indices(len(words))[0]
         else:
             own = np.arange(len(words), dtype=np.int64)[rows]
-        return Stream(
-            self.engine,
-            self.core,
-            self.port,
-            self.layout,
-            words,
-            own,
-            self.id[rows],
-            self.start[rows],
-            self.end[rows],
-            None if self.cycles is None else self.cycles[rows],
-            self.lapped,
-            self.left_out,
-            first,
-        )
+        cycles = None if self.cycles is None else self.cycles[rows]
+        columns = {name: getattr(self, name)[rows] for name in ("id", "start", "end")}
+        return replace(self, **columns, words=words, rows=own, cycles=cycles, first=first)
 
     def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
         """Places of some records in the dump; what a record is called before it is known which are instructions."""
@@ -109,12 +102,9 @@ class Stream(Struct):
         """A counter of some records, by the name the record layout gives it."""
         return self.layout.column(self.words, name, rows if self.rows is None else self.rows[rows])
 
-    def _words(self, rows: I64 | slice) -> U32:
-        return self.words[rows] if self.rows is None else self.words[self.rows[rows]]
-
     def system(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
         """Which records are of system commands, by their counters; all False where the chip's records cannot tell."""
-        words = self._words(rows)
+        words = self.words[rows if self.rows is None else self.rows[rows]]
         rule = chip.system_records.get(family_of(self.engine))
         if rule is None:
             return np.zeros(len(words), np.bool_)
@@ -131,9 +121,6 @@ def read_stream(
     chip: Chip,
     engine: str,
     report: Report,
-    *,
-    file: str,
-    core: int = -1,
     port: int = -1,
 ) -> Stream:
     """Records of the monitor blocks of one engine, as one dump.
@@ -144,33 +131,34 @@ def read_stream(
         chip: Gives the record layout.
         engine: ``TIU``, ``GDMA``, ``SDMA`` or ``CDMA``.
         report: Takes the problems.
-        file, core, port: Whose they are.
+        port: Number of the port whose they are.
     """
     layout = chip.records[family_of(engine)]
     parts: list[U32] = []
     places: list[int] = []
     for payload, offset in zip(payloads, offsets, strict=True):
-        for piece, place in _pieces(payload, offset, layout, engine, report, file=file, core=core, port=port):
+        for piece, place in _pieces(payload, offset, layout, engine, report, port):
             parts.append(layout.words(piece))
             places.append(place)
     if len(payloads) > 1:
-        report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.", file=file, core=core)
+        report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.")
     words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
     start = words[:, 0].astype(np.int64)
     end = words[:, 1].astype(np.int64)
     ids = layout.column(words, "inst_id")
-    stream = Stream(engine, core, port, layout, words, None, ids, start, end)
+    stream = Stream(engine, port, layout, words, None, ids, start, end)
     # the SDMA of a core writes some records late
     bad = impossible(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
     if bad is None:
         return stream
+    where = np.concatenate(
+        [place + layout.size * np.arange(len(part)) for part, place in zip(parts, places, strict=True)]
+    )
     report.error(
         f"{engine} records that cannot be: overwritten, or with times that no engine has.",
         "They were left out.",
-        file=file,
-        offset=_offset(int(bad.argmax()), [len(part) for part in parts], places, layout.size),
-        core=core,
-        lane=f"port {port}" if port >= 0 else engine,
+        offset=int(where[bad.argmax()]),
+        lane=stream.label,
         count=int(bad.sum()),
         behind=True,
         records=np.flatnonzero(bad),
@@ -180,15 +168,7 @@ def read_stream(
 
 
 def _pieces(
-    payload: npt.NDArray[np.uint8],
-    offset: int,
-    layout: RecordLayout,
-    engine: str,
-    report: Report,
-    *,
-    file: str,
-    core: int,
-    port: int,
+    payload: npt.NDArray[np.uint8], offset: int, layout: RecordLayout, engine: str, report: Report, port: int
 ) -> list[tuple[npt.NDArray[np.uint8], int]]:
     """Whole records of a block and where they lie; two pieces where bytes too many or too few part them."""
     rest = len(payload) % layout.size
@@ -200,32 +180,19 @@ def _pieces(
         report.error(
             f"The {engine} records end with {rest} bytes of a partial record.",
             "Those bytes were ignored.",
-            file=file,
             offset=offset + whole,
-            core=core,
         )
         return [(payload[:whole], offset)]
     place = cut * layout.size
     report.error(
         f"{engine} records are parted by bytes too many or too few.",
         "Those behind were found again; one may be wrong.",
-        file=file,
         offset=offset + place,
-        core=core,
     )
     return [(payload[:place], offset), (payload[rest + place :], offset + rest + place)]
 
 
-def _offset(row: int, counts: list[int], offsets: list[int], size: int) -> int:
-    """Where a record lies in the file, given the blocks' counts of records and where they begin."""
-    for count, offset in zip(counts, offsets, strict=True):
-        if row < count:
-            return offset + row * size
-        row -= count
-    return -1
-
-
-def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream:
+def in_order(stream: Stream, chip: Chip, report: Report) -> Stream:
     """The stream of a serial engine with a lapped ring turned, counters unwrapped and late-written records in place."""
     count = len(stream)
     if count == 0:
@@ -241,23 +208,15 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
         report.warning(
             f"The {stream.engine} ring buffer had lapped: only its last {count} records survive.",
             "Capture again with a larger max_record_num to see what came before.",
-            file=file,
-            core=stream.core,
             lane=stream.engine,
             records=stream.dumped(slice(0, 1)),
         )
-    stream = _unwrapped(stream, report, file=file)
+    stream = _unwrapped(stream, report)
     late = stream.start[1:] < stream.start[:-1]
     if late.any() and stream.engine == "SDMA":
         order = np.argsort(stream.start, kind="stable")
         stream = stream.take(order)
-        report.note(
-            "SDMA records written late were put in the order they started.",
-            "",
-            file=file,
-            core=stream.core,
-            count=int(late.sum()),
-        )
+        report.note("SDMA records written late were put in the order they started.", "", count=int(late.sum()))
     return stream
 
 
@@ -311,7 +270,7 @@ BACK_IN_TIME = (
 )
 
 
-def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
+def _unwrapped(stream: Stream, report: Report) -> Stream:
     """Times of a serial engine on one count that does not wrap.
 
     A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than
@@ -330,7 +289,7 @@ def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
             lift += WRAP
             if change >= -_HALF:
                 records = stream.dumped(slice(place, place + 1))
-                report.warning(*BACK_IN_TIME, file=file, core=stream.core, lane=stream.engine, records=records)
+                report.warning(*BACK_IN_TIME, lane=stream.engine, records=records)
         elif lift and change - WRAP > -DISORDER:
             lift -= WRAP  # written after the wrap, started before it
         offsets[number + 1] = lift

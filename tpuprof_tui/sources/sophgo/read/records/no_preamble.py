@@ -35,8 +35,9 @@ def trim_edges(core: CoreData, chip: Chip) -> None:
         head, tail = _strays_by_reset(engine.stream.id, most, alone=len(core.engines) == 1)
     engine.keep = slice(head, count - tail)
     if head or tail:
-        core.report.note("Stray TIU records at the edges of the stream.", "They are not shown.", file=core.file,
-                         core=core.core, lane="TIU", count=head + tail)  # fmt: skip
+        core.report.note(
+            "Stray TIU records at the edges of the stream.", "They are not shown.", lane="TIU", count=head + tail
+        )
 
 
 def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:

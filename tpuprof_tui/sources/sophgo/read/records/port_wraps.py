@@ -11,7 +11,7 @@ from .implausible_records import DISORDER
 from .monitor import BACK_IN_TIME, WRAP, Stream, signed
 
 
-def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
+def unwrapped_port(stream: Stream, report: Report) -> Stream:
     """A CDMA port's records with times that do not wrap.
 
     Ports are full duplex and write a record when its command ends: neighbours overlap freely, one may have begun long
@@ -32,9 +32,7 @@ def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
     stream.start = stream.start[0] + np.concatenate([[0], np.cumsum(step)])
     stream.end = stream.start + length
     if len(back):
-        report.warning(
-            *BACK_IN_TIME, file=file, lane=f"port {stream.port}", count=len(back), records=stream.dumped(back)
-        )
+        report.warning(*BACK_IN_TIME, lane=stream.label, count=len(back), records=stream.dumped(back))
     return stream
 
 

@@ -128,8 +128,6 @@ def _loose_edges(
         result.report.note(
             f"Markers of the profiler without commands at the edges of {name}.",
             "They are not shown.",
-            file=result.file,
-            core=result.core,
             count=len(dropped),
         )
     return dropped

@@ -50,14 +50,12 @@ class Block(Struct, frozen=True):
     length: int
 
 
-def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[Block]:
+def walk_blocks(data: Bytes, report: Report) -> list[Block]:
     """Blocks of a file in file order; damage becomes Problems and costs no sound block behind it.
 
     Args:
         data: The whole file.
         report: Takes the problems.
-        file: Its name, for the problems.
-        core: Its core, for the problems.
     """
     blocks: list[Block] = []
     size = len(data)
@@ -67,22 +65,10 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
         left = size - at
         headers += 1
         if headers > _MOST_BLOCKS:
-            report.error(
-                "More blocks than a capture can have.",
-                "The rest of the file was not read.",
-                file=file,
-                offset=at,
-                core=core,
-            )
+            report.error("More blocks than a capture can have.", "The rest of the file was not read.", offset=at)
             break
         if left < _HEADER:
-            report.error(
-                f"{left} bytes of a block header at the end of the file.",
-                "They were ignored.",
-                file=file,
-                offset=at,
-                core=core,
-            )
+            report.error(f"{left} bytes of a block header at the end of the file.", "They were ignored.", offset=at)
             break
         kind, length = (int(value) for value in data[at : at + _HEADER].view("<u4"))
         if length <= left - _HEADER:
@@ -93,7 +79,7 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
             # zeros are many empty blocks: where a disk was full, all the rest of the file
             times = 1 if kind or length else _zeros_from(data, at) // _HEADER
             what = f"Block of unknown type {kind}."
-            report.error(what, "It was skipped.", file=file, offset=at, core=core, count=times)
+            report.error(what, "It was skipped.", offset=at, count=times)
             at += times * _HEADER + length
             continue
         following = _next_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
@@ -102,9 +88,9 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
         what = f"Block of type {kind} claims {length} bytes, {left - _HEADER} are left in the file"
         if kind in _KNOWN:
             blocks.append(Block(kind, at + _HEADER, available))
-            report.error(f"{what}.", f"Its first {available} bytes were used.", file=file, offset=at, core=core)
+            report.error(f"{what}.", f"Its first {available} bytes were used.", offset=at)
         else:
-            report.error(f"{what}.", "It was skipped.", file=file, offset=at, core=core)
+            report.error(f"{what}.", "It was skipped.", offset=at)
         at = following
     return blocks
 

@@ -13,7 +13,7 @@ from tpuprof_tui.cli.main import COMMANDS, build_parser, main
 from tpuprof_tui.cli.options import lane_kinds
 from tpuprof_tui.cli.texts import SHELLS
 from tpuprof_tui.export.outputs import outputs_of
-from tpuprof_tui.sources.sophgo.chips import chip_names
+from tpuprof_tui.sources.sophgo.chips.chip import chip_names
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 NAMES = sorted(name for name in COMMANDS if name != "open")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof_tui.sources.sophgo.chips import Chip, chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, chip_by_name
 from tpuprof_tui.sources.sophgo.chips.commands import CommandTable, Operation
 
 

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tpuprof_tui.sources.sophgo import chips
-from tpuprof_tui.sources.sophgo.chips import chip as loading
+from tpuprof_tui.sources.sophgo.chips import chip as chips
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError, parse_fields, record_layout
+from tpuprof_tui.sources.sophgo.chips.names import variant_direction
 
 
 def the(name: str) -> chips.Chip:
@@ -149,18 +148,18 @@ def test_wide_records_lie_where_the_format_says(field: str, byte: int) -> None:
     ],
 )
 def test_condensed_names(chip: str, engine: str, codes: tuple[int, ...], texts: tuple[str, str]) -> None:
-    keys = chips.packed_keys(*(np.array([code]) for code in codes))
-    assert chips.name_table(the(chip), engine).texts(keys) == ([texts[0]], [texts[1]])
+    key = sum(code << shift for code, shift in zip(codes, (0, 5, 10, 12), strict=False))
+    assert the(chip).names(engine).texts_of(key) == texts
 
 
 def test_generator_indices_have_names_of_their_own() -> None:
-    table = chips.name_table(the("CV84X6"), "TIU", rvt=True)
+    table = the("CV84X6").names("TIU", rvt=True)
     assert table.texts_of(8 | 36 << 5) == ("sar", "rvt_sub")
     assert table.texts_of(31) == ("rvt", "unknown")
-    assert chips.name_table(the("AKSV"), "TIU", rvt=True) is chips.name_table(the("AKSV"), "TIU")
-    assert chips.variant_direction("rvt_dma_ldbc") == (0, 2)
-    assert chips.variant_direction("rvt_dma_stt") == (2, 0)
-    assert chips.variant_direction("rvt_dma_cp") is None
+    assert the("AKSV").names("TIU", rvt=True) is the("AKSV").names("TIU")
+    assert variant_direction("rvt_dma_ldbc") == (0, 2)
+    assert variant_direction("rvt_dma_stt") == (2, 0)
+    assert variant_direction("rvt_dma_cp") is None
 
 
 def test_data_types_out_of_the_table_keep_their_code() -> None:
@@ -182,7 +181,7 @@ def test_records_that_contradict_their_name_are_refused(text: str) -> None:
 
 
 def edited(path: list[Any], value: Any) -> dict[str, Any]:
-    source = Path(loading.__file__).with_name("aks.json")
+    source = Path(chips.__file__).with_name("aks.json")
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     target: Any = copy.deepcopy(data)
     result = target
@@ -193,7 +192,7 @@ def edited(path: list[Any], value: Any) -> dict[str, Any]:
 
 
 def test_unedited_data_loads() -> None:
-    chip = loading.chip_from_data(edited(["core_count"], 8), loading.common_tables())
+    chip = chips.chip_from_data(edited(["core_count"], 8), chips.common_tables())
     assert chip.name == "AKS"
 
 
@@ -213,16 +212,16 @@ def test_unedited_data_loads() -> None:
 )
 def test_data_that_contradicts_itself_is_refused(path: list[Any], value: Any) -> None:
     with pytest.raises(ChipDataError):
-        loading.chip_from_data(edited(path, value), loading.common_tables())
+        chips.chip_from_data(edited(path, value), chips.common_tables())
 
 
 def test_choosing_a_chip_reads_no_command_layouts() -> None:
     program = (
-        "from tpuprof_tui.sources.sophgo import chips\n"
+        "from tpuprof_tui.sources.sophgo.chips import chip as chips\n"
         "from tpuprof_tui.sources.sophgo.read.commands import operation_counts, registers\n"
         "from tpuprof_tui.sources.sophgo.chips import commands\n"
         "from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG\n"
-        "chips.name_table(chips.chip_by_arch('5'), 'TIU').texts_of(3)\n"
+        "chips.chip_by_arch('5').names('TIU').texts_of(3)\n"
         "assert not CATALOG.read & {'common/layouts.json', 'common/models.json'}\n"
         "commands.command_table(chips.chip_by_arch('5'), 'TIU')\n"
         "assert 'common/layouts.json' in CATALOG.read\n"

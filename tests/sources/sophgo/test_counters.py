@@ -11,7 +11,7 @@ import pytest
 from written_captures import capture
 
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.chips import chip_by_name, chip_names, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.read.problems import Report

@@ -17,7 +17,7 @@ from profiles import CORES
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import Catalog
-from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.stream import blocks as framing
 from tpuprof_tui.sources.sophgo.read.stream.blocks import BlockType, walk_blocks

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from profiles import CORES
 
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from tpuprof_tui.sources.sophgo.read.records.port_wraps import unwrapped_port

@@ -19,7 +19,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import INT_MISSING, Role, Severity, is_missing
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.chips import chip_by_name, name_table
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.read.columns.lanes import generator_role
 from tpuprof_tui.sources.sophgo.read.records.no_preamble import _strays, _strays_by_reset
@@ -68,7 +68,7 @@ def test_operations_are_those_that_were_issued(kind):
         family = "tiu" if lane.kind == "TIU" else "dma"
         ops = [truth.ops[op] for op in truth.lanes[lane.kind, profile.unit_number(lane)]["op"]]
         codes = list(zip(lane[f"{family}_type"].tolist(), lane[f"{family}_function"].tolist(), strict=True))
-        table = name_table(chip, lane.kind)
+        table = chip.names(lane.kind)
         rvt = lane["mode"] == 1
         assert rvt.any() == (kind == "cv84x6_rvt")
         for row, (op, code) in enumerate(zip(ops, codes, strict=True)):

@@ -11,7 +11,7 @@ import raw_bytes as raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.pairing.ports import read_port
 
 _CHIP = chip_by_name("aks")

@@ -9,7 +9,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.chips import chip_by_name, chip_names, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
 from tpuprof_tui.sources.sophgo.read.columns.computation_text import local_address, type_text
 from tpuprof_tui.sources.sophgo.read.columns.instruction_text import LaneReading

@@ -8,7 +8,8 @@ from encoded_commands import index_of, packed, random_command, the
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.sophgo.chips import chip_by_name, chip_names, commands
+from tpuprof_tui.sources.sophgo.chips import commands
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from tpuprof_tui.sources.sophgo.read.commands import registers
 
@@ -226,7 +227,7 @@ def test_what_siblings_share_is_where_it_is_in_every_layout_that_is_known(chip: 
     """The rule for commands without a layout, tried on each command that has one as if it had none."""
     known = [each for each in command_table(the(chip), "dma").operations if each.layout_lines]
     for left_out in known:
-        shared = commands._shared([each for each in known if each is not left_out])
+        shared = commands.shared_fields([each for each in known if each is not left_out])
         assert {"cmd_type", "cmd_id_dep", "constant_value"} <= {field.name for field in shared} or left_out.short
         for field in shared:
             assert left_out.by_name.get(field.name) == field or left_out.short
@@ -237,7 +238,7 @@ def test_commands_of_one_length_alone_would_promise_too_much() -> None:
     long = [each for each in command_table(the("bm1688"), "dma").operations if not each.short]
     compress = next(each for each in long if each.name == "DMA_compress")
     others = [each for each in long if each is not compress]
-    assert any(compress.by_name.get(field.name) != field for field in commands._shared(others))
+    assert any(compress.by_name.get(field.name) != field for field in commands.shared_fields(others))
 
 
 def test_missing_layouts_are_taken_from_the_sibling_and_marked() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import raw_bytes as raw
 
-from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, read_stream
 from tpuprof_tui.sources.sophgo.read.records.opening import begins_with_preamble, markers_at

@@ -14,7 +14,7 @@ from truth_tables import Leave, Truth, differences, read_truth
 
 from tpuprof_tui.model import Role, is_missing
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read import core as reading
 from tpuprof_tui.sources.sophgo.read.commands.command_table import NodeRules
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from .catalog import CATALOG
 from .figures import TransferFigures, transfer_figures
 from .layout import ChipDataError, RecordLayout, record_layout
 from .names import NameTable, name_table
 
-FAMILIES: Mapping[str, str] = MappingProxyType(
-    {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
-)
-"""Command encoding of an engine; engines outside it have none."""
-
-_ENGINES = frozenset({"TIU", "GDMA", "SDMA", "CDMA", "VSDMA", "HAU"})
+#: Command encoding of an engine; engines outside it have none.
+FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
+_ENGINES: Final = frozenset({"TIU", "GDMA", "SDMA", "CDMA", "VSDMA", "HAU"})
 
 
 def family_of(engine: str) -> str:
@@ -96,7 +92,7 @@ class Chip(Struct, frozen=True, eq=False):
     Attributes:
         name: Name of the chip.
         arch_codes: Integer codes in ``arch=`` lines.
-        arch_names: Names in ``arch=`` lines, in upper case.
+        arch_names: Names in ``arch=`` lines, in either case.
         core_count: Cores; the last one is the anchor of the CDMA ports.
         cdma_ports: Number of CDMA ports.
         records: Monitor record layout by family.
@@ -224,7 +220,7 @@ def chip_by_arch(value: str) -> Chip | None:
     digits = text.lstrip("+0") if text.lstrip("+").isdigit() and text.isascii() else ""
     for name in chip_names():
         chip = CATALOG.table(_load, name)
-        if text.upper() in chip.arch_names or digits in map(str, chip.arch_codes):
+        if text.upper() in map(str.upper, chip.arch_names) or digits in map(str, chip.arch_codes):
             return chip
     return None
 
@@ -244,68 +240,33 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
 
     Raises:
         ChipDataError: the content contradicts itself.
-        KeyError: something is missing.
+        KeyError, ValidationError: something is missing or no such value.
     """
-    rule = data["memory_of_address"]
-    memories = tuple(common["memories"])
-    records = _frozen(data["records"], lambda key: record_layout(key, common["records"][key]))
-    chip = Chip(
-        name=data["name"],
-        arch_codes=tuple(data["arch_codes"]),
-        arch_names=tuple(name.upper() for name in data["arch_names"]),
-        core_count=data["core_count"],
-        cdma_ports=data["cdma_ports"],
-        records=records,
-        preamble=data["preamble"],
-        system_types=_frozen(data["system_types"], int),
-        send_functions=_frozen(data["send_functions"], frozenset),
-        wait_functions=_frozen(data["wait_functions"], frozenset),
-        system_records=_frozen(data["system_records"], lambda item: SystemRule(tuple(item["fields"]), item["equals"])),
-        messages=_frozen(data["messages"], lambda item: MessageRule(**item)),
-        dependencies=_frozen(data["dependencies"], lambda item: DependencyRule(**item)),
-        figures=MappingProxyType(
-            {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()}
-        ),
-        engine_codes=MappingProxyType({int(code): name for code, name in data["engine_codes"].items()}),
-        rvt_id_limit=data["rvt_id_limit"],
-        rvt_fill=_frozen(data["rvt_fill"], tuple),
-        sync_record=SyncRecord(**data["sync_record"]),
-        tiu_edge_trim=data["tiu_edge_trim"],
-        tiu_mhz=data["tiu_mhz"],
-        dma_mhz=data["dma_mhz"],
-        memory_of_address=MemoryRule(
-            rule["high_bits"],
-            rule["tag_bit"],
-            MappingProxyType({int(tag): memory for tag, memory in rule["tags"].items()}),
-            rule["other"],
-            tuple((first, size, memory) for first, size, memory in rule["windows"]),
-        ),
-        parameters=tuple((label, value) for label, value in data["parameters"]),
-        data_types=tuple(common["data_types"]),
-        memories=memories,
-        name_tables=MappingProxyType(
-            {
-                family: name_table(
-                    common["tables"][key],
-                    memories,
-                    common["moves"],
-                    directed=family == "dma",
-                    variants=family == "rvt",
-                )
-                for family, key in data["names"].items()
-            }
-        ),
-    )
+    records = {family: record_layout(key, common["records"][key]) for family, key in data["records"].items()}
+    made = {
+        "records": records,
+        "figures": {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()},
+        "data_types": common["data_types"],
+        "memories": common["memories"],
+        "name_tables": {
+            family: name_table(
+                common["tables"][key],
+                common["memories"],
+                common["moves"],
+                directed=family == "dma",
+                variants=family == "rvt",
+            )
+            for family, key in data["names"].items()
+        },
+    }
+    chip = convert({**data, **made}, Chip, str_keys=True)
     _check(chip)
     return chip
 
 
-def _frozen(data: Mapping[str, Any], convert: Callable[[Any], Any]) -> Mapping[str, Any]:
-    return MappingProxyType({key: convert(value) for key, value in data.items()})
-
-
 def _check(chip: Chip) -> None:
     """Refuse a chip whose parts do not fit each other."""
+    rule = chip.memory_of_address
     faults = {
         "an engine code does not fit three bits or has no engine": any(
             not 0 <= code < 8 or engine not in _ENGINES for code, engine in chip.engine_codes.items()
@@ -321,13 +282,9 @@ def _check(chip: Chip) -> None:
         ),
         "a clock or the core count is not positive": min(chip.tiu_mhz, chip.dma_mhz, chip.core_count) <= 0,
         "a parameter occurs twice": len(dict(chip.parameters)) != len(chip.parameters),
-        "a memory code has no name": any(
-            not 0 <= code < len(chip.memories)
-            for code in (
-                *chip.memory_of_address.tags.values(),
-                chip.memory_of_address.other,
-                *(window[2] for window in chip.memory_of_address.windows),
-            )
+        "a memory code has no name": not all(
+            0 <= code < len(chip.memories)
+            for code in (*rule.tags.values(), rule.other, *(code for *_, code in rule.windows))
         ),
     }
     for what, found in faults.items():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -74,7 +73,7 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
             ChipDataError: the layout does not cover the command.
         """
         if self.partial:
-            return _shared(self.siblings)
+            return shared_fields(self.siblings)
         fields = parse_fields(self.layout_lines)
         if bit_count(fields) != self.size * 8:
             raise ChipDataError(f"operation {self.name}: {bit_count(fields)} bits in {self.size} bytes")
@@ -83,7 +82,7 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
         """Fields by name; of repeated (reserved) names the last one."""
-        return MappingProxyType({field.name: field for field in self.fields})
+        return {field.name: field for field in self.fields}
 
     def function_text(self, code: int) -> str:
         """Name of a function code; ``function_N`` for codes without one."""
@@ -93,22 +92,20 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
 class StreamEnd(Struct, frozen=True):
     """After which command a stream ends.
 
-    The system operation ends it when only a short tail of zeros follows; with ``function`` given, also that function
-    ends it (if ``field`` is given: when that field has ``value``).
+    The system operation ends it when only a short tail of zeros follows; ``function``, where there is one, also without
+    (if ``field`` is given: when that field has ``value``).
 
     Attributes:
         operation: Index of the system operation.
         function: Function that ends a stream by itself; None when none does.
-        field: Field that must have ``value`` for that.
-        value: See ``field``.
         drop_final_function: Function of a last system command that leaves no record; None when there is none.
     """
 
     operation: int
-    function: int | None
-    field: str | None
-    value: int
-    drop_final_function: int | None
+    function: int | None = None
+    field: str | None = None
+    value: int = 0
+    drop_final_function: int | None = None
 
 
 class Place(Struct, frozen=True):
@@ -188,22 +185,23 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
 
     def _place(self, name: str) -> Place:
         found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
-        rows = [
-            _place_of(field, operation.needed) if field else (0, 0, 0, 0)
-            for field, operation in zip(found, self.operations, strict=True)
+        # the eight bytes that are read stay inside the command
+        first = [
+            min(field.first // 8, each.needed - 8) if field else 0
+            for field, each in zip(found, self.operations, strict=True)
         ]
-        rows.append((0, 0, 0, 0))
-        byte, shift, mask, spill = zip(*rows, strict=True)
+        shift = [field.first - byte * 8 if field else 0 for field, byte in zip(found, first, strict=True)]
+        spill = [max(0, bits + field.width - 64) if field else 0 for field, bits in zip(found, shift, strict=True)]
         return Place(
-            np.array(byte, np.int64),
-            np.array(shift, np.uint64),
-            np.array(mask, np.uint64),
-            np.array(spill, np.uint64),
+            np.array([*first, 0], np.int64),
+            np.array([*shift, 0], np.uint64),
+            np.array([*(field.mask if field else 0 for field in found), 0], np.uint64),
+            np.array([*spill, 0], np.uint64),
             any(field is not None and field.width > 63 for field in found),
         )
 
 
-def _shared(operations: Sequence[Operation]) -> tuple[Field, ...]:
+def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:
     """Fields that all operations have at the same bits under the same name, reserved ones left out."""
     if not operations:
         return ()
@@ -214,13 +212,6 @@ def _shared(operations: Sequence[Operation]) -> tuple[Field, ...]:
         if not field.name.lower().startswith("reserved")
         and all((field.name, field.first, field.width) in other for other in others)
     )
-
-
-def _place_of(field: Field, size: int) -> tuple[int, int, int, int]:
-    """Byte, shift, mask and spill of a field; the eight bytes read stay inside the command."""
-    byte = min(field.first // 8, size - 8)
-    shift = field.first - byte * 8
-    return byte, shift, field.mask, max(0, shift + field.width - 64)
 
 
 def command_table(chip: Chip, engine: str) -> CommandTable:
@@ -240,11 +231,7 @@ def has_commands(chip: Chip, engine: str) -> bool:
 def _tables(chip_name: str) -> Mapping[str, CommandTable]:
     name = f"operations/{chip_name.lower()}.json"
     families = CATALOG.file(name)["families"] if CATALOG.has(name) else {}
-    return MappingProxyType({family: table_from_data(chip_name, family, data) for family, data in families.items()})
-
-
-def _layouts() -> Mapping[str, Any]:
-    return CATALOG.file("common/layouts.json")
+    return {family: table_from_data(chip_name, family, data) for family, data in families.items()}
 
 
 def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> CommandTable:
@@ -254,55 +241,40 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         ChipDataError: two operations claim one header, or a size or code does not fit.
         KeyError: something is missing.
     """
-    header = data["header"]
-    operations = _with_siblings([_operation(item, header["function_width"]) for item in data["operations"]])
+    header, end = data["header"], data["end"]
+    made = [_operation(item, header["function_width"]) for item in data["operations"]]
+    siblings = tuple(operation for operation in made if operation.layout_lines and not operation.assumed)
+    operations = tuple(replace(each, siblings=siblings) if each.partial else each for each in made)
     names = [operation.name for operation in operations]
-    end = data["end"]
     if len(set(names)) != len(names) or end["operation"] not in names:
         raise ChipDataError(f"{chip_name} {family}: operation names repeat or the system operation is missing")
     return CommandTable(
         operations=operations,
-        short_bit=header["short_bit"],
-        opcode_bit=header["opcode_bit"],
-        opcode_width=header["opcode_width"],
-        function_width=header["function_width"],
+        **header,
         selection=_selection(operations, header, f"{chip_name} {family}"),
         sizes=np.array([operation.needed for operation in operations] + [0], np.int64),
         steps=np.array([0 if operation.partial else operation.size for operation in operations] + [0], np.int64),
         usual=np.array([operation.size for operation in operations] + [0], np.int64),
-        end=StreamEnd(
-            names.index(end["operation"]),
-            end.get("function"),
-            end.get("field"),
-            end.get("value", 0),
-            end.get("drop_final_function"),
-        ),
+        end=convert({**end, "operation": names.index(end["operation"])}, StreamEnd),
     )
 
 
 def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
+    layouts = CATALOG.file("common/layouts.json")
     key = item["layout"]
-    size, *lines = _layouts()["layouts"][key] if key else (item["bytes"],)
+    size, *lines = layouts["layouts"][key] if key else (item["bytes"],)
     if size % GRAIN or size <= 0:
         raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {GRAIN}")
     return Operation(
         name=item["name"],
         opcode=item["opcode"],
         short=item["short"],
-        functions=MappingProxyType(
-            {int(code): name for code, name in _layouts()["functions"][item["functions"]].items()}
-        ),
+        functions={int(code): name for code, name in layouts["functions"][item["functions"]].items()},
         function_width=item.get("function_width", function_width),
         size=size,
         layout_lines=tuple(lines),
         assumed=item.get("assumed", False),
     )
-
-
-def _with_siblings(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Operations without a layout get those that tell something of it."""
-    siblings = tuple(operation for operation in operations if operation.layout_lines and not operation.assumed)
-    return tuple(replace(each, siblings=siblings) if each.partial else each for each in operations)
 
 
 def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where: str) -> NDArray[np.int16]:
@@ -318,7 +290,8 @@ def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where
                 continue
             if not 0 <= operation.opcode < 1 << opcode_width:
                 raise ChipDataError(f"{where}: the opcode of {operation.name} does not fit")
-            for code in _header_functions(operation, function_width):
+            above = range(1 << function_width - operation.function_width)
+            for code in (code | rest << operation.function_width for code in operation.functions for rest in above):
                 for short in (0, 1) if narrow or operation.short is None else (int(operation.short),):
                     key = short | (operation.opcode | code << opcode_width) << 1
                     if key >= len(table) or (table[key] >= 0 and not narrow):
@@ -326,9 +299,3 @@ def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where
                     if table[key] < 0:
                         table[key] = index
     return table
-
-
-def _header_functions(operation: Operation, function_width: int) -> list[int]:
-    """Header function codes that mean a function of this operation."""
-    above = range(1 << function_width - operation.function_width)
-    return [code | rest << operation.function_width for code in operation.functions for rest in above]

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from numpy.typing import NDArray
 
 from .layout import ChipDataError, RecordLayout
@@ -26,13 +26,8 @@ class Formula(Struct, frozen=True):
 
     def of(self, counter: Callable[[str], Counts]) -> Counts:
         """Values for records whose counters ``counter`` gives by name."""
-        result: Counts | None = None
-        for names in self.sums:
-            total = counter(names[0])
-            for name in names[1:]:
-                total = total + counter(name)
-            result = total if result is None else np.maximum(result, total)
-        assert result is not None
+        totals = (sum(map(counter, others), counter(first)) for first, *others in self.sums)
+        result: Counts = functools.reduce(np.maximum, totals)
         return result if self.divisor == 1 else result // self.divisor
 
 
@@ -47,11 +42,11 @@ class TransferFigures(Struct, frozen=True):
         by_direction: Whether bandwidths of condensed commands go by their direction; else all count as DDR's.
     """
 
-    condensed: Mapping[str, Formula]
-    detailed: Mapping[str, Formula]
-    rates: Mapping[str, str]
-    ddr_only: frozenset[str]
-    by_direction: bool
+    condensed: Mapping[str, Formula] = {}
+    detailed: Mapping[str, Formula] = {}
+    rates: Mapping[str, str] = {}
+    ddr_only: frozenset[str] = frozenset()
+    by_direction: bool = False
 
 
 def formula(text: str) -> Formula:
@@ -73,17 +68,12 @@ def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferF
     Raises:
         ChipDataError: a formula is none, or names a counter that the record lacks.
     """
-    parts = [
-        MappingProxyType({column: formula(text) for column, text in data.get(part, {}).items()})
+    parts = {
+        part: {column: formula(text) for column, text in data[part].items()}
         for part in ("condensed", "detailed")
-    ]
-    used = {name for part in parts for item in part.values() for names in item.sums for name in names}
+        if part in data
+    }
+    used = {name for part in parts.values() for item in part.values() for names in item.sums for name in names}
     if not used <= layout.by_name.keys():
         raise ChipDataError(f"{sorted(used - layout.by_name.keys())} are no counters of {layout.name}")
-    return TransferFigures(
-        parts[0],
-        parts[1],
-        MappingProxyType(dict(data.get("rates", {}))),
-        frozenset(data.get("ddr_only", ())),
-        bool(data.get("by_direction", False)),
-    )
+    return convert({**data, **parts}, TransferFigures)

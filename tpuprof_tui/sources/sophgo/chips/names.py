@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
+from msgspec import Struct, convert
 
 from .layout import ChipDataError
 
@@ -21,33 +19,8 @@ _LOADING_ENDINGS = ("_ld", "_ldt", "_ldbc", "_mld")
 _STORING_ENDINGS = ("_st", "_stt", "_mst")
 
 
-def packed_keys(
-    types: NDArray[np.integer[Any]],
-    functions: NDArray[np.integer[Any]],
-    sources: NDArray[np.integer[Any]] | None = None,
-    destinations: NDArray[np.integer[Any]] | None = None,
-) -> NDArray[np.int64]:
-    """Keys of a `NameTable`: type | function << 5, for transfers also source << 10 | destination << 12.
-
-    All arrays have one shape. Types and functions count modulo 32. Of the memories the four node codes fit; other
-    ones (the L2 of CV84X6 addresses) count as L2M, which no name tells apart.
-    """
-    keys = types.astype(np.int64) & _CODE_MASK
-    keys |= (functions.astype(np.int64) & _CODE_MASK) << FUNCTION_SHIFT
-    if sources is not None:
-        keys |= _node_memories(sources) << SOURCE_SHIFT
-    if destinations is not None:
-        keys |= _node_memories(destinations) << DESTINATION_SHIFT
-    return keys
-
-
-def _node_memories(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    wide = codes.astype(np.int64)
-    return np.where((wide < 0) | (wide > _MEMORY_MASK), 1, wide)
-
-
 class NameTable(Struct, frozen=True, eq=False):
-    """Names of one engine family's condensed commands.
+    """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12.
 
     Attributes:
         types: Type name and names by function code, by type code.
@@ -81,27 +54,16 @@ class NameTable(Struct, frozen=True, eq=False):
         text = self.unknown_name.replace("{type_name}", self.type_text(type_code))
         return text.replace("{type}", str(type_code)).replace("{function}", str(function))
 
-    def codes(self, key: int) -> tuple[int, int, str]:
-        """Type code, function (or variant) code and direction text of a packed key; no direction is empty."""
-        type_code = key & _CODE_MASK
-        if self.variants:
-            return type_code, key >> FUNCTION_SHIFT, ""
-        function = (key >> FUNCTION_SHIFT) & _CODE_MASK
-        if not self.directed:
-            return type_code, function, ""
-        source = (key >> SOURCE_SHIFT) & _MEMORY_MASK
-        destination = (key >> DESTINATION_SHIFT) & _MEMORY_MASK
-        return type_code, function, f"{self.memories[source]}->{self.memories[destination]}"
-
     def texts_of(self, key: int) -> tuple[str, str]:
-        """Function Type and Function Name of one packed key."""
-        type_code, function, direction = self.codes(key)
-        return self.type_text(type_code), self.name_text(type_code, function, direction)
-
-    def texts(self, keys: NDArray[np.integer[Any]] | Sequence[int]) -> tuple[list[str], list[str]]:
-        """Function Types and Function Names, one per key: pass the unique keys that occur, not all rows."""
-        pairs = [self.texts_of(int(key)) for key in keys]
-        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        """Function Type and Function Name of a key."""
+        type_code, rest = key & _CODE_MASK, key >> FUNCTION_SHIFT
+        direction = ""
+        if self.directed:
+            sides = (self.memories[key >> shift & _MEMORY_MASK] for shift in (SOURCE_SHIFT, DESTINATION_SHIFT))
+            direction = "->".join(sides)
+        return self.type_text(type_code), self.name_text(
+            type_code, rest if self.variants else rest & _CODE_MASK, direction
+        )
 
 
 def variant_direction(name: str) -> tuple[int, int] | None:
@@ -121,13 +83,11 @@ def name_table(
     Raises:
         ChipDataError: a code does not fit its field, or a pattern is missing.
     """
-    types = {
-        int(code): (str(name), {int(function): str(text) for function, text in functions.items()})
-        for code, (name, functions) in data["types"].items()
-    }
+    texts = {"memories": memories, "moves": moves}
+    table = convert({**data, **texts, "directed": directed, "variants": variants}, NameTable, str_keys=True)
     widest = (1 << 16) - 1 if variants else _CODE_MASK
-    if any(not 0 <= code <= _CODE_MASK for code in types):
+    if any(not 0 <= code <= _CODE_MASK for code in table.types):
         raise ChipDataError("a type code has more than five bits")
-    if any(not 0 <= function <= widest for _, functions in types.values() for function in functions):
+    if any(not 0 <= function <= widest for _, functions in table.types.values() for function in functions):
         raise ChipDataError("a function code does not fit")
-    return NameTable(types, data["unknown_type"], data["unknown_name"], directed, variants, memories, moves)
+    return table

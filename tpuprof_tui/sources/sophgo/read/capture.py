@@ -16,7 +16,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Groups, Lane, Profile, Scopes
 from tpuprof_tui.sources.source import Progress
 
-from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..chips import Chip, family_of
+from ..chips.chip import Chip, family_of
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
 from .commands.model_core import Lists, interleaved, joined

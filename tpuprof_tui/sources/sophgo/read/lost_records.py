@@ -10,7 +10,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 
-from ..chips import Chip
+from ..chips.chip import Chip
 from ..file_names import SETTINGS_FILE
 from .commands.command_table import CORE_ENGINES
 from .core_data import CoreData

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..commands.operation_counts import base_name
 from ..commands.registers import Command

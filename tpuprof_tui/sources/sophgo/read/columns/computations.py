@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
-from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..commands.details import Detail
 from ..records.monitor import Stream

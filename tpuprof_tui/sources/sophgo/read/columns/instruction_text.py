@@ -19,7 +19,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.model.lane import Array, LazyColumn
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..commands.details import NO_FORMAT, Detail

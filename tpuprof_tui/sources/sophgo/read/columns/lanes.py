@@ -11,7 +11,8 @@ from msgspec import Struct
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.model.sublanes import split_overlaps
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of, name_table, variant_direction
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.names import variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
 from ..commands.command_table import I32, Commands, Mode
@@ -231,10 +232,10 @@ class LaneBuilder:
         if generated is not None:
             rows = np.flatnonzero(generated)
             keys, where = np.unique((work.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)
-            more = name_table(self.chip, "TIU", rvt=True).texts(keys)
+            more = [self.chip.names("TIU", rvt=True).texts_of(key) for key in keys.tolist()]
             place = place if len(place) else np.full(len(work.word), -1, np.int32)
             place[rows] = (where + len(types)).astype(np.int32)
-            types, names = [*types, *more[0]], [*names, *more[1]]
+            types, names = [*types, *(kind for kind, _ in more)], [*names, *(name for _, name in more)]
         if not types:
             return None
         codes = [np.array([*(self.strings[key].code(text) for text in texts), -1], np.int32)
@@ -243,7 +244,7 @@ class LaneBuilder:
 
     def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
         """Type and name: by the codes of the node unless the row has names of its own."""
-        names = name_table(self.chip, family)
+        names = self.chip.names(family)
         codes = ((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64)
         size = _PLACES if names.directed else _CODES
         tables = {key: np.full(size, -1, np.int32) for key in ("type", "name")}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields

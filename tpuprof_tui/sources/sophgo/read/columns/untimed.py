@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..commands.command_table import CORE_ENGINES, Commands, Mode
 from ..commands.details import block_commands

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..core_data import CoreData

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
-from tpuprof_tui.sources.sophgo.chips import Chip, MessageRule, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from .details import Detail

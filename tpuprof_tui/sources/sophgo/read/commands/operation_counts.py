@@ -17,9 +17,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo.chips import Chip, ChipDataError
 from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
+from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 
 from .registers import Buffer, Offsets, codes_of_many, commands_of_one_kind, field_of_lines
 

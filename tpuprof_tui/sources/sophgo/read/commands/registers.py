@@ -12,8 +12,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo.chips import Chip, Field
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
+from tpuprof_tui.sources.sophgo.chips.layout import Field
 
 Buffer = NDArray[np.uint8]
 Offsets = NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..core_data import CoreData
 from ..stream.blocks import BlockType

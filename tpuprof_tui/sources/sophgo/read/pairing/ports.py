@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..commands.command_table import Commands
 from ..core_data import CoreData

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..commands.command_table import Commands, Mode
 from ..commands.model_core import joined

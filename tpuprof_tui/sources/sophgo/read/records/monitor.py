@@ -7,7 +7,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.layout import RecordLayout
 
 from ..problems import Report
 from .implausible_records import DISORDER, found_again, impossible

@@ -23,7 +23,7 @@ from tpuprof_tui.sources.sophgo.file_names import CORE_FILE, PORT_FILE, PORT_LIK
 from ..problems import Report
 
 if TYPE_CHECKING:
-    from tpuprof_tui.sources.sophgo.chips import Chip
+    from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import GRAIN, CommandTable, command_table, has_commands
 
 from ..commands.registers import Buffer, as_buffer, field_of_many

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sides import pair
 from truth_tables import read_truth
 from written_captures import capture
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import contradicts
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, pair, paired
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import (
+    SYSTEM,
+    TO_BUS,
+    TO_LOCAL,
+    UNKNOWN,
+    WORK,
+    Side,
+    contradicts,
+)
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import paired
 
 
 def _side(ids: list[int], keys: list[int], kinds: list[int] | None = None, length: int = 5) -> Side:
@@ -56,10 +65,10 @@ def test_the_longest_pause_parts_launches_where_ids_run_on(late: int, expected: 
     first = _side([0, 1, 3, 4], [10, 20, late, late + 10])
     second = _side([0, 1, 2, 3, 4, 5, 0, 1, 2, 3], [12, 22, 32, 42, 52, 62, 1000, 1010, 1020, 1030])
     found = paired([first, second], _COMMANDS, lapped=False)
-    assert found[0].bound.tolist() == expected
-    assert found[0].ambiguous.tolist() == [False, False, late > 62, late > 62]
-    assert found[1].bound.tolist() == [*range(6), 6, 7, 8, 9]
-    assert not found[1].ambiguous.any()
+    assert found[0][0].tolist() == expected
+    assert found[0][1].tolist() == [False, False, late > 62, late > 62]
+    assert found[1][0].tolist() == [*range(6), 6, 7, 8, 9]
+    assert not found[1][1].any()
 
 
 def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> None:
@@ -67,13 +76,13 @@ def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> Non
     first = _side([0, 1, 3, 4, 5, 0, 1, 9], [10, 20, 40, 50, 60, 1000, 1010, 1020])
     second = _side([*range(6), *range(6)], [*range(12, 72, 10), *range(1002, 1062, 10)])
     found = paired([first, second], _COMMANDS, lapped=False)
-    assert found[0].bound.tolist() == [0, 1, 3, 4, 5, 6, 7, -1]
-    assert found[0].ambiguous.tolist() == [False] * 5 + [True, True, False]
+    assert found[0][0].tolist() == [0, 1, 3, 4, 5, 6, 7, -1]
+    assert found[0][1].tolist() == [False] * 5 + [True, True, False]
 
 
 def test_nothing_is_in_doubt_where_nothing_is_lost() -> None:
     whole = [_side([*range(6), *range(6)], [*range(10, 70, 10), *range(100, 160, 10)]) for _ in range(2)]
-    assert not any(found.ambiguous.any() for found in paired(whole, _COMMANDS, lapped=False))
+    assert not any(doubt.any() for _, doubt in paired(whole, _COMMANDS, lapped=False))
 
 
 @pytest.mark.parametrize("kind", ["lost", "ring", "tiny_kernels", "decode_mode1", "des_kv"])

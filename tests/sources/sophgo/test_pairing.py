@@ -10,17 +10,10 @@ import pytest
 import raw_bytes as raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sides import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import (
-    SYSTEM,
-    TO_BUS,
-    TO_LOCAL,
-    UNKNOWN,
-    WORK,
-    Side,
-    clean_binding,
-    pair,
-)
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import clean_binding
 
 
 @dataclass

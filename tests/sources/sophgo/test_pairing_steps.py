@@ -6,21 +6,12 @@ import random
 
 import numpy as np
 import pytest
+from sides import pair
 from sides import side as _side
 
-from tpuprof_tui.sources.sophgo.read.pairing import pairing
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import (
-    SYSTEM,
-    TO_BUS,
-    TO_LOCAL,
-    UNKNOWN,
-    WORK,
-    Side,
-    _Matcher,
-    clean_binding,
-    joint_groups,
-    pair,
-)
+from tpuprof_tui.sources.sophgo.read.pairing import engine_records
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import _Matcher, clean_binding, joint_groups
 
 # -- runs of growing ids -----------------------------------------------------
 
@@ -76,7 +67,7 @@ def test_a_launch_begins_with_the_first_engine_that_restarts(
 
 def test_kinds_are_told_apart() -> None:
     names = ("UNKNOWN", "SYSTEM", "TO_LOCAL", "TO_BUS", "WORK")
-    assert len({getattr(pairing, name) for name in names}) == len(names)
+    assert len({getattr(engine_records, name) for name in names}) == len(names)
 
 
 # -- how well a run fits a launch ----------------------------------------------

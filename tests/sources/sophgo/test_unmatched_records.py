@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sides import pair
 from sides import side as _side
 
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import SYSTEM, TO_BUS, UNKNOWN, WORK, pair
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, UNKNOWN, WORK
 from tpuprof_tui.sources.sophgo.read.pairing.unmatched_records import _likeliest, ordered, repaired
 
 # -- what is left to find ------------------------------------------------------

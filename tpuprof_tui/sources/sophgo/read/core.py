@@ -14,7 +14,8 @@ from .commands.model_core import Lists, interleaved, joined
 from .commands.nodes import decode_nodes
 from .commands.unknown_codes import note_unknown_codes
 from .core_data import CoreData, EngineData
-from .pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
+from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from .pairing.pairing import clean_binding, paired
 from .problems import Report
 from .records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .records.no_preamble import note_sync, trim_edges
@@ -280,8 +281,8 @@ def _bind(result: CoreData, chip: Chip) -> None:
         records = [_record_side(stream, chip) for stream in streams]
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
-        found = [pairing.bound for pairing in pairings]
-        for stream, mask in zip(streams, (pairing.ambiguous for pairing in pairings), strict=True):
+        found = [bound for bound, _ in pairings]
+        for stream, mask in zip(streams, (doubt for _, doubt in pairings), strict=True):
             if mask.any():
                 result.report.warning(
                     f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",

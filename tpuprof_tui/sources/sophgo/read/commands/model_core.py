@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from ..pairing.pairing import UNKNOWN, Side, joint_groups
+from ..pairing.engine_records import UNKNOWN, Side
+from ..pairing.pairing import joint_groups
 from .command_table import Commands
 
 I64 = npt.NDArray[np.int64]

@@ -57,14 +57,10 @@ class Runs(Struct):
 
 def split_runs(runs: Runs) -> tuple[list[I64], list[Bools]]:
     """Launch of each record by engine, and which records may be of another one."""
-    launches, ambiguous = [], []
+    ambiguous = [np.zeros(len(side.id), np.bool_) for side in runs.records]
     if not len(runs.launch):
-        return [np.full(len(side.id), -1) for side in runs.records], [
-            np.zeros(len(side.id), np.bool_) for side in runs.records
-        ]
-    for side, start in zip(runs.records, runs.start, strict=True):
-        launches.append(np.repeat(runs.launch, np.diff(start)))
-        ambiguous.append(np.zeros(len(side.id), np.bool_))
+        return [np.full(len(side.id), -1) for side in runs.records], ambiguous
+    launches = [np.repeat(runs.launch, np.diff(start)) for start in runs.start]
     for run in np.flatnonzero(_open_ends(runs)).tolist():
         _split(runs, run, launches, ambiguous)
     for first, last in _stretches(runs):
@@ -86,50 +82,34 @@ def _open_ends(runs: Runs) -> Bools:
     return result
 
 
-class _End(Struct):
-    """The records of a run over all engines, in time.
-
-    Attributes:
-        items: Start, engine and row of each.
-        pauses: Time without a record before each, and before the next run.
-    """
-
-    items: list[tuple[int, int, int]]
-    pauses: I64
-
-
-def _end_of(runs: Runs, run: int) -> _End:
-    items: list[tuple[int, int, int]] = []
-    for engine, side in enumerate(runs.records):
-        rows = runs.rows(engine, run)
-        items += [
-            (key, engine, row) for key, row in zip(side.key[rows].tolist(), range(rows.start, rows.stop), strict=True)
-        ]
-    items.sort()
+def _end_of(runs: Runs, run: int) -> tuple[list[tuple[int, int, int]], I64]:
+    """The records of a run over all engines, in time: start, engine and row; the pause before each and the next run."""
+    items = sorted((int(side.key[row]), engine, row) for engine, side in enumerate(runs.records)
+                   for row in range(*runs.start[engine][run : run + 2].tolist()))  # fmt: skip
     over = np.maximum.accumulate([runs.records[engine].over(row) for _, engine, row in items])
     following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
     heads = [int(side.key[rows.start]) for side, rows in zip(runs.records, following, strict=True)
              if rows.start < rows.stop]  # fmt: skip
     begin = min(heads, default=items[-1][0] if items else 0)
     starts = np.array([*(item[0] for item in items[1:]), begin])
-    return _End(items, np.concatenate([[0], starts - over]))
+    return items, np.concatenate([[0], starts - over])
 
 
 def _split(runs: Runs, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
     """Give the last records of a run to the next, or to a launch between, where the longest pause lies before them."""
     here, there = int(runs.launch[run]), int(runs.launch[run + 1])
-    end = _end_of(runs, run)
-    left = len(end.items)
+    items, pauses = _end_of(runs, run)
+    left = len(items)
     for target in range(there, max(here, there - _MOST_BETWEEN), -1):
-        first = _movable(runs, run, end.items[:left], target, next_too=target == there)
+        first = _movable(runs, run, items[:left], target, next_too=target == there)
         if not 0 < first < left:
             continue  # nothing is open, or the run as a whole is
-        cut = first + int(np.argmax(end.pauses[first : left + (target == there)]))
-        for _, engine, row in end.items[first:left]:
+        cut = first + int(np.argmax(pauses[first : left + (target == there)]))
+        for _, engine, row in items[first:left]:
             ambiguous[engine][row] = True
-        if target != there and end.pauses[cut] < end.pauses[:left].max():
+        if target != there and pauses[cut] < pauses[:left].max():
             continue  # a launch that was lost as a whole, rather
-        for _, engine, row in end.items[cut:left]:
+        for _, engine, row in items[cut:left]:
             launches[engine][row] = target
         left = cut
 

@@ -8,24 +8,18 @@ records are lost, pieces vanish or melt together; then the launches of all engin
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from .ambiguous_records import Runs, split_runs
-from .engine_records import SYSTEM as SYSTEM
-from .engine_records import TO_BUS as TO_BUS
-from .engine_records import TO_LOCAL as TO_LOCAL
-from .engine_records import UNKNOWN as UNKNOWN
-from .engine_records import WORK as WORK
-from .engine_records import Side as Side
-from .engine_records import contradicts
+from .engine_records import Side, contradicts
 from .unmatched_records import ordered, repaired
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-I8 = npt.NDArray[np.int8]
 
 
 def clean_binding(records: I64, commands: I64) -> I64 | None:
@@ -85,7 +79,7 @@ def joint_groups(sides: list[Side]) -> I64:
     return np.array(result, dtype=np.int64)
 
 
-def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64]:
+def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[tuple[I64, Bools]]:
     """Commands of the records of all engines of a core.
 
     Args:
@@ -93,35 +87,14 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
         lapped: Whether the oldest records were overwritten, so that the ends rather than the beginnings correspond.
 
     Returns:
-        For each engine the index of each record's command, -1 where none was found. No command is given twice, and
-        commands of one engine keep their order.
+        For each engine the index of each record's command, -1 where none was found, and which records may as well be of
+        another launch. No command is given twice, and commands of one engine keep their order.
     """
-    return [pairing.bound for pairing in paired(records, commands, lapped=lapped)]
-
-
-class Pairing(Struct, frozen=True):
-    """What was found for the records of one engine.
-
-    Attributes:
-        bound: Index of each record's command, -1 where none was found.
-        ambiguous: Which records may as well be of another launch.
-    """
-
-    bound: I64
-    ambiguous: Bools
-
-
-def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[Pairing]:
-    """Commands of the records of all engines of a core, and what of it is in doubt; see `pair`."""
     clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
-    if all(
-        binding is not None or not len(side.id) or not len(other.id)
-        for binding, side, other in zip(clean, records, commands, strict=True)
-    ):
-        return [
-            Pairing(binding if binding is not None else np.full(len(side.id), -1), np.zeros(len(side.id), np.bool_))
-            for binding, side in zip(clean, records, strict=True)
-        ]
+    found = [np.full(len(side.id), -1) if binding is None and not (len(side.id) and len(other.id)) else binding
+             for binding, side, other in zip(clean, records, commands, strict=True)]  # fmt: skip
+    if all(binding is not None for binding in found):
+        return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
     # damaged times may step back; runs are cut in the order of the stream
     in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
     matcher = _Matcher(in_order, commands, clean)
@@ -155,10 +128,8 @@ class _Matcher:
         self.launches = len(launches)
         #: run of each record, launch of each command, and where launches and runs begin in each engine's list
         self.run_of = [np.searchsorted(runs, side.key, side="right") - 1 for side in records]
-        launch_of = [np.searchsorted(launches, side.key, side="right") - 1 for side in commands]
-        self.launch_of = launch_of
-        edges = np.arange(self.launches + 1)
-        self.launch_start = [np.searchsorted(launch, edges) for launch in launch_of]
+        self.launch_of = [np.searchsorted(launches, side.key, side="right") - 1 for side in commands]
+        self.launch_start = [np.searchsorted(launch, np.arange(self.launches + 1)) for launch in self.launch_of]
         self.run_start = [np.searchsorted(run, np.arange(self.runs + 1)) for run in self.run_of]
         self.commands_in = sum((np.diff(start) for start in self.launch_start), np.zeros(self.launches, np.int64))
         self.records_in = sum((np.diff(start) for start in self.run_start), np.zeros(self.runs, np.int64))
@@ -170,8 +141,6 @@ class _Matcher:
                 np.maximum.at(last, run, side.key)
         self.gap_before = np.concatenate([[0], first[1:] - last[:-1]]) if self.runs else np.zeros(0, np.int64)
         self.launch = np.full(self.runs, -1, np.int64)
-
-    # -- how well a run fits a launch -------------------------------------
 
     def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
         """Command that each record would have in the launch given for it, and whether the launch has that id."""
@@ -213,8 +182,6 @@ class _Matcher:
             lost[:1] = 0  # the head of the oldest launch was overwritten, however long it was
         total[inside] += _LOST * lost[inside]
         return total
-
-    # -- alignment --------------------------------------------------------
 
     def align(self, lapped: bool) -> None:
         """Find the launch of each run: keep to one offset until another explains what follows better."""
@@ -263,8 +230,8 @@ class _Matcher:
                 cut += 1
             stuck = cut == at
             at, offset = cut, new
-        outside = (self.launch < 0) | (self.launch >= self.launches)
-        self.launch[outside] = -1
+        self.launch[self.launch >= self.launches] = -1
+        np.maximum(self.launch, -1, out=self.launch)
 
     def _misfit(self, total: F64, at: int, hit: int) -> int:
         """Place, from ``hit`` on, of the first run that does not fit; what fits speaks for no other offset."""
@@ -278,7 +245,7 @@ class _Matcher:
         after = np.concatenate([[0.0], np.cumsum(self._scores(low, high, new))])
         value = before + (after[-1] - after)
         best = np.flatnonzero(value >= value.max() - 1e-9)
-        best = best[best < high - low] if bool((best < high - low).any()) else best
+        best = best[best < high - low] if best[0] < high - low else best
         gaps = np.concatenate([self.gap_before, [0]])[low + best]
         cut = low + int(best[gaps.argmax()])
         self.launch[at:cut] = np.arange(at, cut) + old
@@ -287,34 +254,33 @@ class _Matcher:
     def _wide_offset(self, run: int, offset: int) -> int:
         """The offset at which the next runs fit best, looked for far around; the old one when none is convincing."""
         end = min(self.runs, run + _LOOK)
-        candidates = self._candidates(run, end)
         low = max(int(self.launch[:run].max(initial=-1)) + 1 - run, -run)
-        near = [value for value in range(offset - 16, offset + _WIDE) if value >= low]
         best, best_score = offset, float(self._scores(run, end, offset).sum()) + _MARGIN
-        for value in [*near, *(value for value in candidates if value >= low)]:
-            score = float(self._scores(run, end, value).sum())
+        for value in (*range(offset - 16, offset + _WIDE), *self._candidates(run, end)):
+            score = float(self._scores(run, end, value).sum()) if value >= low else best_score
             if score > best_score:
                 best, best_score = value, score
         return best
 
     def _candidates(self, begin: int, end: int) -> list[int]:
         """Offsets at which some of the runs look exactly like launches, the most frequent first."""
-        runs = self._signatures(self.run_start, [side.kind for side in self.records], begin, end)
-        launches = self._signatures(self.launch_start, [side.kind for side in self.commands], 0, self.launches)
-        votes: dict[int, int] = {}
+        runs = self._signatures(self.run_start, begin, end)
+        launches = self._signatures(self.launch_start, 0, self.launches)
         places: dict[int, list[int]] = {}
         for place, value in enumerate(launches.tolist()):
             places.setdefault(value, []).append(place)
-        for number, value in enumerate(runs.tolist()):
-            for place in places.get(value, [])[:4096]:
-                votes[place - begin - number] = votes.get(place - begin - number, 0) + 1
-        return sorted(votes, key=lambda value: -votes[value])[:32]
+        votes = Counter(
+            place - begin - number
+            for number, value in enumerate(runs.tolist())
+            for place in places.get(value, [])[:4096]
+        )
+        return [offset for offset, _ in votes.most_common(32)]
 
     @staticmethod
-    def _signatures(starts: list[I64], kinds: list[I8], begin: int, end: int) -> I64:
+    def _signatures(starts: list[I64], begin: int, end: int) -> I64:
         """A number per run or launch made of its counts per engine."""
         result = np.zeros(end - begin, np.int64)
-        for start, _ in zip(starts, kinds, strict=True):
+        for start in starts:
             result = result * 1_000_003 + np.diff(start[begin : end + 1])
         return result
 
@@ -335,24 +301,18 @@ class _Matcher:
                 value = score + np.maximum(value, value.max() - _MARGIN)
         return offsets[int(value.argmax())]
 
-    # -- result -----------------------------------------------------------
-
-    def pairings(self) -> list[Pairing]:
+    def pairings(self) -> list[tuple[I64, Bools]]:
         """Command of each record, by engine, and what of it is in doubt."""
-        result: list[Pairing] = []
+        result: list[tuple[I64, Bools]] = []
         known = [fixed is not None for fixed in self.clean]
         wanted = self.commands_in[np.maximum(self.launch, 0)]
         share = self.records_in / np.maximum(wanted, 1)
         launches, ambiguous = split_runs(
             Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
         )
-        for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
-            fixed, nothing = self.clean[engine], np.zeros(len(side.id), np.bool_)
-            if fixed is not None:
-                result.append(Pairing(fixed, nothing))
-                continue
-            if not len(side.id) or not len(other.id):
-                result.append(Pairing(np.full(len(side.id), -1, np.int64), nothing))
+        for engine, (side, other, fixed) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
+            if fixed is not None or not len(side.id) or not len(other.id):
+                result.append((np.full(len(side.id), -1) if fixed is None else fixed, np.zeros(len(side.id), np.bool_)))
                 continue
             place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
             place[~fits | contradicts(side.kind, other.kind[place])] = -1
@@ -361,7 +321,7 @@ class _Matcher:
             odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
             ambiguous[engine] |= (odd > 0)[self.run_of[engine]]
             bound = repaired(place, side, other)
-            result.append(Pairing(bound, ambiguous[engine] & (bound >= 0)))
+            result.append((bound, ambiguous[engine] & (bound >= 0)))
         return result
 
     def _fits(self, engine: int, rows: slice, launch: int) -> Bools:

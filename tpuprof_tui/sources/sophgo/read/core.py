@@ -246,8 +246,7 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
             mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
             turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
             if turns:
-                stream.start = stream.start + turns * _WRAP
-                stream.end = stream.end + turns * _WRAP
+                stream.shift(turns * _WRAP)
     for stream in streams:
         to_ns(stream, clocks[stream.engine])
     if one_clock or base is None:
@@ -255,8 +254,7 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     for stream in streams:
         apart = int(base.start[0]) - int(stream.start[0])
         if not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
-            stream.start = stream.start + apart
-            stream.end = stream.end + apart
+            stream.shift(apart)
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
                 "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",

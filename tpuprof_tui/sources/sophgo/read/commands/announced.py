@@ -35,17 +35,17 @@ class ModelStream(Struct, frozen=True, eq=False):
 
 #: Nodes times streams that are tried where their numbers differ.
 _MOST_PAIRS = 40_000
+#: Place, engine, port, key and count of a DES node.
+Des = tuple[int, str, int, int, int]
 #: Streams by engine, in the order of the file.
 Streams = Mapping[str, Sequence[ModelStream]]
 
 
-def announced(
-    des: Sequence[tuple[int, str, int, int, int]], streams: Streams, keyed: Collection[tuple[int, int]]
-) -> dict[int, int]:
+def announced(des: Sequence[Des], streams: Streams, keyed: Collection[tuple[int, int]]) -> dict[int, int]:
     """Which stream each DES node announces.
 
     Args:
-        des: Place, engine, port, key and count of each node.
+        des: The nodes.
         streams: The streams of the core.
         keyed: (key, count) of the blocks that lie in the file under a key: their nodes announce no stream.
 
@@ -109,17 +109,15 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return result
 
 
-def note_unlike(
-    des: Sequence[tuple[int, str, int, int, int]], found: Mapping[int, int], streams: Streams, report: Report
-) -> None:
+def note_unlike(des: Sequence[Des], found: Mapping[int, int], streams: Streams, report: Report) -> None:
     """Problems for nodes that claim another number of commands than their stream has, and streams without a node."""
     unlike = sum(
         engine != "SDMA" and found.get(place, -1) >= 0 and len(streams[engine][found[place]]) != count
         for place, engine, _, _, count in des
     )
     if unlike:
-        report.warning("DES nodes claim another number of commands than the streams of the model hold.",
-                       "The streams were taken.", count=unlike)  # fmt: skip
+        what = "DES nodes claim another number of commands than the streams of the model hold."
+        report.warning(what, "The streams were taken.", count=unlike)
     for engine, mine in streams.items():
         taken = {found.get(place, -1) for place, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(mine) if number not in taken and not stream.only_ends]

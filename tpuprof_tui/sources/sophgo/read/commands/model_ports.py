@@ -103,8 +103,16 @@ class _Launch(Struct, frozen=True, eq=False):
 
 def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
     """Give the ports' records of a compiled model their commands."""
-    streams = [stream for core in cores for stream in _core_streams(core, chip)]
-    streams += [stream for port in ports for stream in _port_streams(port, chip)]
+    streams = [
+        _stream(chip, core.data, payload, offset, core=core.core)
+        for core in cores
+        for payload, offset in zip(*core.payloads(BlockType.DES_CDMA), strict=True)
+    ]
+    streams += [
+        _stream(chip, port.file_data, port.file_data[first:last], first, port=port.port)
+        for port in ports
+        for first, last in port.stream_blocks
+    ]
     launches = [launch for port in ports for launch in _launches(port, chip)]
     chosen = _chosen(launches, streams)
     for port in ports:
@@ -118,39 +126,18 @@ def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Ch
 # -- what there is ------------------------------------------------------------
 
 
-def _core_streams(core: CoreData, chip: Chip) -> list[_Stream]:
-    payloads, offsets = core.payloads(BlockType.DES_CDMA)
-    return [
-        _stream(chip, core.data, payload, offset, core=core.core)
-        for payload, offset in zip(payloads, offsets, strict=True)
-    ]
-
-
-def _port_streams(port: PortData, chip: Chip) -> list[_Stream]:
-    return [
-        _stream(chip, port.file_data, port.file_data[first:last], first, port=port.port)
-        for first, last in port.stream_blocks
-    ]
-
-
 def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int = -1, port: int = -1) -> _Stream:
     found = walk(chip, "CDMA", payload)
     ops = select_many(chip, "CDMA", payload, found.offsets, found.lengths)
     system = ops == command_table(chip, "CDMA").end.operation
-    content = b"".join(
-        payload[first : first + size].tobytes()
-        for first, size in zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)
-    )
+    ends = zip(found.offsets.tolist(), (found.offsets + found.lengths).tolist(), strict=True)
+    content = b"".join(payload[first:end].tobytes() for first, end in ends)
     size = _sizes(chip, payload, found.offsets, ops)
-    codes = _codes(chip, payload, found.offsets, ops)
-    return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
-
-
-def _codes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
-    types, functions = codes_of_many(chip, "CDMA", payload, offsets, ops)
-    kind, missing = field_of_many(chip, "CDMA", payload, offsets, ops, "src_data_format")
+    types, functions = codes_of_many(chip, "CDMA", payload, found.offsets, ops)
+    kind, missing = field_of_many(chip, "CDMA", payload, found.offsets, ops, "src_data_format")
     words = 1 | types << 10 | functions << 15 | np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
-    return np.where(ops >= 0, words, 0).astype(np.uint32)
+    codes = np.where(ops >= 0, words, 0).astype(np.uint32)
+    return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
 
 
 def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> I64:
@@ -173,11 +160,11 @@ def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16])
 def _launches(port: PortData, chip: Chip) -> list[_Launch]:
     system = port.stream.system(chip)
     size = chip.figures["cdma"].condensed["bytes"].of(port.stream.counter)
-    result = []
-    for begin, end in port.launches:
-        rows = slice(begin, end)
-        result.append(_Launch(port, begin, end, port.stream.id[rows] - 1, system[rows], size[rows]))
-    return [launch for launch in result if launch.number[0] >= 0]
+    return [
+        _Launch(port, begin, end, port.stream.id[begin:end] - 1, system[begin:end], size[begin:end])
+        for begin, end in port.launches
+        if port.stream.id[begin] > 0
+    ]
 
 
 # -- which is whose -----------------------------------------------------------
@@ -274,11 +261,9 @@ def _greedy(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
     result: list[_Stream | None] = []
     at = 0
     for launch in launches:
-        hit = next(
-            (number for number in range(at, len(streams))
-             if launch.fits(streams[number]) and launch.moves(streams[number])),
-            None,
-        )  # fmt: skip
+        fitting = (number for number in range(at, len(streams))
+                   if launch.fits(streams[number]) and launch.moves(streams[number]))  # fmt: skip
+        hit = next(fitting, None)
         result.append(None if hit is None else streams[hit])
         at = at if hit is None else hit + 1
     return result
@@ -292,26 +277,25 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
     bound = [(launch, stream) for launch, stream in matches if stream is not None]
     if not bound:
         return
-    raws, owners, ids, registers = [], [], [], []
+    streams = [stream for _, stream in bound]
+    registers = []
     first = 0
     for launch, stream in bound:
-        raws.append(copied_commands(stream.data, stream.offsets, stream.lengths))
-        owners.append(np.full(len(stream.offsets), stream.core, np.int32))
-        ids.append(np.arange(len(stream.offsets), dtype=np.int64))
         told = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
         port.bound[launch.begin : launch.end] = np.where(told, first + launch.number, -1)
         places = first + np.arange(len(stream.offsets), dtype=np.int64)
         registers.append(np.where(stream.agreed, -1, places * COMMAND_BYTES))
         first += len(stream.offsets)
     none = np.full(first, -1, np.int32)
-    words = np.concatenate([stream.codes * np.uint32(stream.agreed) for _, stream in bound])
-    rooms = np.concatenate([stream.lengths for _, stream in bound]).astype(np.int32)
+    words = np.concatenate([stream.codes * np.uint32(stream.agreed) for stream in streams])
+    rooms = np.concatenate([stream.lengths for stream in streams]).astype(np.int32)
+    ids = [np.arange(len(stream.offsets), dtype=np.int64) for stream in streams]
     port.commands = Commands(
         words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
         np.arange(first, dtype=np.int64), none, none, np.concatenate(registers), rooms,
     )  # fmt: skip
-    port.core = np.concatenate(owners)
-    port.data = np.concatenate(raws)
+    port.core = np.concatenate([np.full(len(stream.offsets), stream.core, np.int32) for stream in streams])
+    port.data = np.concatenate([copied_commands(stream.data, stream.offsets, stream.lengths) for stream in streams])
 
 
 def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from ..problems import Report
+from .announced import Des
 from .command_table import Node, Words
 
 #: Zero words in a row that are no padding any more.
@@ -18,20 +19,21 @@ _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA"
 
 
 class Skeleton(Struct):
-    """The walk over names and DES nodes: which words are nodes, and what the walked ones said."""
+    """The walk over names and DES nodes: what kind of node each word is (FUNC: none), and what the walked ones said."""
 
-    is_node: npt.NDArray[np.bool_]
+    kinds: npt.NDArray[np.uint8]
     func_places: list[int]
     func_names: list[str]
-    des: list[tuple[int, str, int, int, int]]  # place, engine, port, key, count
+    des: list[Des]
 
 
-def walk_nodes(words: Words, kinds: npt.NDArray[np.uint8], report: Report, offset: int) -> Skeleton:
-    """Follow the names and DES nodes of a stream; ``kinds`` are the words' low seven bits."""
+def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
+    """Follow the names and DES nodes of a stream."""
+    kinds = (words & np.uint32(127)).astype(np.uint8)
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
     candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
-    result = Skeleton(is_node, [], [], [])
+    result = Skeleton(kinds, [], [], [])
     behind = 0  # first word that is not part of a walked node
     name_zeros = 0
     count = len(words)
@@ -56,7 +58,12 @@ def walk_nodes(words: Words, kinds: npt.NDArray[np.uint8], report: Report, offse
             behind = place + 1 + size
             if not (overrun and behind >= count):  # else nothing can have run under it
                 result.func_places.append(place)
-                result.func_names.append(_name(raw, report, offset + 4 * place))
+                try:
+                    name = raw.decode("utf-8")
+                except UnicodeDecodeError:
+                    name, what = raw.decode("utf-8", "replace"), "A kernel function name is not UTF-8."
+                    report.error(what, "Bytes that are not were replaced.", offset=offset + 4 * place)
+                result.func_names.append(name.rstrip("\0"))
             name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
         else:
             behind = place + 2
@@ -74,6 +81,7 @@ def walk_nodes(words: Words, kinds: npt.NDArray[np.uint8], report: Report, offse
             port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
             result.des.append((place, engine, port, word >> 7, number))
         is_node[place + 1 : behind] = False
+    kinds[~is_node] = Node.FUNC
     hole = _hole(words) if zeros > name_zeros + _FEWEST_ZEROS else None
     if hole is not None:
         report.error(
@@ -108,11 +116,3 @@ def _text_words(words: Words) -> int:
         if raw[3] == 0:
             return place + 1
     return min(len(words), 256)
-
-
-def _name(raw: bytes, report: Report, offset: int) -> str:
-    try:
-        return raw.decode("utf-8").rstrip("\0")
-    except UnicodeDecodeError:
-        report.error("A kernel function name is not UTF-8.", "Bytes that are not were replaced.", offset=offset)
-        return raw.decode("utf-8", "replace").rstrip("\0")

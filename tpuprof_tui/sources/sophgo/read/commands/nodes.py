@@ -6,11 +6,13 @@ commands themselves is computed on whole arrays.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import numpy.typing as npt
+from msgspec.structs import replace
 
 from ..problems import Report
-from .announced import announced, note_unlike
+from .announced import Des, announced, note_unlike
 from .command_table import CORE_ENGINES, I32, I64, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
 from .node_walk import Skeleton, walk_nodes
 
@@ -33,25 +35,15 @@ def decode_nodes(
     Returns:
         Commands by engine and port, and the scopes.
     """
-    kinds = (words & np.uint32(127)).astype(np.uint8)
-    skeleton = walk_nodes(words, kinds, report, offset)
-    return _Decoder(words, kinds, skeleton, rules, report, offset).decode(odd_as_commands)
+    return _Decoder(words, walk_nodes(words, report, offset), rules, report, offset).decode(odd_as_commands)
 
 
 class _Decoder:
     """The array work behind ``decode_nodes``."""
 
-    def __init__(
-        self,
-        words: Words,
-        kinds: npt.NDArray[np.uint8],
-        skeleton: Skeleton,
-        rules: NodeRules,
-        report: Report,
-        offset: int,
-    ) -> None:
+    def __init__(self, words: Words, skeleton: Skeleton, rules: NodeRules, report: Report, offset: int) -> None:
         self.words = words
-        self.kinds = np.where(skeleton.is_node, kinds, np.uint8(Node.FUNC))
+        self.kinds = skeleton.kinds
         self.skeleton = skeleton
         self.rules = rules
         self.report = report
@@ -61,42 +53,39 @@ class _Decoder:
         stream = NodeStream(scope_names=self.skeleton.func_names)
         stream.announced = announced(self.skeleton.des, self.rules.streams, self.rules.keyed)
         self._note_odd_kinds(odd_as_commands)
-        self.engine_of = self._engines()
-        is_set = self.kinds == Node.NODE_SET
-        is_rvt = self.kinds == Node.RVT_NODE_SET
+        self.engine_of = bits_of(self.words, 7, 7).astype(np.uint8)
+        is_set, is_rvt = self.kinds == Node.NODE_SET, self.kinds == Node.RVT_NODE_SET
         stream.nodes_set = int(np.count_nonzero(is_set))
         self.extra_number = np.cumsum(is_set, dtype=np.int32) if stream.nodes_set else None
         self.is_command = is_set | is_rvt
         if odd_as_commands:
             self.is_command |= self.odd
-        self.scope_at, self.scope_values = self._scope_changes()
+        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.skeleton.func_places, dtype=np.int64)
+        at = np.concatenate([starts, ends])
+        order = np.argsort(at, kind="stable")
+        self.scope_at = at[order]
+        scopes = [np.arange(len(starts), dtype=np.int32), np.full(len(ends), -1, np.int32)]
+        self.scope_values = np.concatenate(scopes)[order]
         self.batch_at = np.flatnonzero(self.kinds == Node.BATCH_IDX)
         self.resets = np.flatnonzero(self.kinds == Node.ID_RESET)
         self.des_at = np.array([entry[0] for entry in self.skeleton.des], dtype=np.int64)
+        self._note_unknown_engines()
         places = {name: self._places(name) for name in CORE_ENGINES}
         fills = self._rvt_restarts(places, bool(is_rvt.any()))
         for name in CORE_ENGINES:
             stream.engines[name] = self._commands(name, -1, places[name], fills.get(name), stream)
         cdma = self._places("CDMA")
-        if len(cdma):
-            port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
-            for port in np.unique(port_of).tolist():
-                if port >= self.rules.ports:
-                    self.report.error(
-                        f"Commands for CDMA port {port}, which the chip does not have.",
-                        "They were ignored.",
-                        count=int((port_of == port).sum()),
-                    )
-                else:
-                    stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
-        for _, engine, port, _, _ in self.skeleton.des:
-            if engine == "CDMA" and port < self.rules.ports and port not in stream.ports:
-                stream.ports[port] = self._commands("CDMA", port, cdma[:0], None, stream)
+        port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
+        mine = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
+        for port in dict.fromkeys([*np.unique(port_of).tolist(), *mine]):
+            if port < self.rules.ports:
+                stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
+                continue
+            what = f"Commands for CDMA port {port}, which the chip does not have."
+            self.report.error(what, "They were ignored.", count=int((port_of == port).sum()))
         if stream.announced:
             note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report)
         return stream
-
-    # -- what each word is ------------------------------------------------
 
     def _note_odd_kinds(self, odd_as_commands: bool) -> None:
         known = np.zeros(128, np.bool_)
@@ -107,40 +96,22 @@ class _Decoder:
         done = "Taken for commands whose type is unreadable." if odd_as_commands else "They were skipped."
         for kind in np.unique(self.kinds[self.odd]).tolist():
             places = np.flatnonzero(self.odd & (self.kinds == kind))
-            self.report.error(
-                f"Node of unknown type {kind}.", done, offset=self.offset + 4 * int(places[0]), count=len(places)
-            )
+            offset = self.offset + 4 * int(places[0])
+            self.report.error(f"Node of unknown type {kind}.", done, offset=offset, count=len(places))
 
-    def _engines(self) -> npt.NDArray[np.uint8]:
-        codes: npt.NDArray[np.uint8] = bits_of(self.words, 7, 7).astype(np.uint8)
-        return codes
+    def _note_unknown_engines(self) -> None:
+        unknown = np.flatnonzero(
+            self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
+        )
+        if len(unknown):
+            offset = self.offset + 4 * int(unknown[0])
+            what = "Commands of an engine the chip does not have."
+            self.report.error(what, "They were skipped.", offset=offset, count=len(unknown))
 
     def _places(self, name: str) -> I64:
         """Places of an engine's commands in the stream."""
-        codes = np.zeros(8, np.bool_)
-        for code, engine in self.rules.engine_codes.items():
-            codes[code] = _LIST_OF.get(engine) == name
-        if name == "TIU":
-            unknown = self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
-            if unknown.any():
-                first = int(np.flatnonzero(unknown)[0])
-                self.report.error(
-                    "Commands of an engine the chip does not have.",
-                    "They were skipped.",
-                    offset=self.offset + 4 * first,
-                    count=int(unknown.sum()),
-                )
-        return np.flatnonzero(self.is_command & codes[self.engine_of])
-
-    def _scope_changes(self) -> tuple[I64, I32]:
-        ends = np.flatnonzero(self.kinds == Node.FUNC_END)
-        starts = np.array(self.skeleton.func_places, dtype=np.int64)
-        at = np.concatenate([starts, ends])
-        values = np.concatenate([np.arange(len(starts), dtype=np.int32), np.full(len(ends), -1, np.int32)])
-        order = np.argsort(at, kind="stable")
-        return at[order], values[order]
-
-    # -- ids --------------------------------------------------------------
+        codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
+        return np.flatnonzero(self.is_command & np.isin(np.arange(8), codes)[self.engine_of])
 
     def _reset_places(self, name: str, port: int) -> I64:
         """Where the id counter of an engine (or port) restarts: its own resets, and every DES node."""
@@ -186,13 +157,15 @@ class _Decoder:
         at = np.array(fills, dtype=np.int64)
         return {"TIU": at, "GDMA": at} if fills else {}
 
-    # -- one list ---------------------------------------------------------
-
     def _commands(self, name: str, port: int, places: I64, fills: I64 | None, stream: NodeStream) -> Commands:
         entries = [entry for entry in self.skeleton.des if entry[1] == name and entry[2] == port]
         commands = self._simple(places)
         if fills is not None and len(fills):
-            commands = self._with_fills(commands, name, fills)
+            typ, function = self.rules.rvt_fill[name]
+            code = next(code for code, engine in self.rules.engine_codes.items() if engine == name)
+            word = np.uint32(code << 7 | typ << 10 | function << 15)
+            at = np.searchsorted(commands.place, fills, side="right")
+            commands = _inserted(commands, at, word, np.int8(Mode.NONE), fills, -1)
         if entries:
             commands = self._with_blocks(commands, name, port, entries, stream)
         self._number(commands, name, port, fills)
@@ -212,33 +185,11 @@ class _Decoder:
             word[self.odd[places]] = 0
         # the columns that repeat over long stretches are filled in by _number
         empty = np.zeros(0, np.int32)
-        return Commands(
-            word, np.zeros(0, np.int64), empty, empty, mode, places, extra, np.full(len(places), -1, np.int32)
-        )
-
-    def _with_fills(self, commands: Commands, name: str, fills: I64) -> Commands:
-        typ, function = self.rules.rvt_fill[name]
-        code = next(code for code, engine in self.rules.engine_codes.items() if engine == name)
-        word = np.uint32(code << 7 | typ << 10 | function << 15)
-        at = np.searchsorted(commands.place, fills, side="right")
-        return Commands(
-            np.insert(commands.word, at, word),
-            commands.id,
-            commands.scope,
-            commands.batch,
-            np.insert(commands.mode, at, np.int8(Mode.NONE)),
-            np.insert(commands.place, at, fills),
-            np.insert(commands.extra, at, -1),
-            np.insert(commands.des, at, -1),
-        )
+        none = np.full(len(places), -1, np.int32)
+        return Commands(word, np.zeros(0, np.int64), empty, empty, mode, places, extra, none)
 
     def _with_blocks(
-        self,
-        commands: Commands,
-        name: str,
-        port: int,
-        entries: list[tuple[int, str, int, int, int]],
-        stream: NodeStream,
+        self, commands: Commands, name: str, port: int, entries: list[Des], stream: NodeStream
     ) -> Commands:
         counts = [entry[4] for entry in entries]
         left = self.rules.most_des
@@ -255,24 +206,15 @@ class _Decoder:
                 )
                 counts[number] = left
             left -= counts[number]
-        at = np.searchsorted(commands.place, np.array([entry[0] for entry in entries]))
-        where = np.repeat(at, counts)
+        places = np.array([entry[0] for entry in entries], dtype=np.int64)
+        at = np.searchsorted(commands.place, places)
         first = at + np.concatenate([[0], np.cumsum(counts)[:-1]])
         numbers = np.arange(len(stream.des_nodes), len(stream.des_nodes) + len(entries), dtype=np.int32)
         for entry, count, start, own in zip(entries, counts, first.tolist(), streams, strict=True):
             stream.des_nodes.append(DesNode(name, port, entry[3], count, start, own))
-        mode = np.repeat(np.where(np.array(streams) < 0, np.int8(Mode.DES), np.int8(Mode.NONE)), counts)
-        place = np.repeat(np.array([entry[0] for entry in entries], dtype=np.int64), counts)
-        return Commands(
-            np.insert(commands.word, where, np.uint32(0)),
-            commands.id,
-            commands.scope,
-            commands.batch,
-            np.insert(commands.mode, where, mode),
-            np.insert(commands.place, where, place),
-            np.insert(commands.extra, where, -1),
-            np.insert(commands.des, where, np.repeat(numbers, counts)),
-        )
+        mode = np.where(np.array(streams) < 0, np.int8(Mode.DES), np.int8(Mode.NONE))
+        where, mode, place, des = (np.repeat(each, counts) for each in (at, mode, places, numbers))
+        return _inserted(commands, where, np.uint32(0), mode, place, des)
 
     def _number(self, commands: Commands, name: str, port: int, fills: I64 | None) -> None:
         """Fill in ids, scopes and batches: constant between the places where they change."""
@@ -295,6 +237,12 @@ class _Decoder:
         if inserted.any():
             commands.scope[inserted] = -1
             commands.batch[inserted] = -1
+
+
+def _inserted(commands: Commands, at: I64, word: np.uint32, mode: Any, place: I64, des: Any) -> Commands:
+    """The commands with others before some of them, whose columns that `_number` fills in are empty still."""
+    columns = {"word": word, "mode": mode, "place": place, "extra": -1, "des": des}
+    return replace(commands, **{key: np.insert(getattr(commands, key), at, some) for key, some in columns.items()})
 
 
 def _spread(at: I64, values: I32, count: int) -> I32:

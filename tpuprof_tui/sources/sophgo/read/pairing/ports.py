@@ -39,8 +39,6 @@ class PortData(Struct):
     """One CDMA port.
 
     Attributes:
-        port: Port number.
-        file: File name.
         stream: Its records in launch order.
         commands: Commands of all cores for the port, one list after the other; None without any.
         core: Submitting core of each command.
@@ -52,6 +50,9 @@ class PortData(Struct):
         anchored: Whether the port's times are on the cores' time line.
         anchor_core: The core that released it; -1 when unknown.
         wrap_ns: How long its counter takes to wrap, ns.
+        head: Records of the opening wait and what follows it.
+        head_wait_end: When that wait ended, ns.
+        launches: First record and end of each launch.
     """
 
     port: int
@@ -78,17 +79,18 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
     report = Report(path.name)
     data = read_bytes(path, report)
     found = walk_blocks(data, report)
-    blocks = [block for block in found if block.kind == BlockType.MONITOR_CDMA]
     for block in found:
         if block.kind in _OF_CORES:
-            report.error(
-                f"A block of type {block.kind} belongs into a core's file.", "It was ignored.", offset=block.offset - 8
-            )
-    payloads = [data[block.offset : block.offset + block.length] for block in blocks]
-    stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, port)
-    result = PortData(port, path.name, report, stream)
-    result.stream_blocks = [(b.offset, b.offset + b.length) for b in found if b.kind == BlockType.DES_CDMA]
-    if result.stream_blocks:
+            what = f"A block of type {block.kind} belongs into a core's file."
+            report.error(what, "It was ignored.", offset=block.offset - 8)
+    offsets = [block.offset for block in found if block.kind == BlockType.MONITOR_CDMA]
+    payloads = [
+        data[block.offset : block.offset + block.length] for block in found if block.kind == BlockType.MONITOR_CDMA
+    ]
+    stream = read_stream(payloads, offsets, chip, "CDMA", report, port)
+    streams = [(block.offset, block.offset + block.length) for block in found if block.kind == BlockType.DES_CDMA]
+    result = PortData(port, path.name, report, stream, stream_blocks=streams)
+    if streams:
         result.file_data = data
     if not len(stream):
         return result
@@ -158,8 +160,7 @@ def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
         return [(begin, end)]
     result: list[tuple[int, int]] = []
     seen: set[int] = set()
-    start = begin
-    drop_at = begin
+    start = drop_at = begin
     for place in range(begin, end):
         value = int(ids[place])
         if place > start and value < ids[place - 1]:
@@ -180,9 +181,8 @@ def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
 def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
     """Put ports on the cores' time line by the sends that released their opening waits; cores are aligned already."""
     active = [port for port in ports if len(port.stream)]
-    anchor = next(
-        (core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends), None
-    )
+    released = (core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends)
+    anchor = next(released, None)
     if anchor is None:
         return
     ends = anchor.engines["SDMA"].port_sync_ends
@@ -192,7 +192,7 @@ def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
         release = ends.get(order.index(port.port)) if port.port in order else None
         if release is None or port.head_wait_end is None:
             continue
-        shift_port(port.stream, release - port.head_wait_end)
+        port.stream.shift(release - port.head_wait_end)
         port.anchored = True
         port.anchor_core = anchor.core
 
@@ -214,9 +214,3 @@ def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any
     inside = (np.arange(COMMAND_BYTES) < rooms[:, None]) & (places < len(data))
     raw: Bytes = np.where(inside, data[np.minimum(places, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
     return raw
-
-
-def shift_port(stream: Stream, by: int) -> None:
-    """Move all times of a port, ns."""
-    stream.start = stream.start + by
-    stream.end = stream.end + by

@@ -6,7 +6,6 @@ paired with the port's launches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..commands.model_core import joined
 from ..core_data import CoreData
 from ..records.port_wraps import filled_turns, turns_into
 from ..stream.files import Bytes
-from .ports import COMMAND_BYTES, PortData, copied_commands, shift_port
+from .ports import COMMAND_BYTES, PortData, copied_commands
 
 I64 = npt.NDArray[np.int64]
 #: A record and the command that caused it may lie this far apart by what anchoring cannot know.
@@ -67,22 +66,16 @@ class _Clock:
     """When a core's commands ran: tells for a place in its node stream which records lie before and around it."""
 
     def __init__(self, core: CoreData) -> None:
-        places, starts, ends, scopes = [], [], [], []
+        parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))]
         for engine in core.engines.values():
-            if engine.commands is None:
-                continue
-            rows = np.flatnonzero(engine.bound >= 0)
-            command = engine.bound[rows]
-            places.append(engine.commands.place[command])
-            starts.append(engine.stream.start[rows])
-            ends.append(engine.stream.end[rows])
-            scopes.append(engine.commands.scope[command])
-        self.place = np.concatenate(places) if places else np.zeros(0, np.int64)
-        order = np.argsort(self.place, kind="stable")
-        self.place = self.place[order]
-        self.start = np.concatenate(starts)[order] if places else np.zeros(0, np.int64)
-        self.end = np.concatenate(ends)[order] if places else np.zeros(0, np.int64)
-        self.scope = np.concatenate(scopes)[order] if places else np.zeros(0, np.int32)
+            if engine.commands is not None:
+                rows = np.flatnonzero(engine.bound >= 0)
+                command = engine.bound[rows]
+                parts.append((engine.commands.place[command], engine.stream.start[rows], engine.stream.end[rows],
+                              engine.commands.scope[command]))  # fmt: skip
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        self.place, self.start, self.end, self.scope = (column[order] for column in columns)
 
     def window(self, place: int, scope: int) -> tuple[int, int, int]:
         """Start of the kernel function, of the record before ``place``, and end of the kernel function."""
@@ -108,14 +101,17 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
     """Sections of all cores for a port in the order of their estimated times; fills ``port.commands``."""
     lists: list[Commands] = []
     raws: list[Bytes] = []
-    owners: list[npt.NDArray[np.int32]] = []
     sections: list[_Section] = []
+    owners: list[int] = []
     base = 0
     for core in cores:
         commands = core.nodes.ports.get(port.port) if core.nodes is not None else None
         if commands is None or not len(commands):
             continue
-        first = _own_opening(commands, chip)
+        # the profiler's opening pair: system commands outside every kernel function
+        head = commands.take(slice(0, 2))
+        mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
+        first = 2 if len(head) == 2 and bool(mine.all()) else 0
         cuts = np.flatnonzero((np.diff(commands.scope) != 0) | (np.diff(commands.id) <= 0)) + 1
         edges = [first, *(cut for cut in cuts.tolist() if cut > first), len(commands)]
         for begin, end in pairwise(edges):
@@ -127,11 +123,11 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
         shifted.register, shifted.room, raw = _copied_registers(commands, core, sum(map(len, raws)))
         raws.append(raw)
         lists.append(shifted)
-        owners.append(np.full(len(commands), core.core, np.int32))
+        owners.append(core.core)
         base += len(commands)
     if lists:
         port.commands = joined(lists)
-        port.core = np.concatenate(owners)
+        port.core = np.repeat(np.array(owners, np.int32), list(map(len, lists)))
         port.data = np.concatenate(raws)
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
 
@@ -147,13 +143,6 @@ def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I6
     return offsets, np.minimum(commands.room, COMMAND_BYTES).astype(np.int32), copied
 
 
-def _own_opening(commands: Commands, chip: Chip) -> int:
-    """Commands of the profiler's opening pair at the head of a port's list: system, outside every kernel function."""
-    head = commands.take(slice(0, 2))
-    mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
-    return 2 if len(head) == 2 and bool(mine.all()) else 0
-
-
 def _bind_sections(port: PortData, sections: list[_Section]) -> None:
     """Bind the records of each launch to the commands of the section that is its own."""
     launches = [_Launch(port, begin, end) for begin, end in port.launches]
@@ -163,7 +152,16 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         relative = port.stream.id[launch.begin : launch.end] - launch.first_id
         fits = (relative >= 0) & (relative < section.count)
         port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
-    _report_alike(port, matches, sections)
+    alike = sum(first.core != second.core and first.count == second.count
+                and abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
+                for first, second in pairwise(sections))  # fmt: skip
+    if alike and matches:
+        port.report.warning(
+            "Two cores submitted alike launches at the same time.",
+            "Given to them in the order of their estimated times; the submitters may be exchanged.",
+            lane=port.stream.label,
+            count=alike,
+        )
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):
         port.report.warning(
@@ -194,8 +192,7 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
     moved = np.zeros(len(port.stream), np.int64)
     for launch, count in zip(launches, turns, strict=True):
         moved[launch.begin : launch.end] = count * port.wrap_ns
-    port.stream.start = port.stream.start + moved
-    port.stream.end = port.stream.end + moved
+    port.stream.shift(moved)
     rows = np.flatnonzero(moved)
     port.report.note(
         "The counter of a CDMA port wrapped in a pause of the port.",
@@ -245,8 +242,15 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
         pairs = list(zip(launches, sections, strict=True))
         if all(value(launch, section) > 0 for launch, section in pairs):
             return pairs
-    if len(launches) * len(sections) > _MOST_CELLS:
-        return _greedy(launches, sections, value)
+    result = []
+    if len(launches) * len(sections) > _MOST_CELLS:  # the first section in reach that fits
+        at = 0
+        for launch in launches:
+            hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
+            if hit is not None:
+                result.append((launch, sections[hit]))
+                at = hit + 1
+        return result
     m, n = len(launches), len(sections)
     best = np.zeros((m + 1, n + 1))
     for i in range(1, m + 1):
@@ -254,7 +258,6 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
         take = np.where(gain >= 0, best[i - 1, :-1] + np.maximum(gain, 0.01), -1.0)
         row = np.maximum(best[i - 1], np.concatenate([[0.0], take]))
         best[i] = np.maximum.accumulate(row)
-    result = []
     i, j = m, n
     while i and j:
         if best[i, j] == best[i, j - 1]:
@@ -265,36 +268,6 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
             i, j = i - 1, j - 1
             result.append((launches[i], sections[j]))
     return result[::-1]
-
-
-def _greedy(
-    launches: list[_Launch], sections: list[_Section], value: Callable[[_Launch, _Section], float]
-) -> list[tuple[_Launch, _Section]]:
-    """Launches with the first section in reach that fits, for ports with very many of both."""
-    result: list[tuple[_Launch, _Section]] = []
-    at = 0
-    for launch in launches:
-        hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
-        if hit is not None:
-            result.append((launch, sections[hit]))
-            at = hit + 1
-    return result
-
-
-def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], sections: list[_Section]) -> None:
-    """A Problem for launches that commands of two cores explain equally well."""
-    alike = 0
-    for first, second in pairwise(sections):
-        if first.core != second.core and first.count == second.count:
-            together = abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
-            alike += together
-    if alike and matches:
-        port.report.warning(
-            "Two cores submitted alike launches at the same time.",
-            "Given to them in the order of their estimated times; the submitters may be exchanged.",
-            lane=port.stream.label,
-            count=alike,
-        )
 
 
 def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
@@ -314,7 +287,7 @@ def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
     if lowest > highest:  # the port ran ahead of the other engines
         lowest = max(section.from_ns - start for section, start, _ in spans)
     slack = max(0, highest - lowest)
-    shift_port(port.stream, lowest + slack // 2)
+    port.stream.shift(lowest + slack // 2)
     port.anchored = True
     port.report.warning(
         "No send of a core anchors this port's clock.",

@@ -19,9 +19,9 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
     active = [core for core in cores if core.engines]
     if not active:
         return
-    syncs = {
-        core.core: {name: end for name in CORE_ENGINES if (end := _sync(core, name)) is not None} for core in active
-    }
+    syncs = {core.core: {name: end for name in CORE_ENGINES
+                         if name in core.engines and (end := core.engines[name].sync_end) is not None}
+             for core in active}  # fmt: skip
     common = next((name for name in CORE_ENGINES if all(name in syncs[core.core] for core in active)), None)
     base: int | None = None
     for core in active:
@@ -40,11 +40,6 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
         shift_core(core, base - instant)
     if common is not None and common != "TIU":
         report.note(f"Some core lost its opening TIU wait; all cores were aligned on {common}.", "")
-
-
-def _sync(core: CoreData, name: str) -> int | None:
-    engine = core.engines.get(name)
-    return engine.sync_end if engine is not None else None
 
 
 def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
@@ -85,8 +80,7 @@ def shift_core(core: CoreData, by: int) -> None:
     if not by:
         return
     for engine in core.engines.values():
-        engine.stream.start = engine.stream.start + by
-        engine.stream.end = engine.stream.end + by
+        engine.stream.shift(by)
         if engine.closing_end is not None:
             engine.closing_end += by
         engine.port_sync_ends = {number: end + by for number, end in engine.port_sync_ends.items()}

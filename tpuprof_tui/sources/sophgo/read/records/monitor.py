@@ -87,6 +87,10 @@ class Stream(Struct):
         columns = {name: getattr(self, name)[rows] for name in ("id", "start", "end")}
         return replace(self, **columns, words=words, rows=own, cycles=cycles, first=first)
 
+    def shift(self, by: int | I64) -> None:
+        """Move all times, or each record's by its own amount."""
+        self.start, self.end = self.start + by, self.end + by
+
     def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
         """Places of some records in the dump; what a record is called before it is known which are instructions."""
         own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows

@@ -240,7 +240,9 @@ def test_every_function_has_a_rule_and_every_rule_its_registers(chip: str, name:
     for rule in model.rules[operations.base_name(name)]:
         covered = left if rule.functions is None else left & rule.functions
         tokens = {
-            token for factor in (*rule.alg, *rule.uarch, *(rule.cycles or ())) for token in re.split(r"[*^]", factor)
+            token
+            for factor in " ".join((rule.alg, rule.uarch, rule.cycles or "")).split()
+            for token in re.split(r"[*^]", factor)
         }
         needed = set().union(*(REGISTERS_OF_TERMS.get(token, {token}) for token in tokens if not token.isdigit()))
         if covered:

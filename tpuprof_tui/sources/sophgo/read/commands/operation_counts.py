@@ -8,13 +8,13 @@ correlation, where it fails.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
@@ -30,6 +30,8 @@ MISSING = -1
 """Stands for a count that cannot be told: hostile registers, a command that cannot be decoded, no model."""
 
 _LARGEST = 2.0**62
+#: Tables of vector lanes, cube lanes and, of lanes by element size, bytes.
+_LANES = {"E": "vector_lanes", "C": "cube_lanes", "V": "element_bytes"}
 _PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec", "r": "opt_res0_prec"}
 
 
@@ -63,20 +65,20 @@ class Rule(Struct, frozen=True, eq=False):
     Attributes:
         functions: Function codes it holds for; None for all.
         precisions: Precision codes of operand 0 it holds for; None for all.
-        alg: Factors of Alg Ops.
+        alg: Factors of Alg Ops, with blanks between.
         uarch: Factors of uArch Ops.
         cycles: Factors that divide Alg Ops; None when the cycles are 0.
         initial: Initial cycles.
         conflict: Name of the bank conflict model; empty for none.
     """
 
-    functions: frozenset[int] | None
-    precisions: frozenset[int] | None
-    alg: tuple[str, ...]
-    uarch: tuple[str, ...]
-    cycles: tuple[str, ...] | None
-    initial: int
-    conflict: str
+    alg: str
+    uarch: str
+    cycles: str | None
+    functions: frozenset[int] | None = None
+    precisions: frozenset[int] | None = None
+    initial: int = 0
+    conflict: str = ""
 
 
 class Model(Struct, frozen=True, eq=False):
@@ -122,12 +124,9 @@ def count_operations(
         return result
     operations = command_table(chip, "TIU").operations
     for op in np.unique(ops[ops >= 0]).tolist():
-        rules = model.rules.get(base_name(operations[op].name), ())
         left = np.flatnonzero(ops == op)
-        for rule in rules:
-            if not len(left):
-                break
-            commands = _Commands(chip, model, buffer, offsets[left], op)
+        for rule in model.rules.get(base_name(operations[op].name), ()) if len(left) else ():
+            commands = _Commands(chip, model, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
             holds = commands.fit(rule)
             if holds.any():
                 _put(result, left[holds], commands if holds.all() else commands.part(holds), rule, uarch)
@@ -143,23 +142,19 @@ def base_name(name: str) -> str:
 class _Commands:
     """Registers and terms of commands of one operation, each computed once."""
 
-    def __init__(
-        self, chip: Chip, model: Model, buffer: Buffer, offsets: Offsets, op: int, lines: Buffer | None = None
-    ) -> None:
+    def __init__(self, chip: Chip, model: Model, lines: Buffer, op: int) -> None:
         self.chip = chip
         self.model = model
-        self.buffer = buffer
-        self.offsets = offsets
         self.op = op
-        self._lines = commands_of_one_kind(chip, "TIU", buffer, offsets, op) if lines is None else lines
+        self._lines = lines
         self._registers: dict[str, Counts] = {}
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self._lines)
 
     def part(self, rows: NDArray[np.bool_]) -> _Commands:
         """Some of these commands."""
-        return _Commands(self.chip, self.model, self.buffer, self.offsets[rows], self.op, self._lines[rows])
+        return _Commands(self.chip, self.model, self._lines[rows], self.op)
 
     def register(self, name: str) -> Counts:
         """Values of a register; 0 where the layout has none."""
@@ -168,17 +163,14 @@ class _Commands:
             self._registers[name] = values.astype(np.int64)
         return self._registers[name]
 
-    @cached_property
-    def functions(self) -> Counts:
-        """Function codes."""
-        ops = np.full(len(self), self.op, np.int16)
-        return codes_of_many(self.chip, "TIU", self.buffer, self.offsets, ops)[1]
-
     def fit(self, rule: Rule) -> NDArray[np.bool_]:
         """Which commands ``rule`` holds for."""
         holds = np.ones(len(self), np.bool_)
         if rule.functions is not None:
-            holds &= np.isin(self.functions, list(rule.functions))
+            offsets = np.arange(len(self)) * self._lines.shape[1]
+            ops = np.full(len(self), self.op, np.int16)
+            functions = codes_of_many(self.chip, "TIU", self._lines.reshape(-1), offsets, ops)[1]
+            holds &= np.isin(functions, list(rule.functions))
         if rule.precisions is not None:
             holds &= np.isin(self.register("opt_opd0_prec"), list(rule.precisions))
         return holds
@@ -193,6 +185,9 @@ class _Commands:
             return np.full(len(self), int(token), np.int64)
         if token in _TERMS:
             return _TERMS[token](self)
+        if token[:1] in _LANES and token[1:] in _PRECISIONS:
+            lanes = self.by_precision(getattr(self.model, _LANES[token[0]]), token[1])
+            return self.model.unit_bytes // lanes if token[0] == "V" else lanes
         return self.register(token)
 
 
@@ -209,21 +204,6 @@ def _rounded_up(values: Counts, grain: Counts) -> Counts:
     return np.where(grain > 0, rounded, MISSING)
 
 
-def _narrowest(commands: _Commands) -> Counts:
-    widths = [commands.by_precision(commands.model.element_bytes, operand) for operand in "01r"]
-    lanes: Counts = commands.model.unit_bytes // np.maximum.reduce(widths)
-    return lanes
-
-
-def _lane_terms(operand: str) -> dict[str, Callable[[_Commands], Counts]]:
-    """Lane counts for the precision of one operand: vector (E), cube (C) and by element size (V)."""
-    return {
-        f"E{operand}": lambda c: c.by_precision(c.model.vector_lanes, operand),
-        f"C{operand}": lambda c: c.by_precision(c.model.cube_lanes, operand),
-        f"V{operand}": lambda c: c.model.unit_bytes // c.by_precision(c.model.element_bytes, operand),
-    }
-
-
 _TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
     "N": lambda c: np.full(len(c), c.chip.npu_lanes, np.int64),
     "conv_kernel": lambda c: _kernel(c.register("opd0_c"), c),
@@ -232,28 +212,22 @@ _TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
     "taylor_steps": lambda c: c.register("opd1_n"),
     "taylor_operations": lambda c: 2 * c.register("opd1_n") - 1,
     "vc_rows": lambda c: (c.register("opd0_c") - 1) * c.register("opd0_w") + c.register("opd1_w"),
-    "Vmin": _narrowest,
-    **{name: term for operand in _PRECISIONS for name, term in _lane_terms(operand).items()},
+    "Vmin": lambda c: (
+        c.model.unit_bytes // np.maximum.reduce([c.by_precision(c.model.element_bytes, operand) for operand in "01r"])
+    ),
 }
 
 
-def _factor(commands: _Commands, text: str) -> Counts:
-    """Values of one factor, rounded up where it says so."""
-    product, _, grain = text.partition("^")
-    first, *others = product.split("*")
-    values = commands.value(first)
-    for token in others:
-        values = values * commands.value(token)
-    return _rounded_up(values, commands.value(grain)) if grain else values
-
-
-def _product(commands: _Commands, factors: tuple[str, ...]) -> Counts:
+def _product(commands: _Commands, factors: str) -> Counts:
     """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
     result = np.ones(len(commands), np.int64)
     size = np.ones(len(commands), np.float64)
     sound = np.ones(len(commands), np.bool_)
-    for text in factors:
-        values = _factor(commands, text)
+    for text in factors.split():
+        product, _, grain = text.partition("^")
+        values = functools.reduce(operator.mul, map(commands.value, product.split("*")))
+        if grain:
+            values = _rounded_up(values, commands.value(grain))
         sound &= values >= 0
         result = result * values
         size *= values
@@ -267,20 +241,18 @@ def _put(result: OperationCounts, rows: NDArray[np.int64], commands: _Commands, 
     result.alg_ops[rows] = alg
     if uarch:
         result.uarch_ops[rows] = _product(commands, rule.uarch)
-    result.alg_cycles[rows] = 0 if rule.cycles is None else _cycles(alg, _product(commands, rule.cycles))
+    per_cycle = _product(commands, rule.cycles or "")
+    cycles = np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
+    result.alg_cycles[rows] = 0 if rule.cycles is None else cycles
     if model.initial_cycles:
         result.initial_cycles[rows] = rule.initial
-    if model.bank_conflicts:
-        result.bank_conflicts[rows] = _requantise_conflicts(commands) if rule.conflict == "requantise" else 0
-
-
-def _cycles(alg: Counts, per_cycle: Counts) -> Counts:
-    return np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
-
-
-def _requantise_conflicts(commands: _Commands) -> Counts:
-    """2 where the result lies at half the operand's address, else 1."""
-    return np.where(commands.register("res0_addr") * 2 == commands.register("opd0_addr"), 2, 1).astype(np.int64)
+    if (
+        model.bank_conflicts and rule.conflict == "requantise"
+    ):  # worse where the result lies at half the operand's address
+        half = commands.register("res0_addr") * 2 == commands.register("opd0_addr")
+        result.bank_conflicts[rows] = np.where(half, 2, 1)
+    elif model.bank_conflicts:
+        result.bank_conflicts[rows] = 0
 
 
 def model_of(chip: Chip) -> Model | None:
@@ -311,21 +283,6 @@ def model_from_data(data: Mapping[str, Any]) -> Model:
         unit_bytes=data["unit_bytes"],
         initial_cycles=data["initial_cycles"],
         bank_conflicts=data["bank_conflicts"],
-        rules=MappingProxyType(
-            {name: tuple(_rule(item) for item in rules) for name, rules in data["operations"].items()}
-        ),
+        rules=convert(data["operations"], dict[str, tuple[Rule, ...]]),
         **tables,
-    )
-
-
-def _rule(item: Mapping[str, Any]) -> Rule:
-    functions, precisions, cycles = item.get("functions"), item.get("precisions"), item["cycles"]
-    return Rule(
-        functions=None if functions is None else frozenset(functions),
-        precisions=None if precisions is None else frozenset(precisions),
-        alg=tuple(item["alg"].split()),
-        uarch=tuple(item["uarch"].split()),
-        cycles=None if cycles is None else tuple(cycles.split()),
-        initial=item.get("initial", 0),
-        conflict=item.get("conflict", ""),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from encoded_commands import index_of, packed, the, with_header
 
@@ -82,16 +81,6 @@ def test_repeated_names_keep_their_first_place_and_last_value() -> None:
 def test_data_types(code: int, text: str) -> None:
     command = registers.decode(the("aks"), "GDMA", dma("aks", src_data_format=code))
     assert the("aks").data_type_text(command.values["src_data_format"]) == text
-
-
-def test_operation_texts_by_key() -> None:
-    table = command_table(the("aks"), "tiu")
-    ops = np.array([index_of(table, "sMM2"), -1, index_of(table, "SYS")], np.int16)
-    keys = registers.operation_keys(ops, np.array([6, -1, 9]))
-    assert registers.operation_texts(the("aks"), "TIU", keys) == (
-        ["sMM2", "", "SYS"],
-        ["mm2.tt", "", "system.wait_msg"],
-    )
 
 
 @pytest.mark.parametrize(

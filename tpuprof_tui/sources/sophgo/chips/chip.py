@@ -83,6 +83,11 @@ class MemoryRule(Struct, frozen=True):
     other: int
     windows: tuple[tuple[int, int, int], ...]
 
+    @property
+    def largest(self) -> int:
+        """Largest memory code that an address can mean."""
+        return max(self.other, *self.tags.values(), *(memory for _, _, memory in self.windows))
+
 
 class Chip(Struct, frozen=True, eq=False):
     """Constants of one chip; see the data files for the values.

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
-from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
+from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 from ..records.monitor import Stream
 from .lane_columns import I64, Words, Work, bits, field
@@ -28,7 +28,7 @@ class TransferTables:
 
     def __init__(self, chip: Chip, strings: dict[str, StringsBuilder]) -> None:
         self.chip = chip
-        most = max(NODE_MEMORIES - 1, largest_memory(chip))
+        most = max(NODE_MEMORIES - 1, chip.memory_of_address.largest)
         sides = [chip.memories[min(code, most)] for code in range(_SIDE + 1)]
         sides[UNKNOWN_MEMORY] = ""
         ends = [(sides[place & _SIDE], sides[place >> PLACE_BITS]) for place in range(_PLACES)]

@@ -28,8 +28,6 @@ from .registers import (
     field_of_lines,
     field_of_many,
     memories_of,
-    operation_keys,
-    operation_texts,
     select_many,
 )
 
@@ -68,8 +66,15 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
     lists = [*nodes.engines.values(), *nodes.ports.values()]
     if nodes.nodes_set and core.mode == 2:
         places, rooms = _extra_places(core)
-        if len(places) != nodes.nodes_set:
-            _note_unequal(core, len(places), nodes.nodes_set)
+        apart = len(places) - nodes.nodes_set
+        if apart:
+            what, done = (
+                (f"{-apart} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
+                if apart < 0
+                else (f"{apart} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
+            )
+            last = max(block.offset + block.length for block in core.blocks if block.kind == BlockType.DYN_EXTRA)
+            core.report.error(what, done, offset=last)
         absent = np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)
         places, rooms = np.concatenate([places, absent]), np.concatenate([rooms, absent.astype(np.int32)])
         for commands in lists:
@@ -77,17 +82,6 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
                 commands.register, commands.room = places[commands.extra], rooms[commands.extra]
     if nodes.des_nodes:
         _attach_blocks(core, chip)
-
-
-def _note_unequal(core: CoreData, records: int, commands: int) -> None:
-    """A Problem for commands without a detail record, or detail records without a command."""
-    what, done = (
-        (f"{commands - records} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
-        if records < commands
-        else (f"{records - commands} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
-    )
-    last = max((block for block in core.blocks if block.kind == BlockType.DYN_EXTRA), key=lambda block: block.offset)
-    core.report.error(what, done, offset=last.offset + last.length)
 
 
 def _extra_places(core: CoreData) -> tuple[I64, I32]:
@@ -241,20 +235,17 @@ class Detail(Struct):
 
     def field_names(self, operation: int) -> tuple[str, ...]:
         """Names of an operation's fields, in the order of the register; repeated reserved ones once."""
-        names = dict.fromkeys(
-            field.name for field in command_table(self.chip, self.engine).operations[operation].fields
-        )
-        return tuple(names)
+        operations = command_table(self.chip, self.engine).operations
+        return tuple(dict.fromkeys(field.name for field in operations[operation].fields))
 
     def field(self, operation: int, name: str, rows: Rows) -> I64:
         """Values of one field for rows that all have ``operation``."""
         lines = self._lines(operation, rows)
         if lines is not None:
-            values = field_of_lines(self.chip, self.engine, lines, operation, name)
-        else:
-            own, offset = self.operation[rows], self.offset[rows]
-            values, _ = field_of_many(self.chip, self.engine, self.data, offset, own, name)
-        return values  # type: ignore[return-value]  # uint64 where a field has 64 bits
+            # uint64 where a field has 64 bits
+            return field_of_lines(self.chip, self.engine, lines, operation, name)  # type: ignore[return-value]
+        own, offset = self.operation[rows], self.offset[rows]
+        return field_of_many(self.chip, self.engine, self.data, offset, own, name)[0]  # type: ignore[return-value]
 
     def _lines(self, operation: int, rows: Rows) -> Bytes | None:
         """The commands of rows that all have ``operation``, a line each; None where they are not of one kind, or many.
@@ -302,14 +293,16 @@ class Detail(Struct):
         return places, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
 
     def _texts_of(self, which: npt.NDArray[np.bool_]) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
-        keys = operation_keys(self.operation, self.function)
+        keys = self.operation.astype(np.int64) << 5 | self.function.astype(np.int64) & 0x1F
         keys[~which] = -1
         present = np.bincount(keys[keys >= 0], minlength=1)
         distinct = np.flatnonzero(present)
         place = np.full(max(len(present), 1), -1, np.int32)
         place[distinct] = np.arange(len(distinct), dtype=np.int32)
         codes = np.where(keys >= 0, place[np.maximum(keys, 0)], -1).astype(np.int32)
-        types, names = operation_texts(self.chip, self.engine, distinct)
+        operations = command_table(self.chip, self.engine).operations
+        pairs = [(operations[key >> 5], key & 0x1F) for key in distinct.tolist()]
+        types, names = [each.name for each, _ in pairs], [each.function_text(code) for each, code in pairs]
         return distinct.astype(np.int16), codes, types, names
 
 
@@ -342,26 +335,23 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
     odd_format = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
-        if largest_memory(chip) >= NODE_MEMORIES or partly is not None:
+        if chip.memory_of_address.largest >= NODE_MEMORIES or partly is not None:
             if partly is not None:
                 source, target = (np.where(partly, UNKNOWN_MEMORY, side) for side in (source, target))
             old = commands.word >> np.uint32(24)
-            node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
-            places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
+            places = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
+            places = np.where(decoded, source | target << PLACE_BITS, places).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
         odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
-        word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
-    unlike = _unlike(commands, decoded, types)
+        word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
+        # memories that nodes have no code for count as L2M
+        source, target = (np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target))
+        word |= source << 24 | target << 26
+    node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
+    unlike = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
     return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike,
                   odd_format)  # fmt: skip
-
-
-def _unlike(commands: Commands, decoded: npt.NDArray[np.bool_], types: I64) -> I64:
-    """Rows whose node names another type of command than the registers beside it."""
-    node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
-    rows: I64 = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
-    return rows
 
 
 def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool_] | None:
@@ -369,15 +359,3 @@ def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool
     partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
     told = np.isin(operation, partial) if partial else None
     return told if told is not None and told.any() else None
-
-
-def _node_memories(source: I64, target: I64) -> I64:
-    """Memories as a node's extra bits hold them; those it has no code for count as L2M."""
-    sides = [np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target)]
-    return sides[0] << 24 | sides[1] << 26
-
-
-def largest_memory(chip: Chip) -> int:
-    """Largest memory code that an address of the chip can mean."""
-    rule = chip.memory_of_address
-    return max(rule.other, *rule.tags.values(), *(memory for _, _, memory in rule.windows))

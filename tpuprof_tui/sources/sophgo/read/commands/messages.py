@@ -13,7 +13,7 @@ sends and waits hold a constant of 64 bits; no public text says how it names a m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from .registers import field_of_many
 I64 = npt.NDArray[np.int64]
 
 #: Bits of a register that a column can hold.
-_WIDEST = 63
+_WIDEST = (1 << 63) - 1
 #: Engines whose dependency is understood: of SDMA commands no public text says which engine they name.
 _DEPENDENT = ("TIU", "GDMA")
 
@@ -72,17 +72,13 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
     told = np.zeros(32, np.bool_)
     told[[*chip.send_functions[family], *chip.wait_functions[family]]] = True
 
-    def field(name: str, rows: Rows) -> I64:
+    def dependency(rows: Rows) -> I64:
         values, missing = field_of_many(
-            chip, detail.engine, detail.data, detail.offset[rows], detail.operation[rows], name
+            chip, detail.engine, detail.data, detail.offset[rows], detail.operation[rows], "cmd_id_dep"
         )
         return np.where(missing, INT_MISSING, values.astype(np.int64))
 
-    def dependency(rows: Rows) -> I64:
-        values = field("cmd_id_dep", rows)
-        return np.where(values == INT_MISSING, INT_MISSING, _depends(chip, detail.engine, np.maximum(values, 0)))
-
-    def of_message(rule: MessageRule, first: int, bits: int) -> LazyColumn:
+    def register(rule: MessageRule) -> LazyColumn:
         def values(rows: Rows) -> I64:
             operation = detail.operation[rows]
             mine = np.flatnonzero((operation == system) & told[detail.function[rows].astype(np.int64) & 31])
@@ -90,30 +86,29 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
                 chip, detail.engine, detail.data, detail.offset[rows][mine], operation[mine], rule.field
             )
             found = np.full(len(operation), INT_MISSING)
-            found[mine] = held.astype(np.int64) >> first & (1 << bits) - 1
+            found[mine] = held.astype(np.int64) & _WIDEST
             return found
 
         return values
 
-    def depends_engine(rows: Rows) -> I64:
-        values = field("cmd_id_dep", rows)
-        return np.where(values == INT_MISSING, INT_MISSING, values >> chip.dependencies[family].id_bits)
-
-    def destination(rule: MessageRule) -> LazyColumn:
-        ids, counts = (1 << rule.id_bits) - 1, ((1 << rule.count_bits) - 1) << rule.count_bit
-
+    def part(read: LazyColumn, taken: Callable[[I64], I64]) -> LazyColumn:
         def values(rows: Rows) -> I64:
-            held = of_message(rule, 0, _WIDEST)(rows)
-            return np.where(held == INT_MISSING, INT_MISSING, held & ~(ids | counts))
+            held = read(rows)
+            return np.where(held == INT_MISSING, INT_MISSING, taken(held))
 
         return values
 
-    columns: dict[str, LazyColumn] = {"dependency": lambda rows: field("cmd_id_dep", rows), "depends_on": dependency}
+    columns: dict[str, LazyColumn] = {
+        "dependency": dependency,
+        "depends_on": part(dependency, lambda held: _depends(chip, detail.engine, held)),
+    }
     if detail.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
-        columns["depends_engine"] = depends_engine
+        columns["depends_engine"] = part(dependency, lambda held: held >> chip.dependencies[family].id_bits)
     rule = chip.messages.get(family)
     if rule is not None:
-        columns["message"] = of_message(rule, 0, rule.id_bits)
-        columns["message_count"] = of_message(rule, rule.count_bit, rule.count_bits)
-        columns["message_destination"] = destination(rule)
+        ids, first, counts = (1 << rule.id_bits) - 1, rule.count_bit, (1 << rule.count_bits) - 1
+        held = register(rule)
+        columns["message"] = part(held, lambda values: values & ids)
+        columns["message_count"] = part(held, lambda values: values >> first & counts)
+        columns["message_destination"] = part(held, lambda values: values & ~(ids | counts << first))
     return columns

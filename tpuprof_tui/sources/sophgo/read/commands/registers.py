@@ -63,6 +63,11 @@ def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Com
     if operation is None:
         return Command(raw, None, type_code, function, reason=reason)
     value = int.from_bytes(raw[: operation.size], "little")
+    found = ["the register layout is assumed from a sibling chip"] if operation.assumed else []
+    if operation.partial:
+        found.append("of its registers only those are known that all such commands share")
+    elif len(raw) > operation.size:
+        found.append(f"{len(raw) - operation.size} bytes follow the command")
     return Command(
         raw,
         operation,
@@ -70,7 +75,7 @@ def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Com
         function,
         operation.function_text(function),
         tuple((item, item.of(value)) for item in operation.fields),
-        _uncertainties(operation, len(raw)),
+        "; ".join(found),
     )
 
 
@@ -94,17 +99,6 @@ def _codes(table: CommandTable, header: int, operation: Operation | None) -> tup
     type_code = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     width = operation.function_width if operation else table.function_width
     return type_code, header >> table.opcode_bit + table.opcode_width & (1 << width) - 1
-
-
-def _uncertainties(operation: Operation, length: int) -> str:
-    found = []
-    if operation.assumed:
-        found.append("the register layout is assumed from a sibling chip")
-    if operation.partial:
-        found.append("of its registers only those are known that all such commands share")
-    elif length > operation.size:
-        found.append(f"{length - operation.size} bytes follow the command")
-    return "; ".join(found)
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Buffer) -> Buffer:
@@ -183,7 +177,7 @@ def commands_of_one_kind(chip: Chip, engine: str, buffer: Buffer, offsets: Offse
 
 def field_of_lines(chip: Chip, engine: str, lines: Buffer, operation: int, name: str) -> Values:
     """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
-    place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
+    place = command_table(chip, engine).place(name)
     if place is None or not place.mask[operation]:
         return np.zeros(len(lines), np.int64)
     first = int(place.byte[operation])
@@ -214,7 +208,7 @@ def codes_of_many(
     """
     types, functions = np.full(offsets.shape, -1, np.int64), np.full(offsets.shape, -1, np.int64)
     rows = np.flatnonzero((ops >= 0) & (offsets >= 0) & (offsets <= len(buffer) - HEADER_BYTES))
-    if not len(rows) or not has_commands(chip, engine):
+    if not len(rows):
         return types, functions
     table = command_table(chip, engine)
     codes = table.selection_keys(_words_at(buffer, offsets[rows])) >> 1
@@ -264,23 +258,3 @@ def memories_of(chip: Chip, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
 def memory_text(chip: Chip, address: int) -> str:
     """Name of the memory that ``address`` lies in."""
     return chip.memories[int(memories_of(chip, np.array([address], np.int64))[0])]
-
-
-def operation_keys(ops: NDArray[np.integer[Any]], functions: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Keys of `operation_texts`: operation index << 5 | function code."""
-    return ops.astype(np.int64) << 5 | functions.astype(np.int64) & 0x1F
-
-
-def operation_texts(chip: Chip, engine: str, keys: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-    """Operation names and function names, one per key; keys of commands that cannot be decoded give empty texts.
-
-    These are the Function Type and Function Name of detailed TIU commands; detailed transfers use the condensed
-    names (`chips.name_table`) with their type and function codes.
-    """
-    operations = command_table(chip, engine).operations if has_commands(chip, engine) else ()
-    pairs = [(key >> 5, key & 0x1F) for key in keys.tolist()]
-    known = [0 <= index < len(operations) for index, _ in pairs]
-    return (
-        [operations[index].name if ok else "" for (index, _), ok in zip(pairs, known, strict=True)],
-        [operations[index].function_text(code) if ok else "" for (index, code), ok in zip(pairs, known, strict=True)],
-    )

@@ -162,7 +162,7 @@ class _Builder(Struct):
 
     def profile(self) -> Profile:
         sources = self._sources()
-        zero = min((int(source.stream.start.min()) for source in sources), default=0)
+        zero = min((int(source.stream.start.min()) for source in sources if source.stream is not None), default=0)
         groups = self._groups(sources)
         builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
@@ -171,15 +171,13 @@ class _Builder(Struct):
         tail: int | None = None
         for source in sources:
             stream = source.stream
-            stream.start = stream.start - zero
-            stream.end = stream.end - zero
-            tail = max(tail or 0, int(stream.end.max()))
+            if stream is not None:
+                stream.shift(-zero)
+                tail = max(tail or 0, int(stream.end.max()))
             lane = builder.build(source, scopes.kernel)
             lanes.append(lane)
-            rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
-        for core, commands in zip(self.cores, self.untimed, strict=False):
-            lanes += [builder.build_untimed(name, core.core, some, core.first_scope, core.data, scopes.kernel)
-                      for name, some in commands.items()]  # fmt: skip
+            if stream is not None:
+                rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
         self._note_undecoded(groups, lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
@@ -215,7 +213,7 @@ class _Builder(Struct):
 
     def _groups(self, sources: list[LaneSource]) -> Groups:
         ports = [port.port for port in self.ports if len(port.stream)]
-        shown = {source.stream.port for source in sources if source.core < 0}
+        shown = {source.stream.port for source in sources if source.stream is not None}
         idle = [port for port in ports if port not in shown]
         return capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
 
@@ -251,12 +249,15 @@ class _Builder(Struct):
                 stream = engine.stream.take(engine.keep) if engine is not None else None
                 if engine is not None and stream is not None and len(stream):
                     commands = _commands_of(engine)
-                    result.append(LaneSource(stream, commands, core.core, None, core.first_scope, core.data))
+                    result.append(LaneSource(name, stream, commands, core.core, None, core.first_scope, core.data))
         for port in self.ports:
             stream = port.stream.take(port.keep)
             if len(stream):
                 commands, cores = _port_commands(port, len(stream))
-                result.append(LaneSource(stream, commands, -1, cores, 0, port.data))
+                result.append(LaneSource("CDMA", stream, commands, -1, cores, 0, port.data))
+        for core, untimed in zip(self.cores, self.untimed, strict=False):
+            result += [LaneSource(name, None, commands, core.core, None, core.first_scope, core.data)
+                       for name, commands in untimed.items()]  # fmt: skip
         return result
 
     def _note_undecoded(self, groups: Groups, lanes: list[Lane]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
@@ -54,10 +53,9 @@ class _LastCounts:
         key = rows.indices(len(self._detail.operation)) if isinstance(rows, slice) else None
         if key is None or len(range(*key)) > _MOST_KEPT:
             return self._counted(rows, uarch=name.startswith("uarch"))
-        last = self._last
-        if last is None or last[0] != key:
-            last = self._last = key, self._counted(rows)
-        return last[1]
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._counted(rows)
+        return self._last[1]
 
     def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
         detail = self._detail
@@ -74,19 +72,20 @@ def _figure(counts: _LastCounts, name: str) -> LazyColumn:
     return values
 
 
-def operation_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
-    """Operation counts of decoded commands (metrics 3.1)."""
-    return _operations(_LastCounts(chip, detail))
+def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
+    """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4).
 
-
-def _operations(counts: _LastCounts) -> dict[str, LazyColumn]:
-    return {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
-            "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
-
-
-def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) -> dict[str, LazyColumn]:
-    """The same, and how close they come to the peak (metrics 3.1, 4)."""
+    Args:
+        chip: The chip.
+        detail: Registers of the commands.
+        cycles: Cycles that commands took; None where nothing was measured.
+        mhz: Clock.
+    """
     counts = _LastCounts(chip, detail)
+    columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
+               "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
+    if cycles is None:
+        return columns
 
     def ratio(name: str) -> LazyColumn:
         def values(rows: Rows) -> Array:
@@ -99,7 +98,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) 
         alg = _figure(counts, "alg_cycles")(rows)
         return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
 
-    columns = {**_operations(counts), "ideal": ideal}
+    columns["ideal"] = ideal
     from ..commands.operation_counts import model_of
 
     model = model_of(chip)
@@ -118,20 +117,15 @@ def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn
     def counter(name: str) -> LazyColumn:
         return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
 
-    def ratio(rows: Rows) -> npt.NDArray[np.float64]:
-        result: npt.NDArray[np.float64] = 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
-        return result
+    def ratio(rows: Rows) -> Array:
+        return 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
 
     return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
 
 
 def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
     """Time at the peak over time taken, in percent; NaN where the former is unknown."""
-
-    def values(rows: Rows) -> Array:
-        return 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
-
-    return values
+    return lambda rows: 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
 
 
 def excess(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:

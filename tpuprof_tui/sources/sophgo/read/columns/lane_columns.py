@@ -97,8 +97,7 @@ def scoped(commands: Commands, first_scope: int, scope_kernel: npt.NDArray[np.in
 
     def kernel(rows: Rows) -> Array:
         some = scope[rows]
-        result: Array = kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
-        return result
+        return kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
 
     return {"kernel": kernel, "scope": scopes, "batch": known_or_missing(batch),
             "mode": lambda rows: mode[rows].astype(np.int32) - 1}  # fmt: skip

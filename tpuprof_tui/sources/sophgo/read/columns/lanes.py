@@ -15,13 +15,13 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.names import variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
-from ..commands.command_table import I32, Commands, Mode
+from ..commands.command_table import Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
 from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
-from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess, operation_columns
+from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess
 from .lane_columns import I64, Words, Work, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
@@ -42,7 +42,8 @@ class LaneSource(Struct):
     """What a lane is made of.
 
     Attributes:
-        stream: Records that are instructions, in stream order, times in ns.
+        engine: Engine name.
+        stream: Records that are instructions, in stream order, times in ns; None where commands have no records.
         commands: Command of each record in the same order (word 0 where there is none); None without any.
         core: Core number of the lane, -1 for a port.
         cores: Submitting core of each record of a port, -1 unknown; None for a core's lane.
@@ -50,7 +51,8 @@ class LaneSource(Struct):
         data: The bytes the commands' registers lie in.
     """
 
-    stream: Stream
+    engine: str
+    stream: Stream | None
     commands: Commands | None
     core: int
     cores: npt.NDArray[np.int32] | None
@@ -90,43 +92,64 @@ class LaneBuilder:
             source: Records and commands.
             scope_kernel: Kernel string code by scope id.
         """
-        stream, commands = _ordered(source)
-        order = None if stream is source.stream else np.argsort(source.stream.start, kind="stable")
-        engine, family, count = stream.engine, family_of(stream.engine), len(stream)
+        engine, family = source.engine, family_of(source.engine)
+        stream, commands, order = _ordered(source)
         detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
-        generated = _generated(self.chip, commands)
+        generated = None
+        if commands is not None and "rvt" in self.chip.name_tables and (commands.mode == Mode.RVT).any():
+            generated = commands.mode == Mode.RVT
         work = Work(self._words(stream, commands), self.chip.system_types[family], generated)
-        sublane, _ = split_overlaps(stream.start, stream.end)
+        count = len(work.word)
+        own = self._own_names(work, detail)
+        times = _times(stream, commands, family)
+        if stream is not None:
+            start, end = stream.start, stream.end
+            sublane, _ = split_overlaps(start, end)
+        else:
+            start = end = np.full(count, INT_MISSING, np.int64)
+            sublane = None
         columns: dict[str, Array | LazyColumn] = {
-            "start": stream.start,
-            "end": stream.end,
+            "start": start,
+            "end": end,
             "order": order if order is not None else counting(count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             **self._cores(source, order, count),
-            **_times(stream, family),
+            **times,
+            "role": self._roles(work, family, own),
+            **self._named(work.word, family, own),
         }
-        if engine == "CDMA":
-            columns["port"] = constant(count, stream.port, np.int64)
-        own = self._own_names(work, generated, detail)
-        columns["role"] = self._roles(work, family, own)
-        columns |= self._named(work.word, family, own)
         if commands is not None:
             columns |= scoped(commands, source.first_scope, scope_kernel)
-        columns |= self._figures(stream, work, own, detail)
+        if family != "tiu":
+            places = self._moved_places(work, own, detail)
+            figures = Transfers(self._tables, engine, stream, work, places, detail).columns()
+        else:
+            figures = condensed_columns(work)
+            if detail is not None:
+                figures |= counted_columns(self.chip, detail, None if stream is None else times["cycles"], self.tiu_mhz)
+            if stream is not None:
+                figures |= conflict_columns(stream, times["cycles"])
+        if stream is not None and "ideal" in figures:
+            figures["at_peak"] = at_peak(figures["ideal"], times["duration"])
+            figures["excess"] = excess(figures["ideal"], times["duration"])
+        columns |= figures
         if detail is not None:
             columns |= message_columns(self.chip, detail)
-        columns |= counter_columns(stream)
+        if stream is not None:
+            columns |= counter_columns(stream)
 
         def describe(row: int) -> str:
             from .instruction_text import LaneReading  # read when first asked for
 
             return LaneReading(self.chip, engine, columns, self._text, detail, commands is None)(row)
 
-        port = engine == "CDMA"
-        return Lane(kind=engine, label=f"port {stream.port}" if port else engine, number=stream.port if port else -1,
-                    group=ports_group(self.groups) if port else self.groups.numbered(source.core),
-                    activity=_activity(family), columns=columns,
+        label, number, group = engine, -1, self.groups.numbered(source.core)
+        if stream is not None and stream.port >= 0:
+            columns["port"] = constant(count, stream.port, np.int64)
+            label, number, group = stream.label, stream.port, ports_group(self.groups)
+        return Lane(kind=engine, label=label, number=number, group=group,
+                    activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
                     registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
@@ -137,62 +160,22 @@ class LaneBuilder:
         owner = known_or_missing(owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
-    def build_untimed(
-        self, engine: str, core: int, commands: Commands, first_scope: int, data: Bytes, scope_kernel: I32
-    ) -> Lane:
-        """The lane of commands that no record tells of: what they are, and nothing that was measured."""
-        family, count = family_of(engine), len(commands)
-        detail = decode_lane(self.chip, engine, data, commands)
-        generated = _generated(self.chip, commands)
-        work = Work(commands.word, self.chip.system_types[family], generated)
-        own = self._own_names(work, generated, detail)
-        nowhere = np.full(count, INT_MISSING, np.int64)
-        ids = commands.id
-        columns: dict[str, Array | LazyColumn] = {
-            "start": nowhere,
-            "end": nowhere,
-            "duration": nowhere,
-            "cycles": nowhere,
-            "order": counting(count),
-            "sublane": constant(count, 0, np.int16),
-            "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
-            "core": constant(count, core, np.int64),
-            "command_id": lambda rows: ids[rows].astype(np.int64) + 1,
-            "role": self._roles(work, family, own),
-            **self._named(work.word, family, own),
-            **scoped(commands, first_scope, scope_kernel),
-        }
-        if family == "tiu":
-            columns |= condensed_columns(work)
-            columns |= {} if detail is None else operation_columns(self.chip, detail)
-        else:
-            places = self._moved_places(work, own, detail)
-            columns |= Transfers(self._tables, engine, None, work, places, detail).unmeasured(count)
-        if detail is not None:
-            columns |= message_columns(self.chip, detail)
-
-        def describe(row: int) -> str:
-            from .instruction_text import LaneReading  # read when first asked for
-
-            return LaneReading(self.chip, engine, columns, self._text, detail, guessed=False)(row)
-
-        return Lane(kind=engine, group=self.groups.numbered(core), label=engine, activity=_activity(family),
-                    columns=columns, registers=detail, describe=describe)  # fmt: skip
-
     def _text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""
         return self.strings[key].text(code)
 
     # -- preparation ------------------------------------------------------
 
-    def _words(self, stream: Stream, commands: Commands | None) -> Words:
+    def _words(self, stream: Stream | None, commands: Commands | None) -> Words:
         """Node words, with made-up ones for system records without a command.
 
         Sends and waits alternate: the longer of the two halves are the waits, and everything above 1 us (pipeline 9).
         """
-        word = commands.word if commands is not None else np.zeros(len(stream), np.uint32)
+        word = commands.word if commands is not None else np.zeros(0 if stream is None else len(stream), np.uint32)
         loose = np.flatnonzero(word == 0)
-        loose = loose[stream.system(self.chip, loose)] if len(loose) else loose
+        if stream is None or not len(loose):
+            return word
+        loose = loose[stream.system(self.chip, loose)]
         if not len(loose):
             return word
         family = family_of(stream.engine)
@@ -203,15 +186,13 @@ class LaneBuilder:
         typ = self.chip.system_types[family]
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
         result: Words = word.copy()
-        made_up = [np.uint32(typ << 10 | function << 15) for function in (send, wait)]
-        result[loose] = np.where(is_wait, made_up[1], made_up[0])
+        result[loose] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
         return result
 
     def _roles(self, work: Work, family: str, own: _OwnNames | None) -> npt.NDArray[np.int8]:
         table = np.full(_CODES, Role.WORK, np.int8)
-        for function in range(32):
-            wait = function in self.chip.wait_functions[family]
-            table[work.system | function << 5] = Role.WAIT if wait else Role.SYNC
+        table[work.system | np.arange(32) << 5] = Role.SYNC
+        table[[work.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
         roles: npt.NDArray[np.int8] = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
         if work.generated is not None and own is not None:
             texts = [(self.strings["type"].text(kind), self.strings["name"].text(name))
@@ -222,15 +203,15 @@ class LaneBuilder:
 
     # -- names ------------------------------------------------------------
 
-    def _own_names(self, work: Work, generated: Bools | None, detail: Detail | None) -> _OwnNames | None:
+    def _own_names(self, work: Work, detail: Detail | None) -> _OwnNames | None:
         """Names of commands by their operation (TIU, and what no published table names), and of generator indices."""
         place, types, names = np.zeros(0, np.int32), list[str](), list[str]()
         if detail is not None and family_of(detail.engine) == "tiu":
             _, place, types, names = detail.texts()
         elif detail is not None and (told := detail.partial_texts()) is not None:
             place, types, names = told
-        if generated is not None:
-            rows = np.flatnonzero(generated)
+        if work.generated is not None:
+            rows = np.flatnonzero(work.generated)
             keys, where = np.unique((work.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)
             more = [self.chip.names("TIU", rvt=True).texts_of(key) for key in keys.tolist()]
             place = place if len(place) else np.full(len(work.word), -1, np.int32)
@@ -271,26 +252,6 @@ class LaneBuilder:
         return {"type": column(tables["type"], lambda some: some.types),
                 "name": column(tables["name"], lambda some: some.names)}  # fmt: skip
 
-    # -- figures ----------------------------------------------------------
-
-    def _figures(
-        self, stream: Stream, work: Work, own: _OwnNames | None, detail: Detail | None
-    ) -> dict[str, LazyColumn]:
-        """What only computations or only transfers have."""
-        times = _times(stream, "")
-        if family_of(stream.engine) == "tiu":
-            columns = condensed_columns(work)
-            if detail is not None:
-                columns |= counted_columns(self.chip, detail, times["cycles"], self.tiu_mhz)
-            columns |= conflict_columns(stream, times["cycles"])
-        else:
-            places = self._moved_places(work, own, detail)
-            columns = Transfers(self._tables, stream.engine, stream, work, places, detail).columns()
-        if "ideal" in columns:
-            columns["at_peak"] = at_peak(columns["ideal"], times["duration"])
-            columns["excess"] = excess(columns["ideal"], times["duration"])
-        return columns
-
     def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> npt.NDArray[np.uint8] | None:
         """Memories of each row where the bits of its word do not tell them: wide codes, and names that imply them."""
         places = None if detail is None else detail.places
@@ -303,10 +264,6 @@ class LaneBuilder:
         return np.where(work.generated & known[own.place], packed[own.place], places)
 
 
-def _activity(family: str) -> Activity:
-    return Activity.COMPUTE if family == "tiu" else Activity.TRANSFER
-
-
 def generator_role(category: str, variant: str) -> Role:
     """What a generator index is to the figures; its category and variant tell, no code does."""
     if category not in _GENERATOR_SYSTEM:
@@ -314,33 +271,25 @@ def generator_role(category: str, variant: str) -> Role:
     return Role.WAIT if variant.endswith("_msgwait") else Role.SYNC
 
 
-def _generated(chip: Chip, commands: Commands | None) -> Bools | None:
-    """Commands whose node holds a generator index instead of codes; None where none do."""
-    if commands is None or "rvt" not in chip.name_tables:
-        return None
-    generated = commands.mode == Mode.RVT
-    return generated if generated.any() else None
-
-
-def _times(stream: Stream, family: str) -> dict[str, LazyColumn]:
-    """Duration, cycles and id."""
+def _times(stream: Stream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
+    """Duration, cycles and id; without a stream no more than the id is known."""
+    if stream is None:
+        assert commands is not None
+        missing, numbers = constant(len(commands), INT_MISSING, np.int64), commands.id
+        return {"duration": missing, "cycles": missing, "command_id": lambda rows: numbers[rows].astype(np.int64) + 1}
     start, end, cycles, ids = stream.start, stream.end, stream.cycles, stream.id
     first = 0 if family == "cdma" else 1
-
-    def command_id(rows: Rows) -> Array:
-        return ids[rows].astype(np.int64) + first
-
     return {
         "duration": lambda rows: end[rows] - start[rows],
         "cycles": (lambda rows: end[rows] - start[rows] + 1) if cycles is None else (lambda rows: cycles[rows]),
-        "command_id": command_id,
+        "command_id": lambda rows: ids[rows].astype(np.int64) + first,
     }
 
 
-def _ordered(source: LaneSource) -> tuple[Stream, Commands | None]:
-    """Records and commands ordered by start; the same objects where that is their order already."""
+def _ordered(source: LaneSource) -> tuple[Stream | None, Commands | None, I64 | None]:
+    """Records and commands ordered by start, and that order; None where it is theirs already."""
     stream, commands = source.stream, source.commands
-    if not len(stream) or not bool((stream.start[1:] < stream.start[:-1]).any()):
-        return stream, commands
+    if stream is None or not bool((stream.start[1:] < stream.start[:-1]).any()):
+        return stream, commands, None
     order = np.argsort(stream.start, kind="stable")
-    return stream.take(order), None if commands is None else commands.take(order)
+    return stream.take(order), None if commands is None else commands.take(order), order

@@ -48,8 +48,7 @@ class TransferTables:
 
 def node_places(word: Words) -> npt.NDArray[np.uint8]:
     """Source and destination memory of condensed commands, packed."""
-    result: npt.NDArray[np.uint8] = (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
-    return result
+    return (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
 
 
 class Transfers:
@@ -74,17 +73,16 @@ class Transfers:
         detail: Detail | None,
     ) -> None:
         self.tables = tables
-        self.chip = tables.chip
         self.stream = stream
         self.work = work
         self.word = work.word
         self.places = places
         self.detail = detail
         self.family = family_of(engine)
-        self.figures = self.chip.figures[self.family]
+        self.figures = tables.chip.figures[self.family]
 
-    def told(self) -> dict[str, LazyColumn]:
-        """What commands tell."""
+    def columns(self) -> dict[str, LazyColumn]:
+        """What commands tell, and what records measured: missing where there are none."""
         word, tables, column = self.word, self.tables, self.work.column
         dtype = tables.dtype
         if self.detail is not None or self.family == "cdma":
@@ -99,24 +97,13 @@ class Transfers:
             "dma_function": field(word, 15, 5),
         }
         if self.detail is not None:
-            columns |= _addressed(self.chip, self.detail)
-        return columns
-
-    def unmeasured(self, count: int) -> dict[str, LazyColumn]:
-        """Columns without records: all of `columns`, missing where records would tell."""
-        numbers = [*self.figures.condensed, *self.figures.detailed]
-        rates = [*self.figures.rates, "ddr_bandwidth", "l2_bandwidth", "ideal"]
-        return {
-            **self.told(),
-            **dict.fromkeys(numbers, constant(count, INT_MISSING, np.int64)),
-            **dict.fromkeys(rates, constant(count, np.nan, np.float64)),
-        }
-
-    def columns(self) -> dict[str, LazyColumn]:
-        """All columns: what commands tell, and what records measured."""
-        tables, columns = self.tables, self.told()
-        keys = [*self.figures.condensed, *self.figures.detailed]
-        columns |= {key: self._figure(key) for key in dict.fromkeys(keys)}
+            columns |= _addressed(tables.chip, self.detail)
+        keys = dict.fromkeys([*self.figures.condensed, *self.figures.detailed])
+        if self.stream is None:
+            rates = [*self.figures.rates, "ddr_bandwidth", "l2_bandwidth", "ideal"]
+            columns |= dict.fromkeys(keys, constant(len(word), INT_MISSING, np.int64))
+            return columns | dict.fromkeys(rates, constant(len(word), np.nan, np.float64))
+        columns |= {key: self._figure(key) for key in keys}
         columns |= {key: self._rate(source) for key, source in self.figures.rates.items()}
         columns["ddr_bandwidth"] = self._bandwidth(tables.ddr, "gmem_bytes", others=True)
         if self.detail is not None or self.figures.by_direction:
@@ -125,28 +112,18 @@ class Transfers:
         columns["ideal"] = self._ideal
         return columns
 
-    # -- places -----------------------------------------------------------
-
     def _place(self, rows: Rows) -> npt.NDArray[np.uint8]:
         return node_places(self.word[rows]) if self.places is None else self.places[rows]
 
     def _direction(self, rows: Rows) -> Array:
         if self.family == "cdma":
             return np.full(len(self.word[rows]), self.tables.direction[0], np.int32)
-        result: Array = self.tables.direction[self._place(rows)]
-        return result
-
-    def _decoded(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        if self.detail is None:
-            return np.zeros(len(self.word[rows]), np.bool_)
-        return self.detail.leading(rows)
+        return self.tables.direction[self._place(rows)]
 
     @property
     def _records(self) -> Stream:
         assert self.stream is not None
         return self.stream
-
-    # -- figures ----------------------------------------------------------
 
     def _figure(self, key: str) -> LazyColumn:
         """A sum of counters, by the rule for decoded or for condensed commands."""
@@ -160,7 +137,7 @@ class Transfers:
                 result = condensed.of(counter) if condensed else np.full(len(self.word[rows]), INT_MISSING)
             else:
                 other = condensed.of(counter) if condensed else INT_MISSING
-                result = np.where(self._decoded(rows), detailed.of(counter), other)
+                result = np.where(self.detail.leading(rows), detailed.of(counter), other)
             if key in self.figures.ddr_only:
                 result = np.where(self.tables.ddr[self._place(rows)], result, 0)
             return result
@@ -191,12 +168,12 @@ class Transfers:
 
         def values(rows: Rows) -> Array:
             result = rate(rows)
-            if self.detail is None and not by_direction:
+            if by_direction:
+                return np.where(touched[self._place(rows)], result, 0.0)
+            if self.detail is None:
                 return result
             mine = touched[self._place(rows)]
-            if by_direction:
-                return np.where(mine, result, 0.0)
-            return np.where(self._decoded(rows), np.where(mine, result, 0.0), result if others else np.nan)
+            return np.where(self.detail.leading(rows), np.where(mine, result, 0.0), result if others else np.nan)
 
         return values
 
@@ -207,8 +184,7 @@ class Transfers:
         size = self._figure("bytes")(rows)
         peak = self.tables.peak[self._place(rows)]
         known = (peak > 0) & (size > 0) & (self.word[rows] != 0)
-        result: Array = np.where(known, size / np.where(known, peak, 1.0), np.nan)
-        return result
+        return np.where(known, size / np.where(known, peak, 1.0), np.nan)
 
 
 def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:

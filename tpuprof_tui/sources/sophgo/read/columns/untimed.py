@@ -24,20 +24,15 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
     for name in CORE_ENGINES:
         parts = [] if core.announced else [block_commands(core.streams.get(name, ()))]
         if core.nodes is not None and len(core.nodes.engines[name]):
-            parts.append(_issued(core, name, chip))
+            issued = without_own(name, core, chip)
+            if core.bmodel:
+                pairs = (issued.scope < 0) & (issued.type_code == chip.system_types[family_of(name)])
+                issued = issued.take(np.flatnonzero(~(pairs & (issued.mode == Mode.TDI))))
+            parts.append(issued)
         known = [part for part in parts if part is not None and len(part)]
         if known:
             found[name] = joined(known)
     return found
-
-
-def _issued(core: CoreData, name: str, chip: Chip) -> Commands:
-    """Commands of an engine's nodes without the profiler's own; of a model also without the pairs around launches."""
-    commands = without_own(name, core, chip)
-    if not core.bmodel:
-        return commands
-    pairs = (commands.scope < 0) & (commands.type_code == chip.system_types[family_of(name)])
-    return commands.take(np.flatnonzero(~(pairs & (commands.mode == Mode.TDI))))
 
 
 def note_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:

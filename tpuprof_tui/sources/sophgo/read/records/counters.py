@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.model.lane import LazyColumn
 
 from .monitor import Stream
 
@@ -14,10 +14,7 @@ def counter_columns(stream: Stream) -> dict[str, LazyColumn]:
     """A column for each counter of the stream's record layout, by the name it has there."""
 
     def column(name: str) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            return stream.counter(name, rows)  # type: ignore[arg-type]
-
-        return values
+        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
 
     names = (name for name in stream.layout.by_name if name not in _OWN and not name.startswith("reserved"))
     return {name: column(name) for name in names}

@@ -7,7 +7,7 @@ Local memory addresses read as bank and offset, with the first lane before them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -90,22 +90,16 @@ _FLAGS = (("opt_res_add", "+acc"), ("opt_relu", "relu"), ("opt_rq", "requantise"
           ("opt_kernel_rotate", "kernel rotated"), ("sym_range", "symmetric"))  # fmt: skip
 
 
-def _padding(values: Values) -> str:
-    sides = [values.get(f"opd0_{side}_pad", 0) for side in ("up", "dn", "lf", "rt")]
-    return f"pad {','.join(map(str, sides))}" if any(sides) else ""
-
-
-def _steps(values: Values) -> str:
+def _options(values: Values) -> list[str]:
+    """Padding, steps and inserted zeros, as far as there are any."""
+    pads = [values.get(f"opd0_{side}_pad", 0) for side in ("up", "dn", "lf", "rt")]
     x, y = values.get("res_op_x_str", 1), values.get("res_op_y_str", 1)
-    return f"step {y},{x}" if max(x, y) > 1 else ""
-
-
-def _holes(values: Values) -> str:
     inserted = [values.get(f"opd{number}_{axis}_ins0", 0) for number in (0, 1) for axis in "yx"]
-    return f"insert {','.join(map(str, inserted))}" if any(inserted) else ""
-
-
-_OPTIONS: tuple[Callable[[Values], str], ...] = (_padding, _steps, _holes)
+    return [
+        *([f"pad {','.join(map(str, pads))}"] if any(pads) else []),
+        *([f"step {y},{x}"] if max(x, y) > 1 else []),
+        *([f"insert {','.join(map(str, inserted))}"] if any(inserted) else []),
+    ]
 
 
 def tiu_text(chip: Chip, command: Command) -> str:
@@ -117,11 +111,10 @@ def tiu_text(chip: Chip, command: Command) -> str:
     result = _result(chip, base, values)
     sources = [text for operand in _operands(base, command) if (text := _operand(chip, operand, values))]
     joined = (" x " if base in ("MM", "MM2") else ", ").join(sources[:2])
-    joined = ", ".join([joined, *sources[2:]]) if joined else ""
-    parts += [part for part in (result, f"<- {joined}" if joined else "") if part]
+    parts += [result] if result else []
+    parts += ["<- " + ", ".join([joined, *sources[2:]])] if joined else []
     parts += [text for name, text in _FLAGS if values.get(name)]
-    parts += [text for option in _OPTIONS if (text := option(values))]
-    return " ".join(parts)
+    return " ".join([*parts, *_options(values)])
 
 
 def _operands(base: str, command: Command) -> tuple[Operand, ...]:

@@ -53,17 +53,12 @@ class LaneReading(Struct, frozen=True):
 
     def __call__(self, row: int) -> str:
         """The reading of one row."""
-        command = self._command(row)
-        if command is None:
-            return " ".join(part for part in self._condensed(row) if part)
-        return " ".join(part for part in self._detailed(row, command) if part)
-
-    def _command(self, row: int) -> Command | None:
-        """The row's decoded command; None where it has none."""
-        if self.detail is None or self.detail.operation[row] < 0:
-            return None
-        command = decode(self.chip, self.engine, self.detail.raw(row))
-        return command if command.operation is not None else None
+        command = None
+        if self.detail is not None and self.detail.operation[row] >= 0:
+            command = decode(self.chip, self.engine, self.detail.raw(row))
+        known = command is not None and command.operation is not None
+        parts = self._detailed(row, command) if command is not None and known else self._condensed(row)
+        return " ".join(part for part in parts if part)
 
     # -- columns ----------------------------------------------------------
 
@@ -87,8 +82,8 @@ class LaneReading(Struct, frozen=True):
 
     def _detailed(self, row: int, command: Command) -> list[str]:
         values = command.values
-        system = command_table(self.chip, self.engine).end.operation == self.detail_operation(row)
-        if system:
+        table = command_table(self.chip, self.engine)
+        if command.operation is table.operations[table.end.operation]:
             parts = [self._system(row, command, values)]
         elif family_of(self.engine) == "tiu":
             parts = [tiu_text(self.chip, command)]
@@ -99,30 +94,26 @@ class LaneReading(Struct, frozen=True):
             parts.append(f"after {_OTHER_ENGINE[self.engine]} {after}")
         return parts
 
-    def detail_operation(self, row: int) -> int:
-        """Operation index of a row that has registers."""
-        assert self.detail is not None
-        return int(self.detail.operation[row])
-
     def _system(self, row: int, command: Command, values: Mapping[str, int]) -> str:
         family = family_of(self.engine)
         message = message_in(self.chip, self.engine, values)
-        if message is not None and command.function in self.chip.wait_functions[family]:
+        wait = command.function in self.chip.wait_functions[family]
+        if message is not None and wait:
             return f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}, {self._time(row)}"
         if message is not None and command.function in self.chip.send_functions[family]:
             return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
         name = command.function_text.rpartition(".")[2]
-        wait = command.function in self.chip.wait_functions[family]
         return f"{name}, {self._time(row)}" if wait else name
 
     def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
         source, target = self._place("src", values), self._place("dst", values)
-        shape, other = _sizes("src", values) or _sizes("dst", values), _sizes("dst", values)
-        strides, others = _strides("src", values), _strides("dst", values)
+        shape, other = _dims("src", "size", values) or _dims("dst", "size", values), _dims("dst", "size", values)
+        strides, others = _dims("src", "stride", values), _dims("dst", "stride", values)
         way = f"{source}->{target}" if source and target else source or target
-        parts = [transfer_name(command), way or self._known_direction(row)]
-        parts += [self._size(row), type_text(values["src_data_format"])
-                  if "src_data_format" in values else ""]  # fmt: skip
+        if not way and family_of(self.engine) != "cdma":  # what the node says where registers tell no place
+            way = self._name("direction", row)
+        dtype = type_text(values["src_data_format"]) if "src_data_format" in values else ""
+        parts = [transfer_name(command), way, self._size(row), dtype]
         if shape:
             parts.append(f"[{shape}]" if not other or other == shape else f"[{shape}]->[{other}]")
         if values.get("stride_enable") and strides:
@@ -131,10 +122,6 @@ class LaneReading(Struct, frozen=True):
         if values.get("fill_constant_en"):
             parts.append(f"fill {values.get('constant_value', 0):#x}")
         return parts
-
-    def _known_direction(self, row: int) -> str:
-        """What the node says of a command whose registers tell no place."""
-        return "" if family_of(self.engine) == "cdma" else self._name("direction", row)
 
     def _place(self, side: str, values: Mapping[str, int]) -> str:
         """Memory and address of one side of a transfer; empty where the command has none."""
@@ -156,7 +143,9 @@ class LaneReading(Struct, frozen=True):
             label = "wait" if role == Role.WAIT else name or "sync"
             return [f"{mark}{label}, {self._time(row)}" if role == Role.WAIT else f"{mark}{label}"]
         if family_of(self.engine) == "tiu":
-            return self._computation(row, name)
+            precision, cycles = self._value("precision", row), self._value("cycles", row)
+            return [name or "computation", type_text(precision & 15) if precision is not None and name else "",
+                    "" if cycles is None else f"{cycles:,} cycles"]  # fmt: skip
         direction = self._name("direction", row) or self._counted_direction(row)
         dtype = self._value("data_format", row)
         return [
@@ -166,12 +155,6 @@ class LaneReading(Struct, frozen=True):
             type_text(dtype) if dtype is not None and dtype != NO_FORMAT and name else "",
             self._rate(row),
         ]
-
-    def _computation(self, row: int, name: str) -> list[str]:
-        precision = self._value("precision", row)
-        cycles = self._value("cycles", row)
-        return [name or "computation", type_text(precision & 15) if precision is not None and name else "",
-                "" if cycles is None else f"{cycles:,} cycles"]  # fmt: skip
 
     def _counted_direction(self, row: int) -> str:
         """Where data went, by the counters of a record without a command."""
@@ -192,8 +175,7 @@ class LaneReading(Struct, frozen=True):
             return ""
         length = max(self._value("end", row) - self._value("start", row), 1)
         direction = self._name("direction", row)
-        port = family_of(self.engine) == "cdma"
-        peak = 0.0 if port else self.chip.peak_gbps(direction)
+        peak = 0.0 if family_of(self.engine) == "cdma" else self.chip.peak_gbps(direction)
         return f"{rate_number(size / length, 1)} of {rate_text(peak, 1)}" if peak else rate_text(size / length, 1)
 
 
@@ -219,11 +201,6 @@ def transfer_label(name: str) -> str:
     return name.partition("（")[0].strip().removeprefix("sDMA_").removeprefix("DMA_").removeprefix("CDMA_")
 
 
-def _sizes(side: str, values: Mapping[str, int]) -> str:
-    known = [values[f"{side}_{axis}size"] for axis in _AXES if f"{side}_{axis}size" in values]
-    return ",".join(map(str, known)) if any(known) else ""
-
-
-def _strides(side: str, values: Mapping[str, int]) -> str:
-    known = [values[f"{side}_{axis}stride"] for axis in _AXES if f"{side}_{axis}stride" in values]
+def _dims(side: str, kind: str, values: Mapping[str, int]) -> str:
+    known = [values[f"{side}_{axis}{kind}"] for axis in _AXES if f"{side}_{axis}{kind}" in values]
     return ",".join(map(str, known)) if any(known) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,12 @@ from .commands.register_problems import register_problems
 from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
-from .lost_records import Lost, check_counts, refuse_without_files
+from .lost_records import Lost, check_counts
 from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
 from .records.no_preamble import share_last_barrier
-from .stream.files import list_files, settings_file
+from .stream.files import count_text, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -54,10 +54,19 @@ def read(
     kind = _chip(settings, chip, directory, report)
     files = list_files(directory, report, kind)
     if not files.cores and not files.ports:
-        refuse_without_files(directory, settings)
+        claimed = sum(settings.claimed.values())
+        if claimed:
+            raise UnreadableError(
+                f"{directory}: global.profile counts {count_text(claimed, 'record')}, no core or port file is there.",
+                "Copy the cdmlib*.profile and cdma*.profile files beside it.",
+            )
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
-    ports = _read_ports(files.ports, kind)
+    ports: list[PortData] = []
+    if files.ports:
+        from .pairing.ports import read_port  # most captures have no ports
+
+        ports = [read_port(number, port, kind) for number, port in files.ports]
     lost = check_counts(settings, kind, cores, ports, report)
     first_scope = 0
     for core in cores:
@@ -113,23 +122,18 @@ def _read_cores(
     """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
     total = sum(_size(path) for _, path in files)
     done = 0
-    results: dict[int, CoreData] = {}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        pending = {pool.submit(read_core, core, path, chip, mhz, bmodel=bmodel): path for core, path in files}
-        while pending:
-            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in finished:
-                done += _size(pending.pop(future))
-                core = future.result()
-                results[core.core] = core
+        jobs = {pool.submit(read_core, core, path, chip, mhz, bmodel=bmodel): path for core, path in files}
+        try:
+            for job in as_completed(jobs):
+                done += _size(jobs[job])
+                core = job.result()
                 if progress is not None:
-                    try:
-                        progress(Progress("reading cores", done, total, f"core {core.core:>3}", core.records))
-                    except BaseException:
-                        for other in pending:
-                            other.cancel()
-                        raise
-    return [results[number] for number, _ in files]
+                    progress(Progress("reading cores", done, total, f"core {core.core:>3}", core.records))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [job.result() for job in jobs]
 
 
 def _size(path: Path) -> int:
@@ -137,14 +141,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _read_ports(files: tuple[tuple[int, Path], ...], chip: Chip) -> list[PortData]:
-    if not files:
-        return []
-    from .pairing.ports import read_port  # most captures have no ports
-
-    return [read_port(number, path, chip) for number, path in files]
 
 
 class _Builder(Struct):
@@ -179,10 +175,9 @@ class _Builder(Struct):
             if stream is not None:
                 rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
         self._note_undecoded(groups, lanes)
-        for core_data in self.cores:
-            for engine in core_data.engines.values():
-                if engine.closing_end is not None:
-                    tail = max(tail or 0, engine.closing_end - zero)
+        for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
+            if ended is not None:
+                tail = max(tail or 0, ended - zero)
         chip, bmodel = self.chip, self.settings.bmodel
         mode = max((core.mode for core in self.cores), default=0)
         return with_dependencies(Profile(
@@ -253,7 +248,11 @@ class _Builder(Struct):
         for port in self.ports:
             stream = port.stream.take(port.keep)
             if len(stream):
-                commands, cores = _port_commands(port, len(stream))
+                commands, cores = None, np.full(len(stream), port.anchor_core, np.int32)
+                if port.commands is not None:
+                    bound = port.bound[port.keep]
+                    cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
+                    commands = _taken(port.commands, bound)
                 result.append(LaneSource("CDMA", stream, commands, -1, cores, 0, port.data))
         for core, untimed in zip(self.cores, self.untimed, strict=False):
             result += [LaneSource(name, None, commands, core.core, None, core.first_scope, core.data)
@@ -269,9 +268,8 @@ class _Builder(Struct):
             core = groups.unit_number(lane.group)
             file = files.get(core, "")
             for problem in register_problems(lane.registers):
-                tell = (
-                    self.report.note if problem.harmless else self.report.error if problem.lost else self.report.warning
-                )
+                tell = self.report.error if problem.lost else self.report.warning
+                tell = self.report.note if problem.harmless else tell
                 offset = int(lane.registers.offset[problem.rows[0]]) if core >= 0 else -1
                 where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(problem.rows))
                 if not problem.harmless:  # what harms nothing may concern every row: no place to go to
@@ -313,11 +311,3 @@ def _taken(commands: Commands, bound: Any) -> Commands:
     if result.register is not None:
         result.register[loose] = -1
     return result
-
-
-def _port_commands(port: PortData, count: int) -> tuple[Commands | None, Any]:
-    if port.commands is None:
-        return None, np.full(count, port.anchor_core, np.int32)
-    bound = port.bound[port.keep]
-    cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
-    return _taken(port.commands, bound), cores

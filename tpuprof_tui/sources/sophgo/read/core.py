@@ -51,7 +51,9 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     else:
         _decode_commands(result, chip)
         attach_registers(result, chip)
-    _lift_ids(result)
+    for engine in result.engines.values():
+        longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
+        engine.stream.id = lifted_ids(engine.stream.id, longest)
     _one_epoch(result, chip, tiu_mhz)
     trim_edges(result, chip)
     if bmodel and not result.announced:  # its streams hold none of the profiler's own commands
@@ -81,12 +83,12 @@ def _report_unpaired(result: CoreData) -> None:
                      "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
                      records=engine.stream.dumped(rows[1:][skipped > 0]))  # fmt: skip
             continue
-        loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
+        rows = np.arange(len(engine.bound))[engine.keep]
+        rows = rows[engine.bound[rows] < 0]
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
-        if loose:
-            rows = np.flatnonzero(_kept(engine.bound < 0, engine.keep))
+        if len(rows):
             result.report.error(f"{name} records without a command.", "They are shown as unknown.",
-                                offset=engine.stream.place_in(result.data, int(rows[0])), lane=name, count=loose,
+                                offset=engine.stream.place_in(result.data, int(rows[0])), lane=name, count=len(rows),
                                 records=engine.stream.dumped(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
@@ -115,13 +117,6 @@ def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int
     there[bound[rows]] = True
     behind = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~there))
     return np.unique(rows[np.minimum(behind, len(rows) - 1)])
-
-
-def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.bool_]:
-    """Those of the rows that are kept."""
-    chosen = np.zeros(len(rows), np.bool_)
-    chosen[keep] = rows[keep]
-    return chosen
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
@@ -159,14 +154,9 @@ def _interleave(result: CoreData, chip: Chip) -> None:
     engines = [engine for engine in result.engines.values() if engine.commands is not None]
     if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
         return
-    lists = [
-        Lists(
-            _record_side(_bindable(engine), chip),
-            _commands(engine).take(slice(0, engine.static)),
-            _commands(engine).take(slice(engine.static, None)),
-        )
-        for engine in engines
-    ]
+    parts = [(engine, _commands(engine)) for engine in engines]
+    lists = [Lists(_record_side(_bindable(engine), chip), commands.take(slice(0, engine.static)),
+                   commands.take(slice(engine.static, None))) for engine, commands in parts]  # fmt: skip
     for engine, commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands
 
@@ -220,12 +210,6 @@ def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
     )
 
 
-def _lift_ids(result: CoreData) -> None:
-    for engine in result.engines.values():
-        longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
-        engine.stream.id = lifted_ids(engine.stream.id, longest)
-
-
 # -- one time line per core ---------------------------------------------------
 
 
@@ -239,9 +223,11 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
         stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams
     }
     one_clock = len(set(clocks.values())) == 1
-    base = next((stream for stream in streams if not stream.lapped), streams[0] if streams else None)
+    if not streams:
+        return
+    base = next((stream for stream in streams if not stream.lapped), streams[0])
     for stream in streams:
-        if one_clock and base is not None and stream is not base:
+        if one_clock and stream is not base:
             at_end = stream.lapped or base.lapped
             mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
             turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
@@ -249,11 +235,9 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
                 stream.shift(turns * _WRAP)
     for stream in streams:
         to_ns(stream, clocks[stream.engine])
-    if one_clock or base is None:
-        return
     for stream in streams:
         apart = int(base.start[0]) - int(stream.start[0])
-        if not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
+        if not one_clock and not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
             stream.shift(apart)
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",

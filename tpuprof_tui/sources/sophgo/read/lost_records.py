@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 
 from ..chips.chip import Chip
@@ -27,20 +25,6 @@ class Lost(Struct, frozen=True):
 
     cores: tuple[int, ...]
     ports: tuple[int, ...]
-
-
-def refuse_without_files(directory: Path, settings: Settings) -> None:
-    """End where records are counted and there is no file at all.
-
-    Raises:
-        UnreadableError: So it is.
-    """
-    claimed = sum(settings.claimed.values())
-    if claimed:
-        raise UnreadableError(
-            f"{directory}: global.profile counts {count_text(claimed, 'record')}, no core or port file is there.",
-            "Copy the cdmlib*.profile and cdma*.profile files beside it.",
-        )
 
 
 def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
@@ -68,7 +52,8 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
             count=len(beyond),
         )
     for core in cores:  # without counts a file that is all damage is no idle core
-        if (False, core.core) not in counted and not core.blocks and _worst(core.report) is Severity.ERROR:
+        severities = [problem.severity for problem in core.report.problems()]
+        if (False, core.core) not in counted and not core.blocks and Severity.ERROR in severities:
             lost_cores.append(core.core)
     return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
 
@@ -124,7 +109,3 @@ def _tell_fewer(report: Report, engine: str, claimed: int, found: int, *, file: 
         lane=lane,
         lost=claimed - found,
     )
-
-
-def _worst(report: Report) -> Severity | None:
-    return max((problem.severity for problem in report.problems()), default=None)

@@ -79,18 +79,8 @@ class Commands(Struct):
 
     def take(self, rows: npt.NDArray[np.integer] | slice) -> Commands:
         """The commands at some places."""
-        return Commands(
-            self.word[rows],
-            self.id[rows],
-            self.scope[rows],
-            self.batch[rows],
-            self.mode[rows],
-            self.place[rows],
-            self.extra[rows],
-            self.des[rows],
-            None if self.register is None else self.register[rows],
-            None if self.room is None else self.room[rows],
-        )
+        columns = {name: values[rows] for name in self.__struct_fields__ if (values := getattr(self, name)) is not None}
+        return Commands(**columns)
 
 
 class DesNode(Struct, frozen=True):

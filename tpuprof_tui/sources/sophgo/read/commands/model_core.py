@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..pairing.engine_records import UNKNOWN, Side
 from ..pairing.pairing import joint_groups
@@ -41,68 +42,48 @@ class Lists(Struct, frozen=True):
     static: Commands
     dynamic: Commands
 
-    def ordered(self, rank_static: I64, rank_dynamic: I64) -> Commands:
-        """Both lists as one, in the order of the ranks, which become ``place``."""
-        both = joined([self.static, self.dynamic])
-        both.place = np.concatenate([rank_static, rank_dynamic])
-        return both.take(np.argsort(both.place, kind="stable"))
-
 
 def joined(parts: Sequence[Commands]) -> Commands:
     """Lists of commands, one behind the other."""
-
-    def column(name: str) -> npt.NDArray[np.generic]:
-        return np.concatenate([_column(part, name) for part in parts])
-
-    names = ("word", "id", "scope", "batch", "mode", "place", "extra", "des", "register", "room")
-    return Commands(**{name: column(name) for name in names})  # type: ignore[arg-type]
-
-
-def _column(commands: Commands, name: str) -> npt.NDArray[np.generic]:
-    values: npt.NDArray[np.generic] | None = getattr(commands, name)
-    if values is not None:
-        return values
-    return np.full(len(commands), -1, np.int64) if name == "register" else np.zeros(len(commands), np.int32)
+    known = []
+    for part in parts:  # registers that nobody has attached
+        none = {"register": np.full(len(part), -1, np.int64), "room": np.zeros(len(part), np.int32)}
+        known.append(part if part.register is not None else replace(part, **none))
+    return Commands(*(np.concatenate([getattr(part, name) for part in known]) for name in Commands.__struct_fields__))
 
 
 def interleaved(engines: Sequence[Lists]) -> list[Commands]:
     """The commands of each engine in the order in which they ran."""
     static = [lists.static.place for lists in engines]
-    cuts = joint_groups([Side(lists.dynamic.id, lists.dynamic.place, _unknown(lists.dynamic)) for lists in engines])
-    dynamic = [np.searchsorted(cuts, lists.dynamic.place, side="right") - 1 for lists in engines]
-    runs = joint_groups([Side(lists.records.id, np.maximum.accumulate(lists.records.key), lists.records.kind)
-                         for lists in engines if len(lists.records.id)])  # fmt: skip
-    lengths = _table([np.searchsorted(runs, np.maximum.accumulate(each.records.key), side="right") - 1
-                      for each in engines], [each.records.id + 1 for each in engines], len(runs))  # fmt: skip
-    counts = [
-        _table(numbers, [np.ones(len(part), np.int64) for part in numbers], None) for numbers in (static, dynamic)
-    ]
-    ranks = _ranks(lengths, *counts)
-    return [lists.ordered(ranks[0][mine], ranks[1][other])
-            for lists, mine, other in zip(engines, static, dynamic, strict=True)]  # fmt: skip
-
-
-def _unknown(commands: Commands) -> npt.NDArray[np.int8]:
-    return np.full(len(commands), UNKNOWN, np.int8)
-
-
-def _table(numbers: Sequence[I64], values: Sequence[I64], size: int | None) -> I64:
-    """By number and engine: the largest value where values differ, their sum where all are 1."""
-    rows = max((int(part.max()) + 1 for part in numbers if len(part)), default=0) if size is None else size
-    result = np.zeros((rows, len(numbers)), np.int64)
-    for engine, (part, value) in enumerate(zip(numbers, values, strict=True)):
-        if size is None:
-            result[:, engine] = np.bincount(part, minlength=rows)
-        else:
-            np.maximum.at(result[:, engine], part, value)
+    nodes = [lists.dynamic for lists in engines]
+    cuts = joint_groups([Side(each.id, each.place, np.full(len(each), UNKNOWN, np.int8)) for each in nodes])
+    dynamic = [np.searchsorted(cuts, each.place, side="right") - 1 for each in nodes]
+    keys = [np.maximum.accumulate(each.records.key) for each in engines]
+    runs = joint_groups(
+        [Side(each.records.id, key, each.records.kind) for each, key in zip(engines, keys, strict=True)]
+    )
+    lengths = np.zeros((len(runs), len(engines)), np.int64)
+    for engine, (each, key) in enumerate(zip(engines, keys, strict=True)):
+        np.maximum.at(lengths[:, engine], np.searchsorted(runs, key, side="right") - 1, each.records.id + 1)
+    ranks = _ranks(lengths, _counts(static), _counts(dynamic))
+    result = []
+    for lists, mine, other in zip(engines, static, dynamic, strict=True):
+        both = joined([lists.static, lists.dynamic])
+        both.place = np.concatenate([ranks[0][mine], ranks[1][other]])
+        result.append(both.take(np.argsort(both.place, kind="stable")))
     return result
+
+
+def _counts(numbers: Sequence[I64]) -> I64:
+    """How many commands of each engine (columns) each launch (rows) has."""
+    rows = max((int(part.max()) + 1 for part in numbers if len(part)), default=0)
+    return np.stack([np.bincount(part, minlength=rows) for part in numbers], axis=1)
 
 
 def _misfit(runs: I64, launches: I64) -> F64:
     """Cost of taking each run (rows) for each launch (columns): what is missing of it, and what is too much."""
     length, count = runs[:, None, :], launches[None, :, :]
-    missing = np.where(length > count, _TOO_LONG, (count - length) / np.maximum(count, 1))
-    result: F64 = missing.sum(axis=2)
+    result: F64 = np.where(length > count, _TOO_LONG, (count - length) / np.maximum(count, 1)).sum(axis=2)
     return result
 
 

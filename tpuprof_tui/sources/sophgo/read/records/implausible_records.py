@@ -43,14 +43,11 @@ def impossible(words: U32, start: I64, end: I64, *, serial: bool, prompt: bool) 
     if not len(start) or (serial and _in_course(start, end)):
         return None
     bad = _overwritten(words, start, end)
-    if serial:
-        for rule in (_noise, _strangers, *((_endless,) if prompt else ())):
-            rows = np.flatnonzero(~bad)
-            bad[rows[rule(start[rows], end[rows])]] = True
-        _drop_the_rest(bad, start)
-    else:
+    for rule in (_noise, *((_strangers,) if serial else ()), *((_endless,) if serial and prompt else ())):
         rows = np.flatnonzero(~bad)
-        bad[rows[_noise(start[rows], end[rows])]] = True
+        bad[rows[rule(start[rows], end[rows])]] = True
+    if serial:
+        _drop_the_rest(bad, start)
     return bad if bad.any() else None
 
 
@@ -84,8 +81,7 @@ def _overwritten(words: U32, start: I64, end: I64) -> Bools:
 
 def _steps(start: I64) -> I64:
     """From each start to the next, as signed 32-bit numbers."""
-    steps: I64 = ((np.diff(start) + _HALF) & _ONES) - _HALF
-    return steps
+    return ((np.diff(start) + _HALF) & _ONES) - _HALF
 
 
 def _noise(start: I64, end: I64) -> Bools:
@@ -125,18 +121,15 @@ def _strangers(start: I64, end: I64) -> Bools:
         ahead = heads[place + 1 : place + 1 + _MOST_STRANGERS]
         away = (start[ahead] - left) & _ONES
         near = np.flatnonzero((away <= DISORDER) & (ahead - heads[place] <= _MOST_STRANGERS))
-        if len(near) and _leaps_back(steps[leaps[place : place + 2 + int(near[0])]]):
-            back = place + 1 + int(near[0])
+        back = place + 1 + int(near[0]) if len(near) else 0
+        # ahead and back again; some that all lead ahead may meet the same count after a wrap
+        led = steps[leaps[place : back + 1]]
+        if back and (led.min() < 0 < led.max() or bool((np.abs(led) > _HALF - DISORDER).any())):
             bad[heads[place] : heads[back]] = True
             place = back + 1
         else:
             place += 1
     return bad
-
-
-def _leaps_back(steps: I64) -> bool:
-    """Whether leaps lead ahead and back again; some that all lead ahead may meet the same count after a wrap."""
-    return bool((steps < 0).any() and (steps > 0).any()) or bool((np.abs(steps) > _HALF - DISORDER).any())
 
 
 def _endless(start: I64, end: I64) -> Bools:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
-from ..commands.command_table import Commands, Mode
-from ..core_data import CoreData, EngineData
+from ..commands.command_table import Mode
+from ..core_data import CoreData
 from ..pairing.pairing import clean_binding
 from ..problems import Report
 
@@ -91,15 +91,16 @@ def share_last_barrier(cores: list[CoreData], chip: Chip, report: Report) -> Non
     running = [core for core in cores if "TIU" in core.engines and len(core.engines["TIU"].stream)]
     if chip.preamble or chip.sync_record.operator >= 0 or not running or running[0].bmodel:
         return
+    engines = [core.engines["TIU"] for core in running]
     waits = [_last_waits(core, chip) for core in running]
     shared = set(waits[0]).intersection(*waits[1:]) if all(waits) else set()
     same = [launch for launch in shared if len({core_waits[launch][0] for core_waits in waits}) == 1]
     if same:
-        for core, core_waits in zip(running, waits, strict=True):
-            core.engines["TIU"].sync_end = core_waits[max(same)][1]
-    elif len({len(core.engines["TIU"].stream) for core in running}) == 1:
-        for core in running:
-            core.engines["TIU"].sync_end = int(core.engines["TIU"].stream.end[-1])
+        for engine, core_waits in zip(engines, waits, strict=True):
+            engine.sync_end = core_waits[max(same)][1]
+    elif len({len(engine.stream) for engine in engines}) == 1:
+        for engine in engines:
+            engine.sync_end = int(engine.stream.end[-1])
     elif len(running) > 1:
         report.warning("The cores have no wait in common and different numbers of records.",
                        "Each keeps its own clock; times of different cores do not compare.")  # fmt: skip
@@ -110,25 +111,14 @@ def _last_waits(core: CoreData, chip: Chip) -> dict[int, tuple[str, int]]:
     engine = core.engines["TIU"]
     if core.nodes is None or engine.commands is None or len(engine.bound) != len(engine.stream):
         return {}
-    waits = _waits(engine.commands, chip)
+    commands, names = engine.commands, core.nodes.scope_names
+    waits = np.isin(commands.function_code, list(chip.wait_functions["tiu"])) & (commands.word != 0)
+    waits &= (commands.type_code == chip.system_types["tiu"]) & (commands.mode != Mode.RVT)
     rows = np.flatnonzero((engine.bound >= 0) & waits[engine.bound])
-    scopes = engine.commands.scope[engine.bound[rows]]
-    known = scopes >= 0
-    names = core.nodes.scope_names
+    scopes = commands.scope[engine.bound[rows]]
+    rows, scopes = rows[scopes >= 0], scopes[scopes >= 0]
     return {
         scope: (names[scope], end)
-        for scope, end in zip(scopes[known].tolist(), _ends(engine, rows[known]), strict=True)
+        for scope, end in zip(scopes.tolist(), engine.stream.end[rows].tolist(), strict=True)
         if scope < len(names)
     }
-
-
-def _waits(commands: Commands, chip: Chip) -> npt.NDArray[np.bool_]:
-    waits = np.isin(commands.function_code, list(chip.wait_functions["tiu"]))
-    waits &= (commands.type_code == chip.system_types["tiu"]) & (commands.word != 0)
-    result: npt.NDArray[np.bool_] = waits & (commands.mode != Mode.RVT)
-    return result
-
-
-def _ends(engine: EngineData, rows: I64) -> list[int]:
-    ends: list[int] = engine.stream.end[rows].tolist()
-    return ends

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
-from ..commands.command_table import Commands, Mode, NodeStream
+from ..commands.command_table import Commands, Mode, NodeStream, bits_of
 from ..core_data import CoreData, EngineData
 from .monitor import Stream
 from .opening import MOST_MARKERS, begins_with_preamble, markers_at
@@ -48,8 +48,7 @@ def _own_of(result: CoreData, name: str, chip: Chip) -> OwnCommands:
 
 
 def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
-    commands, stream = engine.commands, engine.stream
-    assert commands is not None
+    stream = engine.stream
     own = _own_of(result, name, chip)
     edge = 64  # the profiler's own records lie at the ends of the stream
     count = len(stream)
@@ -70,7 +69,7 @@ def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip
         behind = row + 1 if command not in own.closing else behind
     loose = engine.bound < 0
     if loose.any():
-        dropped |= _loose_edges(result, name, engine, loose, chip, behind=behind, closed=bool(own.closing))
+        dropped |= _loose_edges(result, engine, loose, chip, behind=behind, closed=bool(own.closing))
     engine.keep = _without(dropped, count)
 
 
@@ -89,14 +88,7 @@ def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
 
 
 def _loose_edges(
-    result: CoreData,
-    name: str,
-    engine: EngineData,
-    loose: npt.NDArray[np.bool_],
-    chip: Chip,
-    *,
-    behind: int,
-    closed: bool,
+    result: CoreData, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *, behind: int, closed: bool
 ) -> set[int]:
     """Rows to drop: system records without a command before the first and behind the last record that has one.
 
@@ -125,11 +117,8 @@ def _loose_edges(
     if len(tail) <= MOST_MARKERS and all(system[row] for row in tail):
         dropped.update(tail)
     if dropped:
-        result.report.note(
-            f"Markers of the profiler without commands at the edges of {name}.",
-            "They are not shown.",
-            count=len(dropped),
-        )
+        what = f"Markers of the profiler without commands at the edges of {stream.engine}."
+        result.report.note(what, "They are not shown.", count=len(dropped))
     return dropped
 
 
@@ -167,30 +156,33 @@ def own_commands(name: str, commands: Commands, chip: Chip, nodes: NodeStream) -
     or beside it.
     """
     count = len(commands)
-    family = family_of(name)
-    edge = min(count, 2 + max(chip.cdma_ports, 2))
-    head = commands.take(slice(0, edge))
-    mine = (head.scope < 0) & (head.type_code == chip.system_types[family]) & (head.mode == Mode.TDI)
+    head = commands.take(slice(0, min(count, 2 + max(chip.cdma_ports, 2))))
+    mine = _outside(name, head, chip)
     leading = int(np.argmin(mine)) if not mine.all() else len(mine)
     restart = np.flatnonzero(head.id[1:] <= head.id[:-1]) + 1
     if len(restart):
         leading = min(leading, int(restart[0]))
     opening = tuple(range(2)) if leading >= 2 else ()
-    sends: list[int] = []
+    sends: tuple[int, ...] = ()
     if name == "SDMA" and opening:
-        engine_code = (head.word >> np.uint32(7)) & np.uint32(7)
-        vsdma = [code for code, engine in chip.engine_codes.items() if engine == "VSDMA"]
-        place = 2
-        while place < leading and int(engine_code[place]) in vsdma:
-            sends.append(place)
-            place += 1
+        released = [chip.engine_codes.get(code) == "VSDMA" for code in bits_of(head.word[2:leading], 7, 7).tolist()]
+        sends = tuple(range(2, 2 + [*released, False].index(False)))
     closing: tuple[int, ...] = ()
     if count >= 4:
         tail = commands.take(slice(count - 2, count))
-        mine = (tail.scope < 0) & (tail.type_code == chip.system_types[family]) & (tail.mode == Mode.TDI)
-        if mine.all() and tail.id.tolist() == [0, 1] and (name != "SDMA" or _is_last(tail, chip, nodes)):
+        if (
+            _outside(name, tail, chip).all()
+            and tail.id.tolist() == [0, 1]
+            and (name != "SDMA" or _is_last(tail, chip, nodes))
+        ):
             closing = (count - 2, count - 1)
-    return OwnCommands(opening, tuple(sends), closing)
+    return OwnCommands(opening, sends, closing)
+
+
+def _outside(name: str, commands: Commands, chip: Chip) -> npt.NDArray[np.bool_]:
+    """Which are system commands outside every kernel function."""
+    system: npt.NDArray[np.bool_] = commands.type_code == chip.system_types[family_of(name)]
+    return system & (commands.scope < 0) & (commands.mode == Mode.TDI)
 
 
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
@@ -208,11 +200,8 @@ def _own_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
     stream = engine.stream
     high = len(stream)
     low = _take_opening(engine, chip, releases) if not stream.lapped and begins_with_preamble(stream, chip) else 0
-    if (
-        stream.engine != "SDMA"
-        and high - low >= 2
-        and _closing_pair(stream, stream.system(chip, slice(high - 2, high)))
-    ):
+    system = stream.system(chip, slice(max(high - 2, 0), high))
+    if stream.engine != "SDMA" and high - low >= 2 and _closing_pair(stream, system):
         high -= 2
         engine.closing_end = int(stream.end[-1])
     engine.keep = slice(low, high)

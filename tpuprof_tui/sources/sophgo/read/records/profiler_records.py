@@ -181,8 +181,9 @@ def own_commands(name: str, commands: Commands, chip: Chip, nodes: NodeStream) -
 
 def _outside(name: str, commands: Commands, chip: Chip) -> npt.NDArray[np.bool_]:
     """Which are system commands outside every kernel function."""
-    system: npt.NDArray[np.bool_] = commands.type_code == chip.system_types[family_of(name)]
-    return system & (commands.scope < 0) & (commands.mode == Mode.TDI)
+    mine: npt.NDArray[np.bool_] = commands.type_code == chip.system_types[family_of(name)]
+    mine &= (commands.scope < 0) & (commands.mode == Mode.TDI)
+    return mine
 
 
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:

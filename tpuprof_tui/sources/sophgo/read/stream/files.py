@@ -19,6 +19,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
+from tpuprof_tui.sources.source import natural_order
 
 from ..problems import Report
 
@@ -37,14 +38,10 @@ class CaptureFiles(Struct, frozen=True):
     """What lies in a capture directory, by role.
 
     Attributes:
-        directory: The capture.
-        settings: ``global.profile``, or None.
         cores: (core number, file), ascending.
         ports: (port number, file), ascending.
     """
 
-    directory: Path
-    settings: Path | None
     cores: tuple[tuple[int, Path], ...]
     ports: tuple[tuple[int, Path], ...]
 
@@ -63,20 +60,16 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
         report: Takes the problems.
         chip: Limits the files to as many as it has cores and ports; None: no limit.
     """
-    core_files: list[Path] = []
-    port_files: list[Path] = []
-    for name in sorted(os.listdir(directory), key=_natural):
-        if CORE_FILE.fullmatch(name):
-            core_files.append(directory / name)
-        elif PORT_LIKE.fullmatch(name):
-            port_files.append(directory / name)
+    names = sorted(os.listdir(directory), key=natural_order)
+    core_files = [directory / name for name in names if CORE_FILE.fullmatch(name)]
+    port_files = [directory / name for name in names if PORT_LIKE.fullmatch(name) and not CORE_FILE.fullmatch(name)]
     if chip is not None:
         limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
         core_files = _without_links(core_files, "core", limit, report)
         port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
     cores = _numbered(core_files, chip, report)
     ports = _numbered_ports(port_files, chip, report)
-    return CaptureFiles(directory, settings_file(directory), tuple(cores), tuple(ports))
+    return CaptureFiles(tuple(cores), tuple(ports))
 
 
 def _without_links(files: list[Path], what: str, limit: str, report: Report) -> list[Path]:
@@ -96,11 +89,8 @@ def _without_links(files: list[Path], what: str, limit: str, report: Report) -> 
         else:
             more[known] = more.get(known, 0) + 1
     for path, links in more.items():
-        report.error(
-            f"{count_text(links + 1, 'name')} of {what} files are links to one file; {limit}",
-            f"It was read once, as {path.name}.",
-            file=path.name,
-        )
+        told = f"{count_text(links + 1, 'name')} of {what} files are links to one file; {limit}"
+        report.error(told, f"It was read once, as {path.name}.", file=path.name)
     return kept
 
 
@@ -132,12 +122,6 @@ def _tell_files(tell: Callable[..., None], what: str, done: str, paths: list[Pat
         return
     for path in paths:
         tell(what, done, file=path.name)
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key that orders embedded numbers by value."""
-    parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part[:18]), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
@@ -181,11 +165,8 @@ def read_bytes(path: Path, report: Report) -> Bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
-        report.error(
-            f"Cannot be opened: {(error.strerror or str(error)).lower()}.",
-            "Its core or port is missing.",
-            file=path.name,
-        )
+        what = f"Cannot be opened: {(error.strerror or str(error)).lower()}."
+        report.error(what, "Its core or port is missing.", file=path.name)
         return np.zeros(0, np.uint8)
     try:
         return _read_open(descriptor, path.name, report)
@@ -211,7 +192,6 @@ def _read_open(descriptor: int, name: str, report: Report) -> Bytes:
         done += count
     after = os.fstat(descriptor)
     if done < len(view) or after.st_size != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
-        report.warning(
-            "The file changed while it was read.", "Shown as it was read; reload when it is complete.", file=name
-        )
+        what = "The file changed while it was read."
+        report.warning(what, "Shown as it was read; reload when it is complete.", file=name)
     return buffer[:done]

@@ -12,6 +12,7 @@ from tpuprof_tui.sources.sophgo.file_names import SETTINGS_FILE
 from ..problems import Report
 from .files import read_bytes
 
+_NUMBERS = ("tpu_freq", "core_num", "max_record_num", "tail_offset_ns")
 _LARGEST_FILE = 1 << 24
 _LARGEST_CLOCK_MHZ = 1_000_000
 _COUNT_KEY = re.compile(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_record|cdma(?P<port>\d{1,4})_record")
@@ -48,98 +49,64 @@ def read_settings(path: Path | None, report: Report) -> Settings:
         report.warning("global.profile is too long to be one.", "Only its first 16 MiB were read.", file=path.name)
         data = data[:_LARGEST_FILE]
     reader = _LineReader(settings, report)
-    offset = 0
     for raw in data.tobytes().split(b"\n"):
-        text = raw.decode("utf-8", "replace")
-        if "\ufffd" in text:
-            report.error(
-                "A line that is no UTF-8 text.", "What of it is text was used.", file=SETTINGS_FILE, offset=offset
-            )
-        reader.line(text.strip(), offset)
-        offset += len(raw) + 1
+        reader.line(raw)
     return settings
 
 
-class _LineReader:
+class _LineReader(Struct):
     """Applies lines in their order; ``max_record_num`` concerns only what follows it."""
 
-    def __init__(self, settings: Settings, report: Report) -> None:
-        self.settings = settings
-        self.report = report
-        self.most_records = 0
+    settings: Settings
+    report: Report
+    most_records: int = 0
+    offset: int = 0
 
-    def line(self, text: str, offset: int) -> None:
+    def line(self, raw: bytes) -> None:
+        text = raw.decode("utf-8", "replace")
+        if "\ufffd" in text:
+            self._error("A line that is no UTF-8 text.", "What of it is text was used.")
+        key, equals, value = (part.strip() for part in text.partition("="))
         if "bmodel" in text:
             self.settings.bmodel = True
-            return
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            return
-        if key == "arch":
+        elif equals and key == "arch":
             self.settings.arch = value
-        elif key in ("tpu_freq", "core_num", "max_record_num", "tail_offset_ns") or key.endswith("_record"):
-            self._number(key, value, offset)
+        elif equals and (key in _NUMBERS or key.endswith("_record")):
+            self._number(key, value)
+        self.offset += len(raw) + 1
 
-    def _number(self, key: str, text: str, offset: int) -> None:
+    def _error(self, what: str, done: str) -> None:
+        self.report.error(what, done, file=SETTINGS_FILE, offset=self.offset)
+
+    def _number(self, key: str, text: str) -> None:
         try:
             value = int(text) if len(text) < 40 else None
         except ValueError:
             value = None
         if value is None:
-            self.report.error(
-                f"{key[:60]} is no whole number.", "The line was ignored.", file=SETTINGS_FILE, offset=offset
-            )
-        elif key == "tpu_freq":
-            self._clock(value, offset)
-        elif key == "core_num":
-            self.settings.core_num = value
-        elif key == "tail_offset_ns":
-            self._tail(value, offset)
+            self._error(f"{key[:60]} is no whole number.", "The line was ignored.")
+        elif key == "tpu_freq" and not 0 < value <= _LARGEST_CLOCK_MHZ:
+            self._error(f"tpu_freq={value} is no clock.", "The chip's default clock is used; --tiu_freq sets another.")
+        elif key == "tail_offset_ns" and abs(value) >= 1 << 62:
+            self._error(f"tail_offset_ns={value} is no time.", "The line was ignored.")
         elif key == "max_record_num":
             self.most_records = value
+        elif key in _NUMBERS:
+            setattr(self.settings, key, value)
         else:
-            self._record_count(key, value, offset)
+            self._record_count(key[:60], value)
 
-    def _clock(self, value: int, offset: int) -> None:
-        if 0 < value <= _LARGEST_CLOCK_MHZ:
-            self.settings.tpu_freq = value
-            return
-        self.report.error(
-            f"tpu_freq={value} is no clock.",
-            "The chip's default clock is used; --tiu_freq sets another.",
-            file=SETTINGS_FILE,
-            offset=offset,
-        )
-
-    def _tail(self, value: int, offset: int) -> None:
-        if abs(value) < 1 << 62:
-            self.settings.tail_offset_ns = value
-            return
-        self.report.error(
-            f"tail_offset_ns={value} is no time.", "The line was ignored.", file=SETTINGS_FILE, offset=offset
-        )
-
-    def _record_count(self, key: str, value: int, offset: int) -> None:
-        key = key[:60]
+    def _record_count(self, key: str, value: int) -> None:
         match = _COUNT_KEY.fullmatch(key)
         if match and value >= 0:
             owner = ("CDMA", int(match["port"])) if match["port"] else (match["engine"].upper(), int(match["core"]))
             self.settings.claimed[owner] = value
         if self.most_records and value >= self.most_records:
-            self.report.error(
-                f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost.",
-                "Capture again with a larger max_record_num.",
-                file=SETTINGS_FILE,
-                offset=offset,
-            )
+            what = f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost."
+            self._error(what, "Capture again with a larger max_record_num.")
         elif value == 1:
-            self.report.error(
-                f"{key}=1: the hardware writes in larger units, so records are probably missing.",
-                "What was recorded is shown.",
-                file=SETTINGS_FILE,
-                offset=offset,
-            )
+            what = f"{key}=1: the hardware writes in larger units, so records are probably missing."
+            self._error(what, "What was recorded is shown.")
         elif value == 0:
-            self.report.note(
-                f"{key}=0: the engine was idle, or its records are missing.", "", file=SETTINGS_FILE, offset=offset
-            )
+            what = f"{key}=0: the engine was idle, or its records are missing."
+            self.report.note(what, file=SETTINGS_FILE, offset=self.offset)

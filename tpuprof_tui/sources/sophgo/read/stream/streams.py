@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -80,18 +79,12 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer)
     """
     buffer = as_buffer(data)
     if not has_commands(chip, engine):
-        return _single_undecodable(len(buffer))
+        length = np.array([len(buffer)] if len(buffer) else [], np.int64)
+        return Stream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
     table = command_table(chip, engine)
     steps = _steps(chip, engine, table, buffer)
     places, ended = _followed(table, buffer, steps)
     return _without_final(chip, engine, table, buffer, _stream(table, buffer, steps, places, ended))
-
-
-def _single_undecodable(size: int) -> Stream:
-    count = 1 if size else 0
-    return Stream(
-        np.zeros(count, np.int64), np.full(count, size, np.int64), np.full(count, -1, np.int16), size, ended=False
-    )
 
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Steps:
@@ -121,12 +114,11 @@ def _ending_places(
     behind = places * GRAIN + size
     ending = (behind >= first_zero) & (len(buffer) - behind <= ZERO_TAIL_BYTES)
     if table.end.function is not None:
-        offsets, system = places * GRAIN, ops[places]
         headers = buffer[: len(ops) * GRAIN].view("<u8")[::2][places]
-        functions = table.selection_keys(headers) >> 1 + table.opcode_width
-        by_itself = functions == table.end.function
+        by_itself = table.selection_keys(headers) >> 1 + table.opcode_width == table.end.function
         if table.end.field is not None:
-            by_itself &= field_of_many(chip, engine, buffer, offsets, system, table.end.field)[0] == table.end.value
+            values, _ = field_of_many(chip, engine, buffer, places * GRAIN, ops[places], table.end.field)
+            by_itself &= values == table.end.value
         ending |= by_itself
     return places[ending]
 
@@ -195,27 +187,16 @@ def _resumed(table: CommandTable, buffer: Buffer, steps: _Steps, sound: NDArray[
     op = int(steps.ops[place])
     if op >= 0 and table.steps[op]:  # cut off
         return count
-    usual = _usual_size(table, int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little"))
-    wanted = place + usual // GRAIN
-    if usual and (wanted == count or _contains(sound, wanted)):
-        return wanted
-    index = int(np.searchsorted(sound, place + 1))
-    return int(sound[index]) if index < len(sound) else count
-
-
-def _contains(ordered: NDArray[np.int64], value: int) -> bool:
-    index = int(np.searchsorted(ordered, value))
-    return index < len(ordered) and int(ordered[index]) == value
-
-
-def _usual_size(table: CommandTable, header: int) -> int:
-    """Bytes of commands with this opcode and short flag, whatever their function; 0 when there are none."""
+    header = int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little")
     opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
-    for operation in table.operations:
-        if operation.opcode == opcode and (operation.short is None or operation.short == short):
-            return operation.size
-    return 0
+    alike = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
+    usual = next((each.size for each in alike), 0)  # whatever its function is
+    index = int(np.searchsorted(sound, place + 1))
+    wanted = place + usual // GRAIN
+    if usual and (wanted == count or wanted in sound[index : index + usual]):
+        return wanted
+    return int(sound[index]) if index < len(sound) else count
 
 
 def _stream(table: CommandTable, buffer: Buffer, steps: _Steps, places: list[int], ended: bool) -> Stream:
@@ -273,11 +254,24 @@ def split_extras(payload: bytes | bytearray | memoryview | Buffer) -> ExtraRecor
     buffer = as_buffer(payload)
     headers = np.concatenate([np.zeros(0, np.int64), *_header_runs(buffer)])
     offsets = headers + EXTRA_HEADER_BYTES
-    kinds, lengths = (_words_before(buffer, offsets, back) for back in (8, 4))
+    words: NDArray[np.uint32] = np.ndarray((max(len(buffer) - 3, 0),), "<u4", buffer.data, 0, (1,))
+    kinds, lengths = (words[offsets - back].astype(np.int64) for back in (8, 4))
     if len(offsets) and offsets[-1] + lengths[-1] > len(buffer):
         offsets, kinds, lengths = offsets[:-1], kinds[:-1], lengths[:-1]
     end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
-    problems = [*_kind_problems(offsets, kinds), *_rest_problems(buffer, end)]
+    problems: list[tuple[int, str, int]] = []
+    foreign = np.flatnonzero(~np.isin(kinds, list(EXTRA_KINDS)))
+    if len(foreign):
+        first = int(foreign[0])
+        what = f"detail record of unknown kind {kinds[first]}"
+        problems.append((int(offsets[first]) - EXTRA_HEADER_BYTES, what, len(foreign)))
+    rest = len(buffer) - end
+    if 0 < rest < EXTRA_HEADER_BYTES:
+        problems.append((end, f"{rest} bytes are too short for the header of a detail record", 1))
+    elif rest:
+        claimed = int.from_bytes(buffer[end + 8 : end + 12].tobytes(), "little")
+        what = f"the last detail record is cut off: {rest - EXTRA_HEADER_BYTES} of {claimed} bytes"
+        problems.append((end, what, 1))
     return ExtraRecords(offsets, lengths, kinds, tuple(problems))
 
 
@@ -318,27 +312,3 @@ def _equal_records(buffer: Buffer, place: int, stride: int) -> int:
             return counted + int(other[0])
         counted += window
     return counted
-
-
-def _words_before(buffer: Buffer, offsets: NDArray[np.int64], back: int) -> NDArray[np.int64]:
-    """The u32 that starts ``back`` bytes before each offset."""
-    if not len(offsets):
-        return np.zeros(0, np.int64)
-    everywhere: NDArray[np.uint32] = np.ndarray((len(buffer) - 3,), "<u4", buffer.data, 0, (1,))
-    return everywhere[offsets - back].astype(np.int64)
-
-
-def _kind_problems(offsets: NDArray[np.int64], kinds: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
-    foreign: NDArray[Any] = np.flatnonzero(~np.isin(kinds, list(EXTRA_KINDS)))
-    if len(foreign):
-        first = int(foreign[0])
-        yield int(offsets[first]) - EXTRA_HEADER_BYTES, f"detail record of unknown kind {kinds[first]}", len(foreign)
-
-
-def _rest_problems(buffer: Buffer, end: int) -> Iterator[tuple[int, str, int]]:
-    rest = len(buffer) - end
-    if 0 < rest < EXTRA_HEADER_BYTES:
-        yield end, f"{rest} bytes are too short for the header of a detail record", 1
-    elif rest:
-        claimed = int.from_bytes(buffer[end + 8 : end + 12].tobytes(), "little")
-        yield end, f"the last detail record is cut off: {rest - EXTRA_HEADER_BYTES} of {claimed} bytes", 1

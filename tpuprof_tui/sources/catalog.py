@@ -90,7 +90,6 @@ class Catalog:
     """The sources there are. One catalog loads the sources of other packages at most once.
 
     Args:
-        sources: The sources of this package.
         plug_ins: Loads those of others; with what is wrong with some, by name.
     """
 

@@ -12,11 +12,7 @@ Thing = TypeVar("Thing")
 
 
 class Catalog:
-    """Files of a folder, and the tables that are made of them: constant, and no more than there are files.
-
-    Attributes:
-        folder: Where the files lie.
-    """
+    """Files of a folder, and the tables that are made of them: constant, and no more than there are files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -95,28 +95,21 @@ class Chip(Struct, frozen=True, eq=False):
     Mappings by family have the keys ``tiu``, ``dma`` (GDMA and SDMA) and, where the chip has ports, ``cdma``.
 
     Attributes:
-        name: Name of the chip.
         arch_codes: Integer codes in ``arch=`` lines.
         arch_names: Names in ``arch=`` lines, in either case.
         core_count: Cores; the last one is the anchor of the CDMA ports.
-        cdma_ports: Number of CDMA ports.
         records: Monitor record layout by family.
         preamble: Synchronisation commands that open each engine's stream.
         system_types: Type code of system commands by family.
         send_functions: Function codes of system sends by family.
         wait_functions: Function codes of system waits by family.
         system_records: How a system record shows in its counters, by family; families without a rule are missing.
-        messages: Where send and wait commands hold their message, by family.
-        dependencies: What ``cmd_id_dep`` holds, by family.
-        figures: How figures of transfers come from their counters, by family.
         engine_codes: Engine name by the code of dynamic nodes.
         rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
         rvt_fill: Type and function of those inserted commands by family.
-        sync_record: Which record aligns the cores.
         tiu_edge_trim: Stray TIU records at each end of a stream.
         tiu_mhz: Default TIU clock.
         dma_mhz: Clock of GDMA, SDMA and CDMA.
-        memory_of_address: Which memory an address lies in.
         parameters: Architecture parameters (label, value) in printing order.
         data_types: Data type names by code.
         memories: Memory names by code.

@@ -27,7 +27,6 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         name: Name of the operation, such as ``sMM2``.
-        opcode: Code in the header.
         short: Value of the short flag; None when either.
         functions: Function name by code.
         function_width: Bits of the function code in this operation; the header's own when it is as wide.
@@ -130,17 +129,13 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
     """The operations of one engine family of a chip.
 
     Attributes:
-        operations: All operations that a header can select.
         short_bit: Bit of the short flag in the header; None without one.
         opcode_bit: First bit of the opcode; the function code follows it.
-        opcode_width: Bits of the opcode.
-        function_width: Bits of the function code.
         selection: Operation index by short flag | opcode and function << 1; -1 for none.
         sizes: Bytes that must be there to decode, by operation index; 0 for the last entry (index -1) and for
             operations that cannot be decoded.
         steps: Bytes to the next command; 0 where nobody knows.
         usual: The same, as far as the engine's other operations tell.
-        end: After which command a stream ends.
     """
 
     operations: tuple[Operation, ...]

@@ -71,7 +71,6 @@ class RecordLayout(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         name: Key in the data file, such as ``dma_64``.
         size: Bytes per record, a multiple of 4.
-        fields: All fields in order.
     """
 
     name: str

@@ -28,7 +28,6 @@ class NameTable(Struct, frozen=True, eq=False):
         unknown_name: Pattern for a function outside it; also ``{type_name}`` and ``{function}``.
         directed: Whether keys carry memories and names may depend on them.
         variants: Whether the function takes all bits above the type (CV84X6 generator indices).
-        memories: Memory names by code.
         moves: Ending of a plain move's name by direction; none for other directions.
     """
 

@@ -20,7 +20,6 @@ class EngineData(Struct):
     """One engine of a core.
 
     Attributes:
-        stream: Its records.
         commands: Its commands; None where the capture holds none.
         bound: Index of each record's command, -1 without one.
         sync_end: End (ns) of the opening wait; None when it was not recorded.
@@ -44,15 +43,12 @@ class CoreData(Struct):
     """What one core's file holds.
 
     Attributes:
-        core: Core number.
-        file: File name.
         data: The file's bytes; records and registers are views of it.
         engines: By name, those with records.
         nodes: Dynamic nodes; None in PMU-only captures.
         mode: 0, 1 or 2, by the blocks present.
         bmodel: Whether commands come as streams instead of nodes.
         streams: Those streams, by engine.
-        report: Problems of this core.
     """
 
     core: int

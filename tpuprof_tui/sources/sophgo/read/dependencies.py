@@ -104,7 +104,6 @@ class _Epochs(Struct, frozen=True):
     """A lane cut where its ids restart.
 
     Attributes:
-        lane: The lane.
         first: First row of each stretch.
         of_row: Stretch of each row.
         idle_before: When everything before the stretch had ended.
@@ -252,7 +251,6 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     """Which events belong to a round that agrees, and the links of these rounds.
 
     Args:
-        events: Sends and waits.
         group: Those of one value are looked at together.
     """
     order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))

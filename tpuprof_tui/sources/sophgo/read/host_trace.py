@@ -61,7 +61,6 @@ def with_host_trace(
     """A profile with the slices of a host trace.
 
     Args:
-        profile: The device's profile.
         path: Chrome-trace JSON, also compressed.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
 

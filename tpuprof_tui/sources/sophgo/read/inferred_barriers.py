@@ -32,8 +32,6 @@ def inferred_barriers(
     """Lane and row of such waits, and lane and row of the send that let each go. O(waits log waits).
 
     Args:
-        lanes: All lanes.
-        groups: Their groups.
         known: Lanes and rows of waits whose release is known.
     """
     none = np.zeros(0, np.int64)

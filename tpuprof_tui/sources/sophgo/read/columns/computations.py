@@ -76,10 +76,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: 
     """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4).
 
     Args:
-        chip: The chip.
-        detail: Registers of the commands.
         cycles: Cycles that commands took; None where nothing was measured.
-        mhz: Clock.
     """
     counts = _LastCounts(chip, detail)
     columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),

@@ -36,9 +36,6 @@ class LaneReading(Struct, frozen=True):
     """Reads instructions of one lane.
 
     Attributes:
-        chip: Chip.
-        engine: Engine of the lane.
-        columns: The lane's columns.
         text: Text of a code of a text column, by column key.
         detail: Registers of the commands; None without any.
         guessed: Whether work and wait are told apart by guesswork.

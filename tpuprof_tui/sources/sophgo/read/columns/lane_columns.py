@@ -40,7 +40,6 @@ class Work(Struct, frozen=True):
     """Which commands of a lane are no system commands.
 
     Attributes:
-        word: Node words.
         system: Type code of system commands.
         generated: Which commands carry generator indices instead of codes; None where none do.
     """

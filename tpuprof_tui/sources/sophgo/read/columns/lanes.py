@@ -42,7 +42,6 @@ class LaneSource(Struct):
     """What a lane is made of.
 
     Attributes:
-        engine: Engine name.
         stream: Records that are instructions, in stream order, times in ns; None where commands have no records.
         commands: Command of each record in the same order (word 0 where there is none); None without any.
         core: Core number of the lane, -1 for a port.
@@ -89,7 +88,6 @@ class LaneBuilder:
         """The lane of one stream.
 
         Args:
-            source: Records and commands.
             scope_kernel: Kernel string code by scope id.
         """
         engine, family = source.engine, family_of(source.engine)

@@ -55,12 +55,9 @@ class Transfers:
     """Makes the columns of one lane.
 
     Args:
-        tables: Strings.
-        engine: Engine name.
         stream: Records; None where there are none, so that nothing was measured.
         work: Node words; those of decoded commands made from their registers.
         places: Memories of each row, packed, where they are not simply those of ``word``.
-        detail: Registers of the commands; None without any.
     """
 
     def __init__(

@@ -45,8 +45,6 @@ def announced(des: Sequence[Des], streams: Streams, keyed: Collection[tuple[int,
     """Which stream each DES node announces.
 
     Args:
-        des: The nodes.
-        streams: The streams of the core.
         keyed: (key, count) of the blocks that lie in the file under a key: their nodes announce no stream.
 
     Returns:

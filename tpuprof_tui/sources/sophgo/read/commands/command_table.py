@@ -101,10 +101,7 @@ class NodeStream(Struct):
     """What one core's dynamic data says.
 
     Attributes:
-        engines: Commands by engine name (TIU, GDMA, SDMA).
-        ports: Commands by CDMA port.
         scope_names: Kernel function name of each scope, in order.
-        des_nodes: DES nodes, in order.
         nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
         announced: Number of the stream that each DES node announces, by place; empty where none announces any.
     """
@@ -121,10 +118,8 @@ class NodeRules(Struct, frozen=True):
     """What node decoding needs to know of a chip.
 
     Attributes:
-        engine_codes: Engine name by code.
         rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
         rvt_fill: (type, function) of those by engine.
-        ports: Number of CDMA ports.
         most_des: Commands of one engine that DES nodes may stand for at the most; the file holds no more.
         streams: Streams of a compiled model, by engine.
         keyed: (key, count) of the keyed command blocks in the file.

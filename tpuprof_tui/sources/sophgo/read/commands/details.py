@@ -194,8 +194,6 @@ class Detail(Struct):
     """Registers of a lane's commands.
 
     Attributes:
-        chip: Chip.
-        engine: Engine of the lane.
         data: The bytes the commands lie in.
         offset: First byte of each row's command, -1 without one.
         room: How many bytes from there on are the command's own.

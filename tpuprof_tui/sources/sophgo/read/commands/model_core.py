@@ -33,7 +33,6 @@ class Lists(Struct, frozen=True):
     """Commands of one engine.
 
     Attributes:
-        records: Its records.
         static: Commands of the model's streams; ``place`` numbers the streams.
         dynamic: Commands of nodes; ``place`` is that of the node.
     """

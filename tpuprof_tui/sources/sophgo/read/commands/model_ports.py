@@ -54,7 +54,6 @@ class _Stream(Struct, frozen=True, eq=False):
     Attributes:
         core: Core whose file they are in, -1 for a port's file.
         port: Port, -1 unknown.
-        data: Bytes of the file.
         offsets: First byte of each command.
         lengths: Its bytes.
         system: Which are system commands.

@@ -27,8 +27,6 @@ def decode_nodes(
 
     Args:
         words: The payload as little-endian 32-bit words.
-        rules: The chip's codes and limits.
-        report: Takes the problems.
         offset: Where the payload lies in the file, for the problems.
         odd_as_commands: Take nodes of unknown type for commands of the engine their bits name (a damaged type).
 

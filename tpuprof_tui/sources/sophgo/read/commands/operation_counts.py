@@ -109,7 +109,6 @@ def count_operations(
     """Figures of TIU commands.
 
     Args:
-        chip: The chip.
         buffer: Contiguous bytes that hold the commands.
         offsets: First byte of each command.
         ops: Operation index of each as `registers.select_many` gave it.

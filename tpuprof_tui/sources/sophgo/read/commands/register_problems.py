@@ -20,8 +20,6 @@ class RegisterProblem(Struct, frozen=True):
     """Something odd about some rows.
 
     Attributes:
-        what: What it is.
-        done: What is done about it.
         rows: The rows it concerns, at least one.
         harmless: Whether nothing is lost by it.
         lost: Whether something that was recorded cannot be read.

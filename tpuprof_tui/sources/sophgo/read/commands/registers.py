@@ -112,8 +112,6 @@ def select_many(
     """Operation index of many commands, -1 for those that cannot be decoded.
 
     Args:
-        chip: The chip.
-        engine: Engine or family.
         buffer: Contiguous bytes that hold the commands.
         offsets: First byte of each command, any values; those outside the buffer give -1.
         lengths: Bytes of each command; without it a command may reach to the end of the buffer.
@@ -139,8 +137,6 @@ def field_of_many(
     """Values of one field of many commands, and which of them have no such field.
 
     Args:
-        chip: The chip.
-        engine: Engine or family.
         buffer: Contiguous bytes that hold the commands.
         offsets: First byte of each command.
         ops: Operation index of each command as `select_many` gave it; -1 has no fields.

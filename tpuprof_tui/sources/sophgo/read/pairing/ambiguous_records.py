@@ -33,12 +33,10 @@ class Runs(Struct):
     """Runs of records with the launches they were given.
 
     Attributes:
-        records: Records by engine.
         start: First record of each run and the end, by engine.
         launch: Launch of each run, -1 without one.
         known: Engines whose commands are settled without their runs.
         fits: For an engine, rows and a launch: which of the rows the launch has commands for.
-        count: Records of each run.
         share: How many of its launch's commands each run has, 0 to 1.
     """
 

@@ -40,9 +40,7 @@ class Stream(Struct):
     """Records of one engine of a core, or of one CDMA port, in stream order.
 
     Attributes:
-        engine: Engine name.
         port: Number of the port; -1 of a core's engine.
-        layout: Layout of a record.
         words: (records, words) view of the bytes read, in dump order.
         rows: Row of ``words`` of each record; None: as dumped.
         id: Command ids, freed of 16-bit wraps.
@@ -133,9 +131,7 @@ def read_stream(
     Args:
         payloads: Block payloads in file order; a partial record at the end of one is dropped with a Problem.
         offsets: Where they lie in the file.
-        chip: Gives the record layout.
         engine: ``TIU``, ``GDMA``, ``SDMA`` or ``CDMA``.
-        report: Takes the problems.
         port: Number of the port whose they are.
     """
     layout = chip.records[family_of(engine)]

@@ -51,12 +51,7 @@ class Block(Struct, frozen=True):
 
 
 def walk_blocks(data: Bytes, report: Report) -> list[Block]:
-    """Blocks of a file in file order; damage becomes Problems and costs no sound block behind it.
-
-    Args:
-        data: The whole file.
-        report: Takes the problems.
-    """
+    """Blocks of a file in file order; damage becomes Problems and costs no sound block behind it."""
     blocks: list[Block] = []
     size = len(data)
     at = 0

@@ -56,8 +56,6 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
     """Sort the files of a capture by role; odd names become Problems.
 
     Args:
-        directory: The capture.
-        report: Takes the problems.
         chip: Limits the files to as many as it has cores and ports; None: no limit.
     """
     names = sorted(os.listdir(directory), key=natural_order)

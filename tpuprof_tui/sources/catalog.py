@@ -19,7 +19,6 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
-from .plug_ins import failure, load_plug_ins
 from .source import Part, Progress, ProgressCallback, Source, SourceOption, Verdict
 from .source import natural_order as natural_order
 
@@ -46,6 +45,9 @@ SOURCES: Final = _own_sources()
 #: Where to read more about a path that nothing opens.
 WHY: Final = "`tpuprof info PATH --why` says what was looked for."
 
+#: Entry points of other packages' sources.
+PLUG_INS: Final = "tpuprof.sources"
+
 _Answer = TypeVar("_Answer")
 
 
@@ -54,6 +56,37 @@ class Decision(Struct, frozen=True):
 
     source: Source
     verdict: Verdict
+
+
+def load_plug_ins() -> tuple[list[Source], dict[str, str]]:
+    """The sources that installed packages offer, ordered by the name of their entry points.
+
+    Returns:
+        The sources; and for each entry point that gives none why, by its name.
+    """
+    # reading what is installed takes longer than most of what needs no plug-in
+    from importlib.metadata import entry_points
+
+    found: list[Source] = []
+    broken: dict[str, str] = {}
+    for entry in sorted(entry_points(group=PLUG_INS), key=lambda each: (each.name, each.value)):
+        try:
+            offered = entry.load()
+        except Exception as error:  # whatever a stranger's module does while it is imported
+            broken[entry.name] = failure(error)
+            continue
+        if isinstance(offered, Source) and all(isinstance(getattr(offered, name, None), str)
+                                               for name in ("id", "title", "expected")):  # fmt: skip
+            found.append(offered)
+        else:
+            broken[entry.name] = f"{entry.value} is no Source"
+    return found, broken
+
+
+def failure(error: Exception) -> str:
+    """What went wrong, on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def vocabularies() -> tuple[Vocabulary, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Groups, Lane, Profile, Scopes
+from tpuprof_tui.model import Groups, Lane, Profile, Scopes, Severity
 from tpuprof_tui.sources.source import Progress
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
@@ -267,14 +267,12 @@ class _Builder(Struct):
                 continue
             core = groups.unit_number(lane.group)
             file = files.get(core, "")
-            for problem in register_problems(lane.registers):
-                tell = self.report.error if problem.lost else self.report.warning
-                tell = self.report.note if problem.harmless else tell
-                offset = int(lane.registers.offset[problem.rows[0]]) if core >= 0 else -1
-                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(problem.rows))
-                if not problem.harmless:  # what harms nothing may concern every row: no place to go to
-                    where["rows"] = problem.rows
-                tell(problem.what, problem.done, **where)
+            for severity, what, done, rows in register_problems(lane.registers):
+                offset = int(lane.registers.offset[rows[0]]) if core >= 0 else -1
+                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(rows))
+                if severity > Severity.NOTE:  # what harms nothing may concern every row: no place to go to
+                    where["rows"] = rows
+                self.report.tell(severity, what, done, where)
 
 
 def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:

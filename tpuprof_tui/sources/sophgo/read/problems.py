@@ -72,22 +72,23 @@ class Report(Struct):
         if records:
             self._records.setdefault(key, []).extend(records)
 
-    def _told(self, severity: Severity, what: str, done: str, where: Where) -> None:
+    def tell(self, severity: Severity, what: str, done: str, where: Where) -> None:
+        """Something about which is known where it was found."""
         records, core = where.pop("records", None), where.pop("core", self.core)
         problem = Problem(severity, what, done, **{"file": self.file, **where})  # type: ignore[arg-type]
         self.add(problem, *(() if records is None else (records,)), core=core)
 
     def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something repaired or assumed."""
-        self._told(Severity.NOTE, what, done, where)
+        self.tell(Severity.NOTE, what, done, where)
 
     def warning(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something ambiguous."""
-        self._told(Severity.WARNING, what, done, where)
+        self.tell(Severity.WARNING, what, done, where)
 
     def error(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something recorded that is lost or unreadable."""
-        self._told(Severity.ERROR, what, done, where)
+        self.tell(Severity.ERROR, what, done, where)
 
     def extend(self, other: Report) -> None:
         """Take over the problems of another report."""

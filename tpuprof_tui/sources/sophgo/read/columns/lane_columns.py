@@ -13,7 +13,10 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 
 from ..commands.command_table import Commands
+from ..records.monitor import Stream
 
+#: Fields of records that are columns of their own already.
+_OWN = ("inst_start_time", "inst_end_time", "inst_id")
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
 
@@ -110,3 +113,13 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
         return np.where(wanted < 0, INT_MISSING, wanted)
 
     return some
+
+
+def counter_columns(stream: Stream) -> dict[str, LazyColumn]:
+    """A column for each counter of the stream's record layout, by the name it has there."""
+
+    def column(name: str) -> LazyColumn:
+        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
+
+    names = (name for name in stream.layout.by_name if name not in _OWN and not name.startswith("reserved"))
+    return {name: column(name) for name in names}

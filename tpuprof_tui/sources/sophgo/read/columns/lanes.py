@@ -18,11 +18,10 @@ from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 from ..commands.command_table import Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
-from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
 from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess
-from .lane_columns import I64, Words, Work, counting, known_or_missing, scoped
+from .lane_columns import I64, Words, Work, counter_columns, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}

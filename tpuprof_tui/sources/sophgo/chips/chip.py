@@ -167,16 +167,6 @@ class Chip(Struct, frozen=True, eq=False):
             return self.ddr_gbps
         return self.l2_gbps if "L2" in direction else 0.0
 
-    @property
-    def npu_lanes(self) -> int:
-        """Lanes of a core."""
-        return int(self.parameter("NPU Num"))
-
-    @property
-    def bank_bytes(self) -> int:
-        """Bytes of one local memory bank of a lane."""
-        return 1 << int(self.parameter("Tpu Bank Addr Width(bits)"))
-
     def data_type_text(self, code: int) -> str:
         """Name of a data type code; ``unknown_N`` for codes without one."""
         return self.data_types[code] if 0 <= code < len(self.data_types) else f"unknown_{code}"

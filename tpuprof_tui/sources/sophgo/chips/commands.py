@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .catalog import CATALOG
 from .chip import Chip, family_of
-from .layout import ChipDataError, Field, bit_count, parse_fields
+from .layout import ChipDataError, Field, parse_fields
 
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""
@@ -74,8 +74,9 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
         if self.partial:
             return shared_fields(self.siblings)
         fields = parse_fields(self.layout_lines)
-        if bit_count(fields) != self.size * 8:
-            raise ChipDataError(f"operation {self.name}: {bit_count(fields)} bits in {self.size} bytes")
+        bits = sum(field.width for field in fields)
+        if bits != self.size * 8:
+            raise ChipDataError(f"operation {self.name}: {bits} bits in {self.size} bytes")
         return fields
 
     @cached_property

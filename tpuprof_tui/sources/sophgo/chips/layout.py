@@ -60,11 +60,6 @@ def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def bit_count(fields: Sequence[Field]) -> int:
-    """Number of bits the fields cover."""
-    return fields[-1].first + fields[-1].width if fields else 0
-
-
 class RecordLayout(Struct, frozen=True, eq=False, dict=True):
     """The layout of one fixed-size monitor record.
 
@@ -111,7 +106,7 @@ def record_layout(name: str, text: str | Sequence[str]) -> RecordLayout:
         ChipDataError: names repeat, a field spans three words or has 64 bits, or the size is not what the name says.
     """
     fields = parse_fields(text)
-    bits = bit_count(fields)
+    bits = sum(field.width for field in fields)
     if len({field.name for field in fields}) != len(fields):
         raise ChipDataError(f"record {name}: a field name occurs twice")
     if any(field.first % 32 + field.width > 64 or field.width > 63 for field in fields):

@@ -159,7 +159,10 @@ class _Builder(Struct):
     def profile(self) -> Profile:
         sources = self._sources()
         zero = min((int(source.stream.start.min()) for source in sources if source.stream is not None), default=0)
-        groups = self._groups(sources)
+        ports = [port.port for port in self.ports if len(port.stream)]
+        shown = {source.stream.port for source in sources if source.stream is not None}
+        idle = [port for port in ports if port not in shown]
+        groups = capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
         builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
         lanes: list[Lane] = []
@@ -205,12 +208,6 @@ class _Builder(Struct):
             tail_offset_ns=self.settings.tail_offset_ns,
             timed=not any(self.untimed),
         ))  # fmt: skip
-
-    def _groups(self, sources: list[LaneSource]) -> Groups:
-        ports = [port.port for port in self.ports if len(port.stream)]
-        shown = {source.stream.port for source in sources if source.stream is not None}
-        idle = [port for port in ports if port not in shown]
-        return capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
 
     def _core_numbers(self) -> tuple[int, ...]:
         """Cores with a file, and as many idle ones as ``core_num`` asks for; lost ones are neither."""

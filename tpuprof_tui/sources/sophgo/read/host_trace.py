@@ -76,7 +76,16 @@ def with_host_trace(
     """
     trace = read_host_trace(path, MARKS, progress=progress)
     found = alignment(profile, trace)
-    problems = (*profile.problems, *trace.problems, *_remarks(trace, found))
+    what = done = ""
+    if found is None:
+        what, done = (
+            "The host trace has neither a launch nor an end of profiling to align by.",
+            "Its slices are not shown.",
+        )
+    elif found.how != EXACT:
+        what, done = ("Host and device could not be aligned exactly.", found.how)
+    remarks = [Problem(Severity.WARNING, what, done, file=os.path.basename(trace.path))] if what else []
+    problems = (*profile.problems, *trace.problems, *remarks)
     facts = {**profile.facts, HOST_TRACE: os.fspath(trace.path)}
     if found is None:
         return replace(profile, problems=problems, facts=facts)
@@ -118,17 +127,6 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     return Alignment(
         trace.first_launch_ns, f"Approximate: {lacks}; the first launch's end stands for the device's start."
     )
-
-
-def _remarks(trace: HostTrace, found: Alignment | None) -> list[Problem]:
-    """What to know of the alignment."""
-    name = os.path.basename(trace.path)
-    if found is None:
-        return [Problem(Severity.WARNING, "The host trace has neither a launch nor an end of profiling to align by.",
-                        "Its slices are not shown.", file=name)]  # fmt: skip
-    if found.how != EXACT:
-        return [Problem(Severity.WARNING, "Host and device could not be aligned exactly.", found.how, file=name)]
-    return []
 
 
 def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, npt.NDArray[np.int32]]]:

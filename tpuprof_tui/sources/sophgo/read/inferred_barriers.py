@@ -56,7 +56,8 @@ def inferred_barriers(
     order = np.lexsort((end, engine))
     lane_of, unit_of, engine, row, end, sent = (each[order] for each in (lane_of, unit_of, engine, row, end, sent))
     cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
-    size, units = np.bincount(cluster), _distinct(cluster, unit_of)
+    size = np.bincount(cluster)
+    units = np.bincount(np.unique(cluster << 20 | unit_of) >> 20, minlength=len(size))
     # one wait of each core and no other: what else ends then does so by chance
     kept = ((units >= 2) & (units == size))[cluster]
     lane_of, unit_of, row, end, sent, size = (each[kept] for each in (lane_of, unit_of, row, end, sent, size[cluster]))
@@ -78,11 +79,3 @@ def inferred_barriers(
 def _runs(cut: npt.NDArray[np.bool_], count: int) -> I64:
     """Number of the run of each element; a run ends behind an element where ``cut`` holds."""
     return np.concatenate([np.zeros(min(count, 1), np.int64), np.cumsum(cut)])
-
-
-def _distinct(cluster: I64, unit: I64) -> I64:
-    """How many units each cluster has."""
-    if not len(cluster):
-        return np.zeros(0, np.int64)
-    pairs = np.unique(cluster << 20 | unit)
-    return np.bincount(pairs >> 20, minlength=int(cluster[-1]) + 1)

@@ -41,9 +41,19 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
         if number >= (chip.cdma_ports if of_port else chip.core_count) and number not in present:
             beyond += [f"CDMA port {number}" if of_port else f"core {number}"] if any(claims.values()) else []
         elif of_port:
-            lost_ports += [number] if _port_is_lost(number, claims["CDMA"], by_port.get(number), report) else []
+            port = by_port.get(number)
+            there = None if port is None else {"CDMA": len(port.stream) + port.stream.left_out}
+            label, file = f"port {number}", "" if port is None else port.file
+            if _told(claims, there, report, label, file, -1) and (port is None or not len(port.stream)):
+                lost_ports.append(number)
         else:
-            lost_cores += [number] if _core_is_lost(number, claims, by_core.get(number), report) else []
+            core = by_core.get(number)
+            there = None if core is None else {name: len(engine.stream) + engine.stream.left_out
+                                               for name, engine in core.engines.items()}  # fmt: skip
+            claims = {name: claims[name] for name in CORE_ENGINES if name in claims}
+            label, file = f"core {number}", "" if core is None else core.file
+            if _told(claims, there, report, label, file, number) and (core is None or not core.records):
+                lost_cores.append(number)
     if beyond:
         report.error(
             f"global.profile counts records of {beyond[0]}, which {chip.name} does not have.",
@@ -51,61 +61,33 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
             file=SETTINGS_FILE,
             count=len(beyond),
         )
-    for core in cores:  # without counts a file that is all damage is no idle core
-        severities = [problem.severity for problem in core.report.problems()]
-        if (False, core.core) not in counted and not core.blocks and Severity.ERROR in severities:
-            lost_cores.append(core.core)
+    for each in cores:  # without counts a file that is all damage is no idle core
+        severities = [problem.severity for problem in each.report.problems()]
+        if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
+            lost_cores.append(each.core)
     return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
 
 
-def _core_is_lost(number: int, claims: dict[str, int], core: CoreData | None, report: Report) -> bool:
-    """Whether records are counted of a core and none is there; a Problem where any is missing."""
-    claims = {name: claims[name] for name in CORE_ENGINES if claims.get(name)}
-    if not claims:
-        return False
-    if core is None:
-        _tell_missing(report, f"core {number}", claims, core=number)
-        return True
-    for name, claimed in claims.items():
-        engine = core.engines.get(name)
-        found = len(engine.stream) + engine.stream.left_out if engine is not None else 0
+def _told(
+    claims: dict[str, int], there: dict[str, int] | None, report: Report, whose: str, file: str, core: int
+) -> bool:
+    """Whether records are counted of a core or port; a Problem where its file is missing or holds fewer."""
+    claims = {engine: claimed for engine, claimed in claims.items() if claimed}
+    if there is None and claims:
+        *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())
+        report.error(
+            f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {whose}, "
+            "its file is not there.",
+            "It is lost: no figure takes it for idle.",
+            file=SETTINGS_FILE,
+            core=core,
+            lane=whose if core < 0 else "",
+            lost=sum(claims.values()),
+        )
+    for engine, claimed in claims.items():
+        found = there.get(engine, 0) if there is not None else claimed
         if found < claimed:
-            _tell_fewer(report, name, claimed, found, file=core.file, core=number, lane=name)
-    return not core.records
-
-
-def _port_is_lost(number: int, claimed: int, port: PortData | None, report: Report) -> bool:
-    """The same of a CDMA port."""
-    if not claimed:
-        return False
-    if port is None:
-        _tell_missing(report, f"port {number}", {"CDMA": claimed}, core=-1)
-        return True
-    found = len(port.stream) + port.stream.left_out
-    if found < claimed:
-        _tell_fewer(report, "CDMA", claimed, found, file=port.file, core=-1, lane=port.stream.label)
-    return not len(port.stream)
-
-
-def _tell_missing(report: Report, whose: str, claims: dict[str, int], *, core: int) -> None:
-    counts = [f"{claimed} {engine}" for engine, claimed in claims.items()]
-    several = f"{', '.join(counts[:-1])} and {counts[-1]}" if len(counts) > 1 else counts[0]
-    report.error(
-        f"global.profile counts {several} records of {whose}, its file is not there.",
-        "It is lost: no figure takes it for idle.",
-        file=SETTINGS_FILE,
-        core=core,
-        lane=whose if core < 0 else "",
-        lost=sum(claims.values()),
-    )
-
-
-def _tell_fewer(report: Report, engine: str, claimed: int, found: int, *, file: str, core: int, lane: str) -> None:
-    report.error(
-        f"global.profile counts {claimed} {engine} records, the file holds {found}.",
-        "What is there is shown.",
-        file=file,
-        core=core,
-        lane=lane,
-        lost=claimed - found,
-    )
+            what = f"global.profile counts {claimed} {engine} records, the file holds {found}."
+            lane = whose if core < 0 else engine
+            report.error(what, "What is there is shown.", file=file, core=core, lane=lane, lost=claimed - found)
+    return bool(claims)

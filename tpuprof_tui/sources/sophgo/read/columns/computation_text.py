@@ -35,7 +35,7 @@ def local_address(chip: Chip, address: int) -> str:
     """A local memory address as bank and offset, and lane where that is not 0."""
     lane_bytes = 1 << int(chip.parameter("Tpu Lmem Addr Width(bits)"))
     lane, inside = divmod(address, lane_bytes)
-    bank, offset = divmod(inside, chip.bank_bytes)
+    bank, offset = divmod(inside, 1 << int(chip.parameter("Tpu Bank Addr Width(bits)")))
     return f"{f'n{lane}.' if lane else ''}b{bank}+{offset:#x}"
 
 

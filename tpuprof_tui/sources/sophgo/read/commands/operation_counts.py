@@ -204,7 +204,7 @@ def _rounded_up(values: Counts, grain: Counts) -> Counts:
 
 
 _TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
-    "N": lambda c: np.full(len(c), c.chip.npu_lanes, np.int64),
+    "N": lambda c: np.full(len(c), int(c.chip.parameter("NPU Num")), np.int64),
     "conv_kernel": lambda c: _kernel(c.register("opd0_c"), c),
     "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.register("opd0_c"), c.value("C0")), c),
     "pool_kernel": lambda c: 2 * c.register("opd1_h") * c.register("opd1_w") - 1,

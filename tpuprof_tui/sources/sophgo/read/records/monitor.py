@@ -240,17 +240,11 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
     closing = int(signed(stream.start[:1] - stream.end[-1:])[0])
     back = -int(step[seam - 1])
     if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
-        others = int((step < -DISORDER).sum())
-        if others <= 1 and not _continues(stream, seam):
+        # an id that follows the one before it where the dump's ends do not follow one another
+        goes_on = stream.id[seam] == stream.id[seam - 1] + 1 and stream.id[0] not in (stream.id[-1] + 1, 0)
+        if (step < -DISORDER).sum() <= 1 and not goes_on:
             return seam
     return _long_gap_seam(stream, chip)
-
-
-def _continues(stream: Stream, place: int) -> bool:
-    """Whether the id at ``place`` follows the one before it while the dump's ends do not follow one another."""
-    here = stream.id[place] == stream.id[place - 1] + 1
-    ends = stream.id[0] in (stream.id[-1] + 1, 0)
-    return bool(here and not ends)
 
 
 def _long_gap_seam(stream: Stream, chip: Chip) -> int:

@@ -119,12 +119,7 @@ class Stream(Struct):
 
 
 def read_stream(
-    payloads: list[npt.NDArray[np.uint8]],
-    offsets: list[int],
-    chip: Chip,
-    engine: str,
-    report: Report,
-    port: int = -1,
+    payloads: list[npt.NDArray[np.uint8]], offsets: list[int], chip: Chip, engine: str, report: Report, port: int = -1
 ) -> Stream:
     """Records of the monitor blocks of one engine, as one dump.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -58,17 +56,8 @@ class LaneSource(Struct):
     data: Bytes
 
 
-class _OwnNames(Struct, frozen=True):
-    """Names that do not come from the codes of a node.
-
-    Attributes:
-        place: Which of them each row has, -1 for none.
-        types, names: Their string codes.
-    """
-
-    place: npt.NDArray[np.int32]
-    types: npt.NDArray[np.int32]
-    names: npt.NDArray[np.int32]
+#: Names that do not come from the codes of a node: which of them each row has, -1 for none; string codes by column.
+_OwnNames = tuple[npt.NDArray[np.int32], dict[str, npt.NDArray[np.int32]]]
 
 
 class LaneBuilder:
@@ -90,7 +79,10 @@ class LaneBuilder:
             scope_kernel: Kernel string code by scope id.
         """
         engine, family = source.engine, family_of(source.engine)
-        stream, commands, order = _ordered(source)
+        stream, commands, order = source.stream, source.commands, None
+        if stream is not None and bool((stream.start[1:] < stream.start[:-1]).any()):
+            order = np.argsort(stream.start, kind="stable")
+            stream, commands = stream.take(order), None if commands is None else commands.take(order)
         detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
         generated = None
         if commands is not None and "rvt" in self.chip.name_tables and (commands.mode == Mode.RVT).any():
@@ -136,10 +128,13 @@ class LaneBuilder:
         if stream is not None:
             columns |= counter_columns(stream)
 
+        def text(key: str, code: int) -> str:
+            return self.strings[key].text(code)
+
         def describe(row: int) -> str:
             from .instruction_text import LaneReading  # read when first asked for
 
-            return LaneReading(self.chip, engine, columns, self._text, detail, commands is None)(row)
+            return LaneReading(self.chip, engine, columns, text, detail, commands is None)(row)
 
         label, number, group = engine, -1, self.groups.numbered(source.core)
         if stream is not None and stream.port >= 0:
@@ -156,12 +151,6 @@ class LaneBuilder:
         owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
         owner = known_or_missing(owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
-
-    def _text(self, key: str, code: int) -> str:
-        """Text of a code of a text column."""
-        return self.strings[key].text(code)
-
-    # -- preparation ------------------------------------------------------
 
     def _words(self, stream: Stream | None, commands: Commands | None) -> Words:
         """Node words, with made-up ones for system records without a command.
@@ -192,13 +181,11 @@ class LaneBuilder:
         table[[work.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
         roles: npt.NDArray[np.int8] = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
         if work.generated is not None and own is not None:
-            texts = [(self.strings["type"].text(kind), self.strings["name"].text(name))
-                     for kind, name in zip(own.types.tolist(), own.names.tolist(), strict=True)]  # fmt: skip
+            place, codes = own
+            texts = zip(*([self.strings[key].text(code) for code in codes[key].tolist()] for key in codes), strict=True)
             mine = np.array([generator_role(*text) for text in texts], np.int8)
-            roles[work.generated] = mine[own.place[work.generated]]
+            roles[work.generated] = mine[place[work.generated]]
         return roles
-
-    # -- names ------------------------------------------------------------
 
     def _own_names(self, work: Work, detail: Detail | None) -> _OwnNames | None:
         """Names of commands by their operation (TIU, and what no published table names), and of generator indices."""
@@ -216,9 +203,8 @@ class LaneBuilder:
             types, names = [*types, *(kind for kind, _ in more)], [*names, *(name for _, name in more)]
         if not types:
             return None
-        codes = [np.array([*(self.strings[key].code(text) for text in texts), -1], np.int32)
-                 for key, texts in (("type", types), ("name", names))]  # fmt: skip
-        return _OwnNames(place, codes[0], codes[1])
+        return place, {key: np.array([*map(self.strings[key].code, texts), -1], np.int32)
+                       for key, texts in (("type", types), ("name", names))}  # fmt: skip
 
     def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
         """Type and name: by the codes of the node unless the row has names of its own."""
@@ -231,23 +217,22 @@ class LaneBuilder:
                 for table, text in zip(tables, names.texts_of(key), strict=True):
                     tables[table][key] = self.strings[table].code(text)
 
-        def column(table: npt.NDArray[np.int32], mine: Callable[[_OwnNames], npt.NDArray[np.int32]]) -> LazyColumn:
+        def column(name: str) -> LazyColumn:
             def values(rows: Rows) -> Array:
                 some = word[rows]
                 key = (some >> np.uint32(10)) & np.uint32(_CODES - 1)
                 if size == _PLACES:
                     key |= ((some >> np.uint32(24)) & np.uint32(15)) << np.uint32(10)
-                result: Array = table[key]
+                result: Array = tables[name][key]
                 result[some == 0] = -1
                 if own is None:
                     return result
-                place = own.place[rows]
-                return np.where(place >= 0, mine(own)[place], result)
+                place = own[0][rows]
+                return np.where(place >= 0, own[1][name][place], result)
 
             return values
 
-        return {"type": column(tables["type"], lambda some: some.types),
-                "name": column(tables["name"], lambda some: some.names)}  # fmt: skip
+        return {name: column(name) for name in tables}
 
     def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> npt.NDArray[np.uint8] | None:
         """Memories of each row where the bits of its word do not tell them: wide codes, and names that imply them."""
@@ -255,10 +240,10 @@ class LaneBuilder:
         if own is None or work.generated is None:
             return places
         places = node_places(work.word) if places is None else places
-        implied = [variant_direction(self.strings["name"].text(code)) for code in own.names.tolist()]
+        implied = [variant_direction(self.strings["name"].text(code)) for code in own[1]["name"].tolist()]
         known = np.array([entry is not None for entry in implied])
         packed = np.array([entry[0] | entry[1] << PLACE_BITS if entry else 0 for entry in implied], np.uint8)
-        return np.where(work.generated & known[own.place], packed[own.place], places)
+        return np.where(work.generated & known[own[0]], packed[own[0]], places)
 
 
 def generator_role(category: str, variant: str) -> Role:
@@ -281,12 +266,3 @@ def _times(stream: Stream | None, commands: Commands | None, family: str) -> dic
         "cycles": (lambda rows: end[rows] - start[rows] + 1) if cycles is None else (lambda rows: cycles[rows]),
         "command_id": lambda rows: ids[rows].astype(np.int64) + first,
     }
-
-
-def _ordered(source: LaneSource) -> tuple[Stream | None, Commands | None, I64 | None]:
-    """Records and commands ordered by start, and that order; None where it is theirs already."""
-    stream, commands = source.stream, source.commands
-    if stream is None or not bool((stream.start[1:] < stream.start[:-1]).any()):
-        return stream, commands, None
-    order = np.argsort(stream.start, kind="stable")
-    return stream.take(order), None if commands is None else commands.take(order), order

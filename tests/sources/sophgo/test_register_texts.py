@@ -66,13 +66,14 @@ def test_irregular_address_names_are_read_as_the_others() -> None:
 
 
 def test_repeated_names_keep_their_first_place_and_last_value() -> None:
-    command = registers.decode(the("aks"), "GDMA", dma("aks", "DMA_tensor"))
-    names = [item.name for item, _ in command.fields]
+    data = dma("aks", "DMA_tensor")
+    command = registers.decode(the("aks"), "GDMA", data)
+    names = [field.name for field in command.operation.fields]
     assert names.count("reserved") > 1
     assert list(command.values).index("reserved") == names.index("reserved")
     last = max(index for index, name in enumerate(names) if name == "reserved")
-    raised = bytearray(command.raw)
-    field = command.fields[last][0]
+    raised = bytearray(data)
+    field = command.operation.fields[last]
     raised[field.first // 8] |= 1 << field.first % 8
     assert registers.decode(the("aks"), "GDMA", bytes(raised)).values["reserved"] == 1
 

@@ -150,22 +150,14 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
     usual: NDArray[np.int64]
     end: StreamEnd
 
-    def selection_key(self, header: int) -> int:
-        """Index into ``selection`` of a command whose first eight bytes are ``header``."""
-        short = header >> self.short_bit & 1 if self.short_bit is not None else 0
-        return short | (header >> self.opcode_bit & self._codes_mask) << 1
-
     def selection_keys(self, headers: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """`selection_key` of many headers."""
-        codes = headers >> np.uint64(self.opcode_bit) & np.uint64(self._codes_mask)
+        """Indices into ``selection`` of commands whose first eight bytes are ``headers``."""
+        mask = (1 << self.opcode_width + self.function_width) - 1
+        codes = headers >> np.uint64(self.opcode_bit) & np.uint64(mask)
         keys: NDArray[np.int64] = codes.astype(np.int64) << 1
         if self.short_bit is not None:
             keys |= (headers >> np.uint64(self.short_bit) & np.uint64(1)).astype(np.int64)
         return keys
-
-    @property
-    def _codes_mask(self) -> int:
-        return (1 << self.opcode_width + self.function_width) - 1
 
     @cached_property
     def _places(self) -> dict[str, Place | None]:

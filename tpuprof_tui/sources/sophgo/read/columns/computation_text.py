@@ -104,7 +104,6 @@ def _options(values: Values) -> list[str]:
 
 def tiu_text(chip: Chip, command: Command) -> str:
     """A decoded TIU command that is no system command, without times."""
-    assert command.operation is not None
     values = command.values
     base = base_name(command.operation.name)
     parts = [command.function_text]

@@ -53,8 +53,7 @@ class LaneReading(Struct, frozen=True):
         command = None
         if self.detail is not None and self.detail.operation[row] >= 0:
             command = decode(self.chip, self.engine, self.detail.raw(row))
-        known = command is not None and command.operation is not None
-        parts = self._detailed(row, command) if command is not None and known else self._condensed(row)
+        parts = self._detailed(row, command) if command is not None else self._condensed(row)
         return " ".join(part for part in parts if part)
 
     # -- columns ----------------------------------------------------------
@@ -183,7 +182,6 @@ def _counted(count: int, what: str, behind: str, before: str = "") -> str:
 
 def transfer_name(command: Command) -> str:
     """Operation and function of a transfer, without the engine: ``tensor``, ``tensor.transpose``, ``gather``."""
-    assert command.operation is not None
     operation = transfer_label(command.operation.name)
     function = command.function_text
     for prefix in ("dma.", "gdma.", "cdma.", "DMA_"):

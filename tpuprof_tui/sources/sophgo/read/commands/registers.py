@@ -13,8 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
-from tpuprof_tui.sources.sophgo.chips.layout import Field
+from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, Operation, command_table, has_commands
 
 Buffer = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -24,81 +23,31 @@ LOW_ADDRESS_BITS = 32
 
 
 class Command(Struct, frozen=True):
-    """One decoded command.
+    """One decoded command: what it is, the function code of its header, and values by field name.
 
-    Attributes:
-        raw: The bytes it was decoded from.
-        operation: What it is; None when it cannot be decoded.
-        type_code: Opcode of the header, the condensed type; -1 without a readable header.
-        function: Function code of the header; -1 without a readable header.
-        function_text: Name of the function in the operation's own table.
-        fields: Field and value in layout order, reserved ones included.
-        reason: Why it cannot be decoded, or what is doubtful about it; empty when nothing is.
+    A repeated (reserved) name stands at its first place with its last value.
     """
 
-    raw: bytes
-    operation: Operation | None
-    type_code: int = -1
-    function: int = -1
-    function_text: str = ""
-    fields: tuple[tuple[Field, int], ...] = ()
-    reason: str = ""
+    operation: Operation
+    function: int
+    values: dict[str, int]
 
     @property
-    def values(self) -> dict[str, int]:
-        """Values by field name; a repeated (reserved) name stands at its first place with its last value."""
-        return {item.name: value for item, value in self.fields}
+    def function_text(self) -> str:
+        """Name of the function in the operation's own table."""
+        return self.operation.function_text(self.function)
 
 
-def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Command:
-    """The command at the start of ``data``; bytes behind it are named in ``reason`` and else ignored."""
-    raw = bytes(data)
-    if not has_commands(chip, engine):
-        return Command(raw, None, reason=f"{chip.name} has no {engine} commands")
-    table = command_table(chip, engine)
-    operation, reason = _selected(table, raw)
-    if len(raw) < HEADER_BYTES:
-        return Command(raw, None, reason=reason)
-    type_code, function = _codes(table, int.from_bytes(raw[:HEADER_BYTES], "little"), operation)
-    if operation is None:
-        return Command(raw, None, type_code, function, reason=reason)
-    value = int.from_bytes(raw[: operation.size], "little")
-    found = ["the register layout is assumed from a sibling chip"] if operation.assumed else []
-    if operation.partial:
-        found.append("of its registers only those are known that all such commands share")
-    elif len(raw) > operation.size:
-        found.append(f"{len(raw) - operation.size} bytes follow the command")
-    return Command(
-        raw,
-        operation,
-        type_code,
-        function,
-        operation.function_text(function),
-        tuple((item, item.of(value)) for item in operation.fields),
-        "; ".join(found),
-    )
-
-
-def _selected(table: CommandTable, data: bytes | bytearray | memoryview) -> tuple[Operation | None, str]:
-    if len(data) < HEADER_BYTES:
-        return None, f"{len(data)} bytes are too short for a command"
-    header = int.from_bytes(data[:HEADER_BYTES], "little")
-    index = int(table.selection[table.selection_key(header)])
-    if index < 0:
-        type_code, function = _codes(table, header, None)
-        return None, f"no operation has type {type_code}, function {function}"
-    operation = table.operations[index]
-    if not operation.known:
-        return None, f"the registers of {operation.name} are not known"
-    if len(data) < operation.needed:
-        return None, f"{operation.name} is cut off: {len(data)} of {operation.needed} bytes"
-    return operation, ""
-
-
-def _codes(table: CommandTable, header: int, operation: Operation | None) -> tuple[int, int]:
-    type_code = header >> table.opcode_bit & (1 << table.opcode_width) - 1
-    width = operation.function_width if operation else table.function_width
-    return type_code, header >> table.opcode_bit + table.opcode_width & (1 << width) - 1
+def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
+    """The command at the start of ``data``, whatever is behind it; None where it cannot be decoded."""
+    buffer, first = as_buffer(data), np.zeros(1, np.int64)
+    found = select_many(chip, engine, buffer, first)
+    if found[0] < 0:
+        return None
+    operation = command_table(chip, engine).operations[found[0]]
+    value = int.from_bytes(data[: operation.size], "little")
+    _, functions = codes_of_many(chip, engine, buffer, first, found)
+    return Command(operation, int(functions[0]), {field.name: field.of(value) for field in operation.fields})
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Buffer) -> Buffer:

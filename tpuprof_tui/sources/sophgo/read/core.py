@@ -141,11 +141,8 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     # what DES nodes stand for lies in streams of its own
     beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
     if beside:
-        result.report.warning(
-            "CDMA commands that firmware issued beside a compiled model.",
-            "They are not matched with the records of their ports.",
-            count=beside,
-        )
+        what = "CDMA commands that firmware issued beside a compiled model."
+        result.report.warning(what, "They are not matched with the records of their ports.", count=beside)
     result.nodes.ports.clear()
 
 
@@ -174,11 +171,8 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
-        result.report.error(
-            f"Bytes at the end of the dynamic data that are no whole word: {rest}.",
-            "They were ignored.",
-            offset=offsets[-1] + len(payloads[-1]) // 4 * 4,
-        )
+        what = f"Bytes at the end of the dynamic data that are no whole word: {rest}."
+        result.report.error(what, "They were ignored.", offset=offsets[-1] + len(payloads[-1]) // 4 * 4)
     words = joined[: len(joined) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
     held = sum(len(stream) for streams in result.streams.values() for stream in streams)

@@ -55,12 +55,9 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
             if _told(claims, there, report, label, file, number) and (core is None or not core.records):
                 lost_cores.append(number)
     if beyond:
-        report.error(
-            f"global.profile counts records of {beyond[0]}, which {chip.name} does not have.",
-            f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}.",
-            file=SETTINGS_FILE,
-            count=len(beyond),
-        )
+        what = f"global.profile counts records of {beyond[0]}, which {chip.name} does not have."
+        done = f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}."
+        report.error(what, done, file=SETTINGS_FILE, count=len(beyond))
     for each in cores:  # without counts a file that is all damage is no idle core
         severities = [problem.severity for problem in each.report.problems()]
         if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:

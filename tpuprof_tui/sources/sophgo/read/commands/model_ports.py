@@ -322,9 +322,6 @@ def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen
         mine = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
         count = sum(len(stream.offsets) for stream in mine)
         if count:
-            core.report.warning(
-                "CDMA commands of a compiled model whose port is not known, or that left no record.",
-                "They belong to no instruction that is shown.",
-                offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1,
-                count=count,
-            )
+            what = "CDMA commands of a compiled model whose port is not known, or that left no record."
+            done = "They belong to no instruction that is shown."
+            core.report.warning(what, done, offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1, count=count)

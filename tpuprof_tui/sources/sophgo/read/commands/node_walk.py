@@ -50,29 +50,24 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
             if overrun:
                 size = _text_words(words[place + 1 :])
                 raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
-                report.error(
-                    f"A function name of {length} bytes runs past the end of the node stream.",
-                    "The text that is there was taken for the name.",
-                    offset=offset + 4 * place,
-                )
+                what = f"A function name of {length} bytes runs past the end of the node stream."
+                report.error(what, "The text that is there was taken for the name.", offset=offset + 4 * place)
             behind = place + 1 + size
             if not (overrun and behind >= count):  # else nothing can have run under it
                 result.func_places.append(place)
                 try:
                     name = raw.decode("utf-8")
                 except UnicodeDecodeError:
-                    name, what = raw.decode("utf-8", "replace"), "A kernel function name is not UTF-8."
+                    name = raw.decode("utf-8", "replace")
+                    what = "A kernel function name is not UTF-8."
                     report.error(what, "Bytes that are not were replaced.", offset=offset + 4 * place)
                 result.func_names.append(name.rstrip("\0"))
             name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
         else:
             behind = place + 2
             if behind > count:
-                report.error(
-                    "A DES node at the end of the node stream lacks its second word.",
-                    "It was ignored.",
-                    offset=offset + 4 * place,
-                )
+                what = "A DES node at the end of the node stream lacks its second word."
+                report.error(what, "It was ignored.", offset=offset + 4 * place)
                 is_node[place] = False
                 break
             engine = _DES_ENGINE[Node(kind)]
@@ -84,18 +79,11 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
     kinds[~is_node] = Node.FUNC
     hole = _hole(words) if zeros > name_zeros + _FEWEST_ZEROS else None
     if hole is not None:
-        report.error(
-            "A stretch of zeros in the node stream.",
-            "What was there is lost.",
-            offset=offset + 4 * hole[0],
-            count=hole[1],
-        )
+        what = "A stretch of zeros in the node stream."
+        report.error(what, "What was there is lost.", offset=offset + 4 * hole[0], count=hole[1])
     elif zeros > name_zeros:
-        report.note(
-            "Zero words in the node stream.",
-            "Taken for padding; no kernel function was closed by them.",
-            count=zeros - name_zeros,
-        )
+        what = "Zero words in the node stream."
+        report.note(what, "Taken for padding; no kernel function was closed by them.", count=zeros - name_zeros)
     return result
 
 

@@ -197,11 +197,8 @@ class _Decoder:
                 counts[number] = len(self.rules.streams[name][streams[number]])
                 continue
             if counts[number] > left:
-                self.report.error(
-                    f"A DES node claims {counts[number]} commands, more than the file has records and bytes for.",
-                    f"{left} of them were taken.",
-                    offset=self.offset + 4 * entry[0],
-                )
+                what = f"A DES node claims {counts[number]} commands, more than the file has records and bytes for."
+                self.report.error(what, f"{left} of them were taken.", offset=self.offset + 4 * entry[0])
                 counts[number] = left
             left -= counts[number]
         places = np.array([entry[0] for entry in entries], dtype=np.int64)

@@ -201,11 +201,9 @@ def note_unplaced(ports: list[PortData]) -> None:
     """A Problem for each port that nothing puts on the cores' time line."""
     for port in ports:
         if len(port.stream) and not port.anchored:
-            port.report.warning(
-                "Neither a send of a core nor its commands tell when this port ran.",
-                "It keeps its own clock; its times do not compare with those of the cores.",
-                lane=port.stream.label,
-            )
+            what = "Neither a send of a core nor its commands tell when this port ran."
+            done = "It keeps its own clock; its times do not compare with those of the cores."
+            port.report.warning(what, done, lane=port.stream.label)
 
 
 def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any]]) -> Bytes:

@@ -156,21 +156,14 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
                 and abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
                 for first, second in pairwise(sections))  # fmt: skip
     if alike and matches:
-        port.report.warning(
-            "Two cores submitted alike launches at the same time.",
-            "Given to them in the order of their estimated times; the submitters may be exchanged.",
-            lane=port.stream.label,
-            count=alike,
-        )
+        what = "Two cores submitted alike launches at the same time."
+        done = "Given to them in the order of their estimated times; the submitters may be exchanged."
+        port.report.warning(what, done, lane=port.stream.label, count=alike)
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):
-        port.report.warning(
-            "CDMA records without a matching command of any core.",
-            "They are shown as unknown.",
-            lane=port.stream.label,
-            count=len(loose),
-            records=port.stream.dumped(loose),
-        )
+        what = "CDMA records without a matching command of any core."
+        done = "They are shown as unknown."
+        port.report.warning(what, done, lane=port.stream.label, count=len(loose), records=port.stream.dumped(loose))
 
 
 def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
@@ -194,19 +187,13 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.shift(moved)
     rows = np.flatnonzero(moved)
-    port.report.note(
-        "The counter of a CDMA port wrapped in a pause of the port.",
-        "Its launches were put where the kernel functions of their submitters ran.",
-        lane=port.stream.label,
-        count=sum(map(bool, turns)),
-        records=port.stream.dumped(rows),
-    )
+    what = "The counter of a CDMA port wrapped in a pause of the port."
+    done = "Its launches were put where the kernel functions of their submitters ran."
+    port.report.note(what, done, lane=port.stream.label, count=sum(map(bool, turns)), records=port.stream.dumped(rows))
     if unsure:
+        what = "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran."
         port.report.warning(
-            "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran.",
-            "They were put to the nearer of the launches around them.",
-            lane=port.stream.label,
-            count=unsure,
+            what, "They were put to the nearer of the launches around them.", lane=port.stream.label, count=unsure
         )
 
 
@@ -289,8 +276,6 @@ def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
     slack = max(0, highest - lowest)
     port.stream.shift(lowest + slack // 2)
     port.anchored = True
-    port.report.warning(
-        "No send of a core anchors this port's clock.",
-        f"Its times were estimated from the commands around them (within {slack / 1000:.1f} us).",
-        lane=port.stream.label,
-    )
+    what = "No send of a core anchors this port's clock."
+    done = f"Its times were estimated from the commands around them (within {slack / 1000:.1f} us)."
+    port.report.warning(what, done, lane=port.stream.label)

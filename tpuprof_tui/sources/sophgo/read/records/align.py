@@ -28,12 +28,9 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
         instant = syncs[core.core][common] if common else _instant(core, syncs, active, report)
         if instant is None:
             if len(active) > 1:
-                report.warning(
-                    "The core recorded neither the opening nor the closing synchronisation.",
-                    "It keeps its own clock; its times do not compare with those of other cores.",
-                    file=core.file,
-                    core=core.core,
-                )
+                what = "The core recorded neither the opening nor the closing synchronisation."
+                done = "It keeps its own clock; its times do not compare with those of other cores."
+                report.warning(what, done, file=core.file, core=core.core)
             continue
         if base is None:
             base = instant
@@ -49,24 +46,17 @@ def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[Core
         return mine["TIU"]
     for name, end in mine.items():
         apart = [other["TIU"] - other[name] for other in syncs.values() if "TIU" in other and name in other]
-        report.warning(
-            f"The opening TIU wait was not recorded; the core was aligned on {name}.",
-            "" if apart else "Offsets below 1 us against other cores are not known.",
-            file=core.file,
-            core=core.core,
-        )
+        what = f"The opening TIU wait was not recorded; the core was aligned on {name}."
+        done = "" if apart else "Offsets below 1 us against other cores are not known."
+        report.warning(what, done, file=core.file, core=core.core)
         return end + (int(np.median(apart)) if apart else 0)
     closing = _closing(core)
     if closing is None:
         return None
     ends = [(_closing(peer), syncs[peer.core].get("TIU")) for peer in active]
     spans = [end - opening for end, opening in ends if end is not None and opening is not None]
-    report.warning(
-        "The opening synchronisation was overwritten; the core was aligned on its closing pair.",
-        "Small offsets against other cores are possible.",
-        file=core.file,
-        core=core.core,
-    )
+    what = "The opening synchronisation was overwritten; the core was aligned on its closing pair."
+    report.warning(what, "Small offsets against other cores are possible.", file=core.file, core=core.core)
     return closing - (int(np.median(spans)) if spans else 0)
 
 

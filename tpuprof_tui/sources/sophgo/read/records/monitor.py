@@ -173,18 +173,12 @@ def _pieces(
         return [(payload, offset)]
     cut = found_again(lambda side: layout.words(payload[side * rest : side * rest + whole])) if port < 0 else None
     if cut is None:
-        report.error(
-            f"The {engine} records end with {rest} bytes of a partial record.",
-            "Those bytes were ignored.",
-            offset=offset + whole,
-        )
+        what = f"The {engine} records end with {rest} bytes of a partial record."
+        report.error(what, "Those bytes were ignored.", offset=offset + whole)
         return [(payload[:whole], offset)]
     place = cut * layout.size
-    report.error(
-        f"{engine} records are parted by bytes too many or too few.",
-        "Those behind were found again; one may be wrong.",
-        offset=offset + place,
-    )
+    what = f"{engine} records are parted by bytes too many or too few."
+    report.error(what, "Those behind were found again; one may be wrong.", offset=offset + place)
     return [(payload[:place], offset), (payload[rest + place :], offset + rest + place)]
 
 
@@ -201,12 +195,9 @@ def in_order(stream: Stream, chip: Chip, report: Report) -> Stream:
     if seam:
         stream = stream.take(np.roll(np.arange(count, dtype=np.int64), -seam))
         stream.lapped = True
-        report.warning(
-            f"The {stream.engine} ring buffer had lapped: only its last {count} records survive.",
-            "Capture again with a larger max_record_num to see what came before.",
-            lane=stream.engine,
-            records=stream.dumped(slice(0, 1)),
-        )
+        what = f"The {stream.engine} ring buffer had lapped: only its last {count} records survive."
+        done = "Capture again with a larger max_record_num to see what came before."
+        report.warning(what, done, lane=stream.engine, records=stream.dumped(slice(0, 1)))
     stream = _unwrapped(stream, report)
     late = stream.start[1:] < stream.start[:-1]
     if late.any() and stream.engine == "SDMA":

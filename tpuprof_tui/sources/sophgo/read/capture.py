@@ -51,7 +51,7 @@ def read(
     directory = path if path.is_dir() else path.parent
     report = Report()
     settings = read_settings(settings_file(directory), report)
-    kind = _chip(settings, chip, directory, report)
+    kind = _chip(settings, chip, directory)
     files = list_files(directory, report, kind)
     if not files.cores and not files.ports:
         claimed = sum(settings.claimed.values())
@@ -99,7 +99,7 @@ def read(
     return _Builder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
 
 
-def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:
+def _chip(settings: Settings, asked: str | None, directory: Path) -> Chip:
     known = ", ".join(name.upper() for name in chip_names())
     if asked is not None:
         chip = chip_by_name(asked) or chip_by_arch(asked)

@@ -92,9 +92,9 @@ def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
 
 def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
     """Columns of some links; lanes may be one number for all."""
-    count = len(waiter)
-    lanes = [np.broadcast_to(np.asarray(lane, np.int64), count) for lane in (waiter_lane, releaser_lane)]
-    return np.full(count, int(kind), np.int64), lanes[0], waiter, lanes[1], releaser
+    kinds, waiters, releasers = (np.broadcast_to(np.asarray(each, np.int64), len(waiter))
+                                 for each in (int(kind), waiter_lane, releaser_lane))  # fmt: skip
+    return kinds, waiters, waiter, releasers, releaser
 
 
 # -- by command id ------------------------------------------------------------
@@ -206,9 +206,9 @@ class _Messages(Struct, frozen=True):
 
 def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     engines = {lane.kind: place for place, lane in enumerate(lanes)}
-    found = (
+    found = [
         _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind]) for number, lane in enumerate(lanes)
-    )
+    ]
     parts = [part for part in found if part is not None]
     if not parts:
         return []
@@ -226,25 +226,14 @@ def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
 
 
 def _messages(lane: Lane, number: int, unit: int, engine: int) -> _Messages | None:
-    if "message" not in lane:
+    if "message" not in lane or not (lane["message"] != INT_MISSING).any():
         return None
     rows = np.flatnonzero(lane["message"] != INT_MISSING)
-    if not len(rows):
-        return None
-    role = lane.take("role", rows)
-    rows = rows[role != Role.WORK]
+    rows = rows[lane.take("role", rows) != Role.WORK]
     kernel = lane.take("kernel", rows).astype(np.int64) if "kernel" in lane else np.full(len(rows), -1, np.int64)
-    return _Messages(
-        np.full(len(rows), number, np.int64),
-        rows,
-        np.full(len(rows), unit, np.int64),
-        np.full(len(rows), engine, np.int64),
-        lane.take("message", rows),
-        lane.take("message_count", rows),
-        lane.take("role", rows) == Role.WAIT,
-        lane.take("end", rows),
-        kernel,
-    )
+    numbers, units, engines = (np.full(len(rows), each, np.int64) for each in (number, unit, engine))
+    message, count, end = (lane.take(key, rows) for key in ("message", "message_count", "end"))
+    return _Messages(numbers, rows, units, engines, message, count, lane.take("role", rows) == Role.WAIT, end, kernel)
 
 
 def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:

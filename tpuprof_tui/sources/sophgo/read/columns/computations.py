@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
@@ -37,31 +38,30 @@ def condensed_columns(work: Work) -> dict[str, LazyColumn]:
     }
 
 
-class _LastCounts:
+class _LastCounts(Struct):
     """Operation counts of the rows asked for last: columns of the same rows are read one after the other.
 
     What is kept is bounded by the slices that readers of whole lanes work in.
     """
 
-    def __init__(self, chip: Chip, detail: Detail) -> None:
-        self._chip = chip
-        self._detail = detail
-        self._last: tuple[tuple[int, int, int], OperationCounts] | None = None
+    chip: Chip
+    detail: Detail
+    last: tuple[tuple[int, int, int], OperationCounts] | None = None
 
     def of(self, rows: Rows, name: str) -> OperationCounts:
         """Counts of some rows; of many rows perhaps no more than the one that is named."""
-        key = rows.indices(len(self._detail.operation)) if isinstance(rows, slice) else None
+        key = rows.indices(len(self.detail.operation)) if isinstance(rows, slice) else None
         if key is None or len(range(*key)) > _MOST_KEPT:
             return self._counted(rows, uarch=name.startswith("uarch"))
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._counted(rows)
-        return self._last[1]
+        if self.last is None or self.last[0] != key:
+            self.last = key, self._counted(rows)
+        return self.last[1]
 
     def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
-        detail = self._detail
+        detail = self.detail
         from ..commands.operation_counts import count_operations  # read when first asked for
 
-        return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows], uarch=uarch)
+        return count_operations(self.chip, detail.data, detail.offset[rows], detail.operation[rows], uarch=uarch)
 
 
 def _figure(counts: _LastCounts, name: str) -> LazyColumn:

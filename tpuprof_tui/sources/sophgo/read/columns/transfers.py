@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
 
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
@@ -51,38 +53,32 @@ def node_places(word: Words) -> npt.NDArray[np.uint8]:
     return (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
 
 
-class Transfers:
+class Transfers(Struct, frozen=True):
     """Makes the columns of one lane.
 
-    Args:
+    Attributes:
         stream: Records; None where there are none, so that nothing was measured.
         work: Node words; those of decoded commands made from their registers.
         places: Memories of each row, packed, where they are not simply those of ``word``.
     """
 
-    def __init__(
-        self,
-        tables: TransferTables,
-        engine: str,
-        stream: Stream | None,
-        work: Work,
-        places: npt.NDArray[np.uint8] | None,
-        detail: Detail | None,
-    ) -> None:
-        self.tables = tables
-        self.stream = stream
-        self.work = work
-        self.word = work.word
-        self.places = places
-        self.detail = detail
-        self.family = family_of(engine)
-        self.figures = tables.chip.figures[self.family]
+    tables: TransferTables
+    engine: str
+    stream: Stream | None
+    work: Work
+    places: npt.NDArray[np.uint8] | None
+    detail: Detail | None
+
+    @property
+    def figures(self) -> TransferFigures:
+        """How figures come from counters."""
+        return self.tables.chip.figures[family_of(self.engine)]
 
     def columns(self) -> dict[str, LazyColumn]:
         """What commands tell, and what records measured: missing where there are none."""
-        word, tables, column = self.word, self.tables, self.work.column
+        word, tables, column = self.work.word, self.tables, self.work.column
         dtype = tables.dtype
-        if self.detail is not None or self.family == "cdma":
+        if self.detail is not None or self.engine == "CDMA":
             dtype = np.append(dtype[:NO_FORMAT], tables.no_dtype).astype(np.int32)
         columns: dict[str, LazyColumn] = {
             "direction": column(self._direction, -1),
@@ -110,11 +106,11 @@ class Transfers:
         return columns
 
     def _place(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        return node_places(self.word[rows]) if self.places is None else self.places[rows]
+        return node_places(self.work.word[rows]) if self.places is None else self.places[rows]
 
     def _direction(self, rows: Rows) -> Array:
-        if self.family == "cdma":
-            return np.full(len(self.word[rows]), self.tables.direction[0], np.int32)
+        if self.engine == "CDMA":
+            return np.full(len(self.work.word[rows]), self.tables.direction[0], np.int32)
         return self.tables.direction[self._place(rows)]
 
     @property
@@ -131,7 +127,7 @@ class Transfers:
                 return self._records.counter(name, rows)  # type: ignore[arg-type]
 
             if detailed is None or self.detail is None:
-                result = condensed.of(counter) if condensed else np.full(len(self.word[rows]), INT_MISSING)
+                result = condensed.of(counter) if condensed else np.full(len(self.work.word[rows]), INT_MISSING)
             else:
                 other = condensed.of(counter) if condensed else INT_MISSING
                 result = np.where(self.detail.leading(rows), detailed.of(counter), other)
@@ -176,11 +172,11 @@ class Transfers:
 
     def _ideal(self, rows: Rows) -> Array:
         """Ns at the peak bandwidth of the memory involved; NaN where none has one, or nothing moved."""
-        if self.family == "cdma":
-            return np.full(len(self.word[rows]), np.nan)
+        if self.engine == "CDMA":
+            return np.full(len(self.work.word[rows]), np.nan)
         size = self._figure("bytes")(rows)
         peak = self.tables.peak[self._place(rows)]
-        known = (peak > 0) & (size > 0) & (self.word[rows] != 0)
+        known = (peak > 0) & (size > 0) & (self.work.word[rows] != 0)
         return np.where(known, size / np.where(known, peak, 1.0), np.nan)
 
 

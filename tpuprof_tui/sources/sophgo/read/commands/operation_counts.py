@@ -138,37 +138,36 @@ def base_name(name: str) -> str:
     return name.replace("s", "")
 
 
-class _Commands:
+class _Commands(Struct):
     """Registers and terms of commands of one operation, each computed once."""
 
-    def __init__(self, chip: Chip, model: Model, lines: Buffer, op: int) -> None:
-        self.chip = chip
-        self.model = model
-        self.op = op
-        self._lines = lines
-        self._registers: dict[str, Counts] = {}
+    chip: Chip
+    model: Model
+    lines: Buffer
+    op: int
+    registers: dict[str, Counts] = {}
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self.lines)
 
     def part(self, rows: NDArray[np.bool_]) -> _Commands:
         """Some of these commands."""
-        return _Commands(self.chip, self.model, self._lines[rows], self.op)
+        return _Commands(self.chip, self.model, self.lines[rows], self.op)
 
     def register(self, name: str) -> Counts:
         """Values of a register; 0 where the layout has none."""
-        if name not in self._registers:
-            values = field_of_lines(self.chip, "TIU", self._lines, self.op, name)
-            self._registers[name] = values.astype(np.int64)
-        return self._registers[name]
+        if name not in self.registers:
+            values = field_of_lines(self.chip, "TIU", self.lines, self.op, name)
+            self.registers[name] = values.astype(np.int64)
+        return self.registers[name]
 
     def fit(self, rule: Rule) -> NDArray[np.bool_]:
         """Which commands ``rule`` holds for."""
         holds = np.ones(len(self), np.bool_)
         if rule.functions is not None:
-            offsets = np.arange(len(self)) * self._lines.shape[1]
+            offsets = np.arange(len(self)) * self.lines.shape[1]
             ops = np.full(len(self), self.op, np.int16)
-            functions = codes_of_many(self.chip, "TIU", self._lines.reshape(-1), offsets, ops)[1]
+            functions = codes_of_many(self.chip, "TIU", self.lines.reshape(-1), offsets, ops)[1]
             holds &= np.isin(functions, list(rule.functions))
         if rule.precisions is not None:
             holds &= np.isin(self.register("opt_opd0_prec"), list(rule.precisions))

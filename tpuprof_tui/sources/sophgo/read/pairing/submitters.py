@@ -186,10 +186,15 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
     for launch, count in zip(launches, turns, strict=True):
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.shift(moved)
-    rows = np.flatnonzero(moved)
     what = "The counter of a CDMA port wrapped in a pause of the port."
     done = "Its launches were put where the kernel functions of their submitters ran."
-    port.report.note(what, done, lane=port.stream.label, count=sum(map(bool, turns)), records=port.stream.dumped(rows))
+    port.report.note(
+        what,
+        done,
+        lane=port.stream.label,
+        count=sum(map(bool, turns)),
+        records=port.stream.dumped(np.flatnonzero(moved)),
+    )
     if unsure:
         what = "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran."
         port.report.warning(

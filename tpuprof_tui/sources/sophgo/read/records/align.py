@@ -53,8 +53,8 @@ def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[Core
     closing = _closing(core)
     if closing is None:
         return None
-    ends = [(_closing(peer), syncs[peer.core].get("TIU")) for peer in active]
-    spans = [end - opening for end, opening in ends if end is not None and opening is not None]
+    spans = [closed - syncs[peer.core]["TIU"] for peer in active
+             if (closed := _closing(peer)) is not None and "TIU" in syncs[peer.core]]  # fmt: skip
     what = "The opening synchronisation was overwritten; the core was aligned on its closing pair."
     report.warning(what, "Small offsets against other cores are possible.", file=core.file, core=core.core)
     return closing - (int(np.median(spans)) if spans else 0)

@@ -84,7 +84,15 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer)
     table = command_table(chip, engine)
     steps = _steps(chip, engine, table, buffer)
     places, ended = _followed(table, buffer, steps)
-    return _without_final(chip, engine, table, buffer, _stream(table, buffer, steps, places, ended))
+    stream = _stream(table, buffer, steps, places, ended)
+    unrecorded = table.end.drop_final_function
+    if unrecorded is None or not len(stream) or stream.ops[-1] != table.end.operation:
+        return stream
+    # a last system command of this function leaves no record
+    header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
+    if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
+        return stream
+    return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
 
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Steps:
@@ -214,17 +222,6 @@ def _stream(table: CommandTable, buffer: Buffer, steps: _Steps, places: list[int
         offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
         end = len(buffer)
     return Stream(offsets, lengths, ops, end, ended)
-
-
-def _without_final(chip: Chip, engine: str, table: CommandTable, buffer: Buffer, stream: Stream) -> Stream:
-    """``stream`` without a last system command that leaves no record."""
-    unrecorded = table.end.drop_final_function
-    if unrecorded is None or not len(stream) or stream.ops[-1] != table.end.operation:
-        return stream
-    header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
-    if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
-        return stream
-    return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, stream.ended)
 
 
 class ExtraRecords(Struct, frozen=True):

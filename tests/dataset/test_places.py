@@ -121,6 +121,6 @@ def test_names_that_lead_out_of_the_copy_are_left_out(store, tmp_path, monkeypat
 
     monkeypatch.setattr(type(store), "find", hostile)
     with places.on_this_machine("memory://bucket/a/aks_bmodel") as copy:
-        assert Catalog().is_profile(copy)
+        assert Catalog().source_of(copy) is not None
         assert "escaped" not in os.listdir(Path(copy).parent.parent)
     assert not os.path.exists(copy)

@@ -75,7 +75,7 @@ def _found(path: str, catalog: Catalog) -> list[str]:
         return []
     # a source may open a folder of folders as one; here those below it are wanted, each by itself
     found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
-    if not found and catalog.is_profile(path):
+    if not found and catalog.source_of(path) is not None:
         found = [Path(path)]
     return [str(catalog.whole(each)) for each in found]
 

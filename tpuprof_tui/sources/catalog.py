@@ -48,6 +48,7 @@ WHY: Final = "`tpuprof info PATH --why` says what was looked for."
 #: Entry points of other packages' sources.
 PLUG_INS: Final = "tpuprof.sources"
 
+AnyPath = str | os.PathLike[str]
 _Answer = TypeVar("_Answer")
 
 
@@ -97,8 +98,8 @@ def vocabularies() -> tuple[Vocabulary, ...]:
 
 
 def open_profile(
-    path: str | os.PathLike[str], *, progress: ProgressCallback | None = None, part: Part | None = None, **options: Any
-) -> Profile:  # fmt: skip
+    path: AnyPath, *, progress: ProgressCallback | None = None, part: Part | None = None, **options: Any
+) -> Profile:
     """Read a profile.
 
     Args:
@@ -138,11 +139,6 @@ class Catalog:
         self.broken: dict[str, str] = {}
 
     @property
-    def known(self) -> tuple[Source, ...]:
-        """The sources of this package, and those of others where they have been loaded."""
-        return (*self._own, *(self._others or ()))
-
-    @property
     def others(self) -> tuple[Source, ...]:
         """The sources of other packages; the first call loads them."""
         if self._others is None:
@@ -154,7 +150,7 @@ class Catalog:
     @property
     def expected(self) -> str:
         """What profiles look like on disk, as the rest of "Name a capture: "."""
-        return ", or ".join(source.expected for source in self.known)
+        return ", or ".join(source.expected for source in (*self._own, *(self._others or ())))
 
     def _in_turn(self) -> Iterator[Source]:
         """All sources; those of others are loaded when those of this package have been asked."""
@@ -163,11 +159,11 @@ class Catalog:
 
     # -- who opens a path
 
-    def decisions(self, path: str | os.PathLike[str]) -> list[Decision]:
+    def decisions(self, path: AnyPath) -> list[Decision]:
         """What each source says of a path, in the order they are asked."""
         return [*self._decisions(self._own, Path(path)), *self._decisions(self.others, Path(path))]
 
-    def source_of(self, path: str | os.PathLike[str]) -> Source | None:
+    def source_of(self, path: AnyPath) -> Source | None:
         """The source that opens a path; None where none does."""
         given = Path(path)
         if not os.path.exists(given):
@@ -175,7 +171,7 @@ class Catalog:
         found = chosen(self._decisions(self._own, given)) or chosen(self._decisions(self.others, given))
         return found.source if found else None
 
-    def recognised(self, path: str | os.PathLike[str]) -> Source:
+    def recognised(self, path: AnyPath) -> Source:
         """The same; what cannot be opened is told.
 
         Raises:
@@ -221,7 +217,7 @@ class Catalog:
 
     def open(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         options: Mapping[str, Any],
         progress: ProgressCallback | None = None,
         part: Part | None = None,
@@ -234,8 +230,8 @@ class Catalog:
         return source.open_part(Path(path), given, progress, part)
 
     def open_several(
-        self, paths: Sequence[str | os.PathLike[str]], options: Mapping[str, Any], part: Part | None = None
-    ) -> list[Profile]:  # fmt: skip
+        self, paths: Sequence[AnyPath], options: Mapping[str, Any], part: Part | None = None
+    ) -> list[Profile]:
         """Reads profiles, those of one source side by side; see `open_profile`."""
         sources = [self.recognised(path) for path in paths]
         if len(set(sources)) > 1:
@@ -243,14 +239,14 @@ class Catalog:
         return sources[0].open_several([Path(path) for path in paths],
                                        self._given(sources[0], paths[0], options), part)  # fmt: skip
 
-    def _given(self, source: Source, path: str | os.PathLike[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, source: Source, path: AnyPath, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options that are given, which have to be its own."""
         given = {name: value for name, value in options.items() if value is not None}
         for name in given.keys() - {option.name for option in source.options}:
             raise self._misplaced(name, path, source)
         return given
 
-    def _misplaced(self, name: str, path: str | os.PathLike[str], source: Source) -> Exception:
+    def _misplaced(self, name: str, path: AnyPath, source: Source) -> Exception:
         for other in self._in_turn():
             for option in other.options:
                 if option.name == name:
@@ -258,7 +254,7 @@ class Catalog:
                     return UsageError(f"{what}: it goes with {other.title}, not with {source.title}.")
         return TypeError(f"open_profile() got an unexpected option {name!r}")
 
-    def words(self, path: str | os.PathLike[str], options: Mapping[str, Any]) -> list[str]:
+    def words(self, path: AnyPath, options: Mapping[str, Any]) -> list[str]:
         """Words of a command line that open a path with these options of its source, by name."""
         words: list[str] = []
         source = self.source_of(path)
@@ -270,7 +266,7 @@ class Catalog:
 
     # -- what is on disk
 
-    def find(self, root: str | os.PathLike[str], *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:
+    def find(self, root: AnyPath, *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:
         """Profiles at and below a folder, as they are found, level by level.
 
         Args:
@@ -305,35 +301,27 @@ class Catalog:
             found += mine
         return sorted(set(found), key=lambda path: natural_order(path.name))
 
-    def is_profile(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a path is a profile or a file of one."""
-        return self.source_of(path) is not None
-
-    def beside(self, path: str | os.PathLike[str], most: int = 2_000) -> list[str]:
+    def beside(self, path: AnyPath, most: int = 2_000) -> list[str]:
         """Names of the profiles in the folder that a profile lies in; of at most ``most`` folders there."""
         folder = self.whole(path).parent
         names, folders = _listed(folder, links=True)
         files = [file.name for file in self.found_in(folder, [*names, *folders]) if file != folder]
         return [*files, *(name for name in folders[:most] if (folder / name) in self.find(folder / name, depth=0))]
 
-    def whole(self, path: str | os.PathLike[str]) -> Path:
+    def whole(self, path: AnyPath) -> Path:
         """The absolute path of the profile that a path belongs to; of any other path, that path."""
         given = Path(path).absolute()
-        source = self.source_of(given)
-        return given if source is None else self._asked(source, given, source.whole, given)
+        return self._answer(given, "whole", given)
 
-    def files(self, path: str | os.PathLike[str]) -> list[Path]:
+    def files(self, path: AnyPath) -> list[Path]:
         """The files that a profile consists of; of any other path, that path."""
-        given = Path(path)
-        source = self.source_of(given)
-        only: Sequence[Path] = [given]
-        return sorted(only if source is None else self._asked(source, only, source.files, given))
+        return sorted(self._answer(Path(path), "files", [Path(path)]))
 
-    def size(self, path: str | os.PathLike[str]) -> int:
+    def size(self, path: AnyPath) -> int:
         """Bytes that a profile has on disk."""
         return sum(max(_size_and_time(file)[0], 0) for file in self.files(path))
 
-    def fingerprint(self, path: str | os.PathLike[str]) -> str:
+    def fingerprint(self, path: AnyPath) -> str:
         """A short text that changes when any file of a profile is added, removed, resized or rewritten.
 
         Returns:
@@ -349,11 +337,14 @@ class Catalog:
             return ""
         return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
-    def device_and_call(self, path: str | os.PathLike[str]) -> tuple[int | None, int | None]:
+    def device_and_call(self, path: AnyPath) -> tuple[int | None, int | None]:
         """Numbers of the device and of the call that a profile's name tells; None for what it does not tell."""
+        return self._answer(Path(path), "device_and_call", (None, None))
+
+    def _answer(self, path: Path, question: str, otherwise: _Answer) -> _Answer:
+        """What the source of a path answers to a question about it; ``otherwise`` where no source opens it."""
         source = self.source_of(path)
-        unknown: tuple[int | None, int | None] = (None, None)
-        return unknown if source is None else self._asked(source, unknown, source.device_and_call, Path(path))
+        return otherwise if source is None else self._asked(source, otherwise, getattr(source, question), path)
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:

@@ -91,7 +91,7 @@ def test_a_directory_may_have_any_name(tmp_path: Path, name: str) -> None:
     """The reference takes the path for a glob pattern (limit 21)."""
     cores, _, _ = _listed(tmp_path / name, "cdmlib0_0.profile", "cdmlib0_3.profile")
     assert list(cores) == [0, 3]
-    assert Catalog().is_profile(tmp_path / name)
+    assert Catalog().source_of(tmp_path / name) is not None
     assert Catalog().whole(tmp_path / name / "cdmlib0_3.profile") == tmp_path / name
 
 

@@ -87,7 +87,7 @@ def is_capture(path: Path) -> bool:
     """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the sources to judge."""
     from tpuprof_tui.sources.catalog import Catalog
 
-    return not os.path.isdir(path) or Catalog().is_profile(path)
+    return not os.path.isdir(path) or Catalog().source_of(path) is not None
 
 
 def holds_captures(path: Path) -> bool:

@@ -11,7 +11,7 @@ from sides import side as _side
 
 from tpuprof_tui.sources.sophgo.read.pairing import engine_records
 from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import _Matcher, clean_binding, joint_groups
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_binding, joint_groups
 
 # -- runs of growing ids -----------------------------------------------------
 
@@ -73,11 +73,11 @@ def test_kinds_are_told_apart() -> None:
 # -- how well a run fits a launch ----------------------------------------------
 
 
-def _matcher(records: list[Side], commands: list[Side], clean: list[np.ndarray | None] | None = None) -> _Matcher:
-    return _Matcher(records, commands, clean or [None] * len(records))
+def _matcher(records: list[Side], commands: list[Side], clean: list[np.ndarray | None] | None = None) -> Matcher:
+    return Matcher(records, commands, clean or [None] * len(records))
 
 
-def _two_runs(kinds: list[int] | None = None, theirs: list[int] | None = None) -> _Matcher:
+def _two_runs(kinds: list[int] | None = None, theirs: list[int] | None = None) -> Matcher:
     """Runs of two records each; launches of three commands and of two."""
     return _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24], kinds)], [_side([0, 1, 2, 0, 1], kind=theirs)])
 

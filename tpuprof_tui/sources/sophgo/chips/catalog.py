@@ -24,10 +24,6 @@ class Catalog:
         """Names of the files that have been read."""
         return frozenset(self._files)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a file of that name, as a path below the folder."""
-        return (self.folder / name).exists()
-
     def file(self, name: str) -> Mapping[str, Any]:
         """What a file holds."""
         if name not in self._files:

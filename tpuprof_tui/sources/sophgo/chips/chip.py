@@ -189,11 +189,7 @@ def common_tables() -> Mapping[str, Any]:
 
 def chip_names() -> tuple[str, ...]:
     """Lower-case names of the chips that have a data file."""
-    return CATALOG.table(_names, "*.json")
-
-
-def _names(pattern: str) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in CATALOG.folder.glob(pattern)))
+    return tuple(sorted(path.stem for path in CATALOG.folder.glob("*.json")))
 
 
 def chip_by_name(name: str) -> Chip | None:

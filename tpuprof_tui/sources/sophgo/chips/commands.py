@@ -161,18 +161,17 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _places(self) -> dict[str, Place | None]:
-        """By field that some operation has, its place; None until it is asked for."""
-        return {name: None for operation in self.operations if operation.known for name in operation.by_name}
+        """What `place` has found, by name."""
+        return {}
 
     def place(self, name: str) -> Place | None:
         """Where the field ``name`` lies in each operation; None when no operation has it."""
-        place = self._places.get(name)
-        if place is None and name in self._places:
-            place = self._places[name] = self._place(name)
-        return place
+        if name not in self._places:
+            found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
+            self._places[name] = self._place(found) if any(found) else None
+        return self._places[name]
 
-    def _place(self, name: str) -> Place:
-        found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
+    def _place(self, found: list[Field | None]) -> Place:
         # the eight bytes that are read stay inside the command
         first = [
             min(field.first // 8, each.needed - 8) if field else 0
@@ -218,7 +217,7 @@ def has_commands(chip: Chip, engine: str) -> bool:
 
 def _tables(chip_name: str) -> Mapping[str, CommandTable]:
     name = f"operations/{chip_name.lower()}.json"
-    families = CATALOG.file(name)["families"] if CATALOG.has(name) else {}
+    families = CATALOG.file(name)["families"] if (CATALOG.folder / name).exists() else {}
     return {family: table_from_data(chip_name, family, data) for family, data in families.items()}
 
 

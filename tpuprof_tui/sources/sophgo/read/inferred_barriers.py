@@ -9,7 +9,7 @@ releaser is the send that retires last among those of the engines that met.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ def inferred_barriers(
     """
     none = np.zeros(0, np.int64)
     engines = {lane.kind: place for place, lane in enumerate(lanes)}
-    parts: list[tuple[Any, ...]] = []
+    parts: list[I64] = []
     for number, lane in enumerate(lanes):
         unit = groups.unit_of(lane.group)
         if unit < 0 or lane.on_host or not len(lane):
@@ -47,24 +47,22 @@ def inferred_barriers(
         rows = np.setdiff1d(rows, np.concatenate([none, *done]), assume_unique=True)
         # each engine sends that it has come, then waits
         rows = rows[(rows > 0) & (role[np.maximum(rows - 1, 0)] == Role.SYNC)]
-        sent = lane.take("end", rows - 1)
-        for_all = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
-        parts.append((*for_all, rows, lane.take("end", rows), sent))
+        of_all = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
+        parts.append(np.stack([*of_all, rows, lane.take("end", rows), lane.take("end", rows - 1)]))
     if not parts:
         return none, none, none, none
-    lane_of, unit_of, engine, row, end, sent = (np.concatenate([part[place] for part in parts]) for place in range(6))
-    order = np.lexsort((end, engine))
-    lane_of, unit_of, engine, row, end, sent = (each[order] for each in (lane_of, unit_of, engine, row, end, sent))
+    table = np.concatenate(parts, axis=1)
+    table = table[:, np.lexsort((table[4], table[2]))]
+    _, unit_of, engine, _, end, _ = table
     cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
     size = np.bincount(cluster)
     units = np.bincount(np.unique(cluster << 20 | unit_of) >> 20, minlength=len(size))
     # one wait of each core and no other: what else ends then does so by chance
     kept = ((units >= 2) & (units == size))[cluster]
-    lane_of, unit_of, row, end, sent, size = (each[kept] for each in (lane_of, unit_of, row, end, sent, size[cluster]))
+    table = np.vstack([table, size[cluster]])[:, kept]
+    lane_of, _, _, row, end, sent, size = table[:, np.argsort(table[4], kind="stable")]
     if not len(end):
         return none, none, none, none
-    order = np.argsort(end, kind="stable")
-    lane_of, row, end, sent, size = (each[order] for each in (lane_of, row, end, sent, size))
     barrier = _runs((np.diff(end) > _ENGINES_NS) | (np.diff(size) != 0), len(end))
     first = np.flatnonzero(np.diff(barrier, prepend=-1))
     opened = end[first][barrier]

@@ -7,16 +7,15 @@ a whole, the few records left of those beside them may fit several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
-from .engine_records import Side
+if TYPE_CHECKING:
+    from .pairing import Matcher
 
 I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 #: A run that has so many of a launch's commands, and so many at all, is of no other; nor is one among runs that are
@@ -29,36 +28,12 @@ _MOST_BETWEEN = 8
 _MOST_SLACK, _MOST_TRIED = 64, 20_000
 
 
-class Runs(Struct):
-    """Runs of records with the launches they were given.
-
-    Attributes:
-        start: First record of each run and the end, by engine.
-        launch: Launch of each run, -1 without one.
-        known: Engines whose commands are settled without their runs.
-        fits: For an engine, rows and a launch: which of the rows the launch has commands for.
-        share: How many of its launch's commands each run has, 0 to 1.
-    """
-
-    records: list[Side]
-    start: list[I64]
-    launch: I64
-    known: list[bool]
-    fits: Callable[[int, slice, int], Bools]
-    count: I64
-    share: F64
-
-    def rows(self, engine: int, run: int) -> slice:
-        """Records of an engine in a run."""
-        return slice(int(self.start[engine][run]), int(self.start[engine][run + 1]))
-
-
-def split_runs(runs: Runs) -> tuple[list[I64], list[Bools]]:
-    """Launch of each record by engine, and which records may be of another one."""
+def split_runs(runs: Matcher) -> tuple[list[I64], list[Bools]]:
+    """Launch of each record by engine, and which records may be of another one; ``runs`` have been given launches."""
     ambiguous = [np.zeros(len(side.id), np.bool_) for side in runs.records]
     if not len(runs.launch):
         return [np.full(len(side.id), -1) for side in runs.records], ambiguous
-    launches = [np.repeat(runs.launch, np.diff(start)) for start in runs.start]
+    launches = [np.repeat(runs.launch, np.diff(start)) for start in runs.run_start]
     for run in np.flatnonzero(_open_ends(runs)).tolist():
         _split(runs, run, launches, ambiguous)
     for first, last in _stretches(runs):
@@ -67,10 +42,10 @@ def split_runs(runs: Runs) -> tuple[list[I64], list[Bools]]:
     return launches, ambiguous
 
 
-def _open_ends(runs: Runs) -> Bools:
+def _open_ends(runs: Matcher) -> Bools:
     """Runs whose last record of some engine may be of the next run: ids go on growing, or it has none there."""
     result = np.zeros(len(runs.launch), np.bool_)
-    for side, start, known in zip(runs.records, runs.start, runs.known, strict=True):
+    for side, start, known in zip(runs.records, runs.run_start, runs.known, strict=True):
         count = np.diff(start)
         if known or len(count) < 2 or not len(side.id):
             continue
@@ -80,10 +55,10 @@ def _open_ends(runs: Runs) -> Bools:
     return result
 
 
-def _end_of(runs: Runs, run: int) -> tuple[list[tuple[int, int, int]], I64]:
+def _end_of(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
     """The records of a run over all engines, in time: start, engine and row; the pause before each and the next run."""
     items = sorted((int(side.key[row]), engine, row) for engine, side in enumerate(runs.records)
-                   for row in range(*runs.start[engine][run : run + 2].tolist()))  # fmt: skip
+                   for row in range(*runs.run_start[engine][run : run + 2].tolist()))  # fmt: skip
     over = np.maximum.accumulate([runs.records[engine].over(row) for _, engine, row in items])
     following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
     heads = [int(side.key[rows.start]) for side, rows in zip(runs.records, following, strict=True)
@@ -93,7 +68,7 @@ def _end_of(runs: Runs, run: int) -> tuple[list[tuple[int, int, int]], I64]:
     return items, np.concatenate([[0], starts - over])
 
 
-def _split(runs: Runs, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
+def _split(runs: Matcher, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
     """Give the last records of a run to the next, or to a launch between, where the longest pause lies before them."""
     here, there = int(runs.launch[run]), int(runs.launch[run + 1])
     items, pauses = _end_of(runs, run)
@@ -112,7 +87,7 @@ def _split(runs: Runs, run: int, launches: list[I64], ambiguous: list[Bools]) ->
         left = cut
 
 
-def _movable(runs: Runs, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
+def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
     """First of the last items of a run that all can be of a launch; with what the next run has of it."""
     free: list[Bools] = []
     for engine, side in enumerate(runs.records):
@@ -129,12 +104,12 @@ def _movable(runs: Runs, run: int, items: list[tuple[int, int, int]], target: in
     return at
 
 
-def _stretches(runs: Runs) -> list[tuple[int, int]]:
+def _stretches(runs: Matcher) -> list[tuple[int, int]]:
     """First and last runs of stretches beside lost launches in which a run fits more launches than one."""
     count = len(runs.launch)
     around = np.convolve(np.minimum(runs.share, 1.0), np.ones(_AROUND), "same")
     around /= np.convolve(np.ones(count), np.ones(_AROUND), "same")
-    whole = (runs.share >= _SURE) & ((runs.count >= _ENOUGH) | (around[:count] >= _WHOLE))
+    whole = (runs.share >= _SURE) & ((runs.records_in >= _ENOUGH) | (around[:count] >= _WHOLE))
     whole[[0, -1]] = True
     sure = np.flatnonzero(whole & (runs.launch >= 0))
     result: list[tuple[int, int]] = []
@@ -151,7 +126,7 @@ def _stretches(runs: Runs) -> list[tuple[int, int]]:
     return result
 
 
-def _unsure(runs: Runs, before: int, after: int, slack: int) -> list[tuple[int, int]]:
+def _unsure(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[int, int]]:
     """Runs between two sure ones that several launches could be, as pairs of the same run."""
     inside = range(before + 1, after)
     lowest = int(runs.launch[before]) + 1
@@ -167,7 +142,7 @@ def _unsure(runs: Runs, before: int, after: int, slack: int) -> list[tuple[int, 
     return [(run, run) for number, run in enumerate(inside) if early[number] != late[number] and possible[number]]
 
 
-def _run_fits(runs: Runs, run: int, launch: int) -> bool:
+def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
     """Whether a launch has a command for every record of a run."""
     return all(bool(runs.fits(engine, rows, launch).all()) for engine in range(len(runs.records))
                if (rows := runs.rows(engine, run)).start < rows.stop)  # fmt: skip

@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from .ambiguous_records import Runs, split_runs
+from .ambiguous_records import split_runs
 from .engine_records import Side, contradicts
 from .unmatched_records import ordered, repaired
 
@@ -97,7 +97,7 @@ def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[t
         return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
     # damaged times may step back; runs are cut in the order of the stream
     in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
-    matcher = _Matcher(in_order, commands, clean)
+    matcher = Matcher(in_order, commands, clean)
     matcher.align(lapped)
     return matcher.pairings()
 
@@ -114,13 +114,14 @@ _NEAR = (-1, 1, 2, 3)
 _WIDE = 256
 
 
-class _Matcher:
+class Matcher:
     """Matches runs of records (cut at restarts, over all engines) with launches of commands."""
 
     def __init__(self, records: list[Side], commands: list[Side], clean: list[I64 | None]) -> None:
         self.records = records
         self.commands = commands
         self.clean = clean
+        self.known = [binding is not None for binding in clean]
         runs = joint_groups(records)
         launches = joint_groups(commands)
         self.lapped = False
@@ -304,12 +305,9 @@ class _Matcher:
     def pairings(self) -> list[tuple[I64, Bools]]:
         """Command of each record, by engine, and what of it is in doubt."""
         result: list[tuple[I64, Bools]] = []
-        known = [fixed is not None for fixed in self.clean]
-        wanted = self.commands_in[np.maximum(self.launch, 0)]
-        share = self.records_in / np.maximum(wanted, 1)
-        launches, ambiguous = split_runs(
-            Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
-        )
+        #: how many of its launch's commands each run has, 0 to 1
+        self.share = self.records_in / np.maximum(self.commands_in[np.maximum(self.launch, 0)], 1)
+        launches, ambiguous = split_runs(self)
         for engine, (side, other, fixed) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
             if fixed is not None or not len(side.id) or not len(other.id):
                 result.append((np.full(len(side.id), -1) if fixed is None else fixed, np.zeros(len(side.id), np.bool_)))
@@ -324,7 +322,11 @@ class _Matcher:
             result.append((bound, ambiguous[engine] & (bound >= 0)))
         return result
 
-    def _fits(self, engine: int, rows: slice, launch: int) -> Bools:
+    def rows(self, engine: int, run: int) -> slice:
+        """Records of an engine in a run."""
+        return slice(int(self.run_start[engine][run]), int(self.run_start[engine][run + 1]))
+
+    def fits(self, engine: int, rows: slice, launch: int) -> Bools:
         """Which records a launch has commands for that they do not contradict."""
         place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
         kinds = self.commands[engine].kind

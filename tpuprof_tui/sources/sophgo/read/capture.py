@@ -21,6 +21,7 @@ from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
 from ..vocabulary import VOCABULARY
+from .arrays import I64
 from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
@@ -30,7 +31,7 @@ from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
 from .lost_records import Lost, check_counts
-from .problems import I64, Report, RowsOf, Where
+from .problems import Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
 from .records.no_preamble import share_last_barrier

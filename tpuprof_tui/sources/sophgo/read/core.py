@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ..chips.chip import Chip, family_of
+from .arrays import I64
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
 from .commands.model_core import Lists, interleaved, joined
@@ -108,7 +108,7 @@ def note_unrecorded(result: CoreData) -> None:
             )
 
 
-def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+def _behind_lost(bound: I64, count: int) -> I64:
     """Records right behind commands that have none; the last one where nothing is behind them."""
     rows = np.flatnonzero(bound >= 0)
     if not len(rows):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
+from .arrays import I64, Bools, Bytes
 from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
 from .problems import Report
 from .records.monitor import Stream
 from .stream.blocks import Block, BlockType
-from .stream.files import Bytes
-
-I64 = npt.NDArray[np.int64]
 
 
 class EngineData(Struct):
@@ -34,7 +31,7 @@ class EngineData(Struct):
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     sync_end: int | None = None
     closing_end: int | None = None
-    keep: npt.NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
+    keep: Bools | slice = field(default_factory=lambda: slice(None))
     port_sync_ends: dict[int, int] = field(default_factory=dict)
     static: int = 0
 

@@ -43,10 +43,9 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
 from tpuprof_tui.model.lane import taken
 
+from .arrays import I64, Bools
 from .inferred_barriers import inferred_barriers
 
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 #: Columns of some links: kind, lane and row of the waiter, lane and row of the releaser.
 Part = tuple[I64, I64, I64, I64, I64]
 

@@ -16,6 +16,8 @@ from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome.trace import HostMarks, HostTrace, read_host_trace
 
+from .arrays import I32
+
 #: Fact: host time of the profile's zero, ns.
 HOST_BASE: Final = "host_base_ns"
 #: Fact: ``exact``, or one sentence on how the host was laid beside the device.
@@ -129,10 +131,10 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     )
 
 
-def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, npt.NDArray[np.int32]]]:
+def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, I32]]:
     """String tables with the trace's texts behind the profile's own, and the code of each of the trace's texts."""
     strings = dict(profile.strings)
-    codes: dict[str, npt.NDArray[np.int32]] = {}
+    codes: dict[str, I32] = {}
     used = {"name": trace.events.name, "type": trace.events.category}
     for key, values in used.items():
         table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
@@ -146,12 +148,7 @@ def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strin
 
 
 def _lane(
-    trace: HostTrace,
-    codes: dict[str, npt.NDArray[np.int32]],
-    base_ns: int,
-    group: int,
-    label: str,
-    rows: npt.NDArray[np.intp],
+    trace: HostTrace, codes: dict[str, I32], base_ns: int, group: int, label: str, rows: npt.NDArray[np.intp]
 ) -> Lane:
     events = trace.events
     # whoever began first, and of those who began together whoever ended last, holds the others

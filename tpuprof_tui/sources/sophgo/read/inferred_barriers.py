@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.model import Groups, Lane, Role
 
-I64 = npt.NDArray[np.int64]
+from .arrays import I64, Bools
 
 #: Two cycles at 900 MHz and rounding: waits of one kind of engine that end so close end together.
 _TOGETHER_NS: Final = 3
@@ -74,6 +73,6 @@ def inferred_barriers(
     return lane_of[sure], row[sure], lane_of[last], row[last] - 1
 
 
-def _runs(cut: npt.NDArray[np.bool_], count: int) -> I64:
+def _runs(cut: Bools, count: int) -> I64:
     """Number of the run of each element; a run ends behind an element where ``cut`` holds."""
     return np.concatenate([np.zeros(min(count, 1), np.int64), np.cumsum(cut)])

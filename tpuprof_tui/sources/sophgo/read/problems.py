@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.model import Groups, Problem, Severity
 from tpuprof_tui.sources.sophgo.groups import core_group
+
+from .arrays import I64
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _MOST_LISTED = 1000
 
 
-I64 = npt.NDArray[np.int64]
 #: Places of records in a dump -> rows of the lane they became.
 RowsOf = Callable[[I64], I64]
 #: Core, and what else makes two problems the same one.

@@ -12,13 +12,13 @@ from msgspec import Struct
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 
+from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
 from ..records.monitor import Stream
 
 #: Fields of records that are columns of their own already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
-I64 = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint32]
+Words = U32
 
 
 def bits(word: Words, first: int, width: int) -> I64:
@@ -49,15 +49,15 @@ class Work(Struct, frozen=True):
 
     word: Words
     system: int
-    generated: npt.NDArray[np.bool_] | None = None
+    generated: Bools | None = None
 
-    def lacks(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def lacks(self, rows: Rows) -> Bools:
         """Rows without a command or with a system command."""
         some = self.word[rows]
         system = bits(some, 10, 5) == self.system
         if self.generated is not None:
             system &= ~self.generated[rows]
-        result: npt.NDArray[np.bool_] = (some == 0) | system
+        result: Bools = (some == 0) | system
         return result
 
     def column(self, read: Callable[[Rows], Array], missing: int, *, coded: bool = False) -> LazyColumn:
@@ -88,7 +88,7 @@ def counting(count: int) -> LazyColumn:
     return values
 
 
-def scoped(commands: Commands, first_scope: int, scope_kernel: npt.NDArray[np.int32]) -> dict[str, LazyColumn]:
+def scoped(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
     """Kernel function, launch, batch and mode of commands."""
     scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])

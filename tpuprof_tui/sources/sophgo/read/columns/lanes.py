@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
@@ -13,13 +12,13 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.names import variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
+from ..arrays import I8, I32, I64, U8, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
 from ..records.monitor import Stream
-from ..stream.files import Bytes
 from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess
-from .lane_columns import I64, Words, Work, counter_columns, counting, known_or_missing, scoped
+from .lane_columns import Words, Work, counter_columns, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
@@ -31,8 +30,6 @@ _PLACES = 1 << 14  # and source and destination memory
 _VARIANTS = 0x1FFFFF  # type code and generator index
 #: Categories of generator indices that are system commands.
 _GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
-
-Bools = npt.NDArray[np.bool_]
 
 
 class LaneSource(Struct):
@@ -51,13 +48,13 @@ class LaneSource(Struct):
     stream: Stream | None
     commands: Commands | None
     core: int
-    cores: npt.NDArray[np.int32] | None
+    cores: I32 | None
     first_scope: int
     data: Bytes
 
 
 #: Names that do not come from the codes of a node: which of them each row has, -1 for none; string codes by column.
-_OwnNames = tuple[npt.NDArray[np.int32], dict[str, npt.NDArray[np.int32]]]
+_OwnNames = tuple[I32, dict[str, I32]]
 
 
 class LaneBuilder:
@@ -72,7 +69,7 @@ class LaneBuilder:
             self.strings["mode"].code(mode)
         self._tables = TransferTables(chip, self.strings)
 
-    def build(self, source: LaneSource, scope_kernel: npt.NDArray[np.int32]) -> Lane:
+    def build(self, source: LaneSource, scope_kernel: I32) -> Lane:
         """The lane of one stream.
 
         Args:
@@ -175,11 +172,11 @@ class LaneBuilder:
         result[loose] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
         return result
 
-    def _roles(self, work: Work, family: str, own: _OwnNames | None) -> npt.NDArray[np.int8]:
+    def _roles(self, work: Work, family: str, own: _OwnNames | None) -> I8:
         table = np.full(_CODES, Role.WORK, np.int8)
         table[work.system | np.arange(32) << 5] = Role.SYNC
         table[[work.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
-        roles: npt.NDArray[np.int8] = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
+        roles: I8 = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
         if work.generated is not None and own is not None:
             place, codes = own
             texts = zip(*([self.strings[key].text(code) for code in codes[key].tolist()] for key in codes), strict=True)
@@ -234,7 +231,7 @@ class LaneBuilder:
 
         return {name: column(name) for name in tables}
 
-    def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> npt.NDArray[np.uint8] | None:
+    def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> U8 | None:
         """Memories of each row where the bits of its word do not tell them: wide codes, and names that imply them."""
         places = None if detail is None else detail.places
         if own is None or work.generated is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
@@ -16,10 +15,11 @@ from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
 
+from ..arrays import I32, I64, U8, Bools
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 from ..records.monitor import Stream
-from .lane_columns import I64, Words, Work, bits, field
+from .lane_columns import Words, Work, bits, field
 
 _PLACES = 1 << 2 * PLACE_BITS
 _SIDE = (1 << PLACE_BITS) - 1
@@ -36,7 +36,7 @@ class TransferTables:
         ends = [(sides[place & _SIDE], sides[place >> PLACE_BITS]) for place in range(_PLACES)]
         ways = ["->".join(pair) if all(pair) else "" for pair in ends]
 
-        def codes(key: str, texts: list[str]) -> npt.NDArray[np.int32]:
+        def codes(key: str, texts: list[str]) -> I32:
             return np.array([strings[key].code(text) if text else -1 for text in texts], np.int32)
 
         self.direction = codes("direction", ways)
@@ -48,7 +48,7 @@ class TransferTables:
         self.peak = np.array([chip.peak_gbps(way) for way in ways])
 
 
-def node_places(word: Words) -> npt.NDArray[np.uint8]:
+def node_places(word: Words) -> U8:
     """Source and destination memory of condensed commands, packed."""
     return (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
 
@@ -66,7 +66,7 @@ class Transfers(Struct, frozen=True):
     engine: str
     stream: Stream | None
     work: Work
-    places: npt.NDArray[np.uint8] | None
+    places: U8 | None
     detail: Detail | None
 
     @property
@@ -105,7 +105,7 @@ class Transfers(Struct, frozen=True):
         columns["ideal"] = self._ideal
         return columns
 
-    def _place(self, rows: Rows) -> npt.NDArray[np.uint8]:
+    def _place(self, rows: Rows) -> U8:
         return node_places(self.work.word[rows]) if self.places is None else self.places[rows]
 
     def _direction(self, rows: Rows) -> Array:
@@ -148,7 +148,7 @@ class Transfers(Struct, frozen=True):
 
         return values
 
-    def _bandwidth(self, touched: npt.NDArray[np.bool_], source: str, *, others: bool) -> LazyColumn:
+    def _bandwidth(self, touched: Bools, source: str, *, others: bool) -> LazyColumn:
         """Bandwidth of one memory: of decoded commands (of all, where the chip's rule says so) by their direction.
 
         Args:

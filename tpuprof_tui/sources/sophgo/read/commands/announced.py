@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from ..arrays import I32, I64
 from ..problems import Report
 
 
@@ -25,8 +24,8 @@ class ModelStream(Struct, frozen=True, eq=False):
         only_ends: Whether there is nothing but an end command, or nothing at all.
     """
 
-    offsets: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int32]
+    offsets: I64
+    lengths: I32
     only_ends: bool
 
     def __len__(self) -> int:

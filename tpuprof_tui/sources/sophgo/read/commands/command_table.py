@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from ..arrays import I8, I32, I64, U32
 from .announced import Streams
 
-Words = npt.NDArray[np.uint32]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
+Words = U32
 
 #: Engines whose commands have one list per core, and the order they are always taken in.
 CORE_ENGINES = ("TIU", "GDMA", "SDMA")
@@ -57,7 +56,7 @@ class Commands(Struct):
     id: I64
     scope: I32
     batch: I32
-    mode: npt.NDArray[np.int8]
+    mode: I8
     place: I64
     extra: I32
     des: I32
@@ -68,12 +67,12 @@ class Commands(Struct):
         return len(self.word)
 
     @property
-    def type_code(self) -> npt.NDArray[np.int32]:
+    def type_code(self) -> I32:
         """Type code of each node."""
         return bits_of(self.word, 10, 31)
 
     @property
-    def function_code(self) -> npt.NDArray[np.int32]:
+    def function_code(self) -> I32:
         """Function code of each node."""
         return bits_of(self.word, 15, 31)
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
 from ..stream.blocks import BlockType
-from ..stream.files import Bytes
 from .announced import ModelStream
 from .command_table import Commands, Mode
 from .registers import (
@@ -30,10 +29,6 @@ from .registers import (
     memories_of,
     select_many,
 )
-
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-I16 = npt.NDArray[np.int16]
 
 _KV_HEADER = 12
 #: More bytes are no command's own.
@@ -211,9 +206,9 @@ class Detail(Struct):
     offset: I64
     room: I32
     operation: I16
-    function: npt.NDArray[np.int8]
-    places: npt.NDArray[np.uint8] | None = None
-    by_node: npt.NDArray[np.bool_] | None = None
+    function: I8
+    places: U8 | None = None
+    by_node: Bools | None = None
     unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = None
@@ -223,7 +218,7 @@ class Detail(Struct):
         own: I16 = self.operation[rows]
         return own if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), own)
 
-    def leading(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def leading(self, rows: Rows) -> Bools:
         """Rows whose figures come by the rule for decoded commands."""
         return self.operations(rows) >= 0
 
@@ -275,11 +270,11 @@ class Detail(Struct):
         known = operation >= 0 and not command_table(self.chip, self.engine).operations[operation].partial
         return b"" if known else self.raw(row)
 
-    def texts(self) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
+    def texts(self) -> tuple[I16, I32, list[str], list[str]]:
         """Distinct operations and functions, each row's place among them (-1 without), their types and names."""
         return self._texts_of(self.operation >= 0)
 
-    def partial_texts(self) -> tuple[npt.NDArray[np.int32], list[str], list[str]] | None:
+    def partial_texts(self) -> tuple[I32, list[str], list[str]] | None:
         """The same without the keys, for commands that are known in part alone; None where the lane has none."""
         partly = _partly_told(self.chip, self.engine, self.operation)
         if partly is None:
@@ -290,7 +285,7 @@ class Detail(Struct):
         rests = [text.removeprefix(stem).strip(".") for text, stem in zip(functions, stems, strict=True)]
         return places, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
 
-    def _texts_of(self, which: npt.NDArray[np.bool_]) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
+    def _texts_of(self, which: Bools) -> tuple[I16, I32, list[str], list[str]]:
         keys = self.operation.astype(np.int64) << 5 | self.function.astype(np.int64) & 0x1F
         keys[~which] = -1
         present = np.bincount(keys[keys >= 0], minlength=1)
@@ -329,7 +324,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
     if by_node is not None:
         decoded &= ~by_node | (commands.word == 0)
     word = (types & 31) << 10 | (functions & 31) << 15
-    places: npt.NDArray[np.uint8] | None = None
+    places: U8 | None = None
     odd_format = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
@@ -352,7 +347,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
                   odd_format)  # fmt: skip
 
 
-def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool_] | None:
+def _partly_told(chip: Chip, engine: str, operation: I16) -> Bools | None:
     """Commands of which only some fields are known; None where the lane has none."""
     partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
     told = np.isin(operation, partial) if partial else None

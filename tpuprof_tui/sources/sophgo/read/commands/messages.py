@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
@@ -24,10 +23,9 @@ from tpuprof_tui.model.lane import LazyColumn, Rows
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ..arrays import I64
 from .details import Detail
 from .registers import field_of_many
-
-I64 = npt.NDArray[np.int64]
 
 #: Bits of a register that a column can hold.
 _WIDEST = (1 << 63) - 1

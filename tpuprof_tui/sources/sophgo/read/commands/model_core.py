@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..arrays import F64, I64
 from ..pairing.engine_records import UNKNOWN, Side
 from ..pairing.pairing import joint_groups
 from .command_table import Commands
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 #: Runs of records without a launch, or launches without one, that may come in a row.
 _SLACK = 3

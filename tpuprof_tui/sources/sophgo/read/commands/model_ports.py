@@ -16,24 +16,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ..arrays import I16, I64, U32, Bools, Bytes
 from ..core_data import CoreData
 from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
 from ..stream.blocks import BlockType
-from ..stream.files import Bytes
 from ..stream.streams import walk
 from .command_table import Commands, Mode
 from .details import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many
-
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Bits of a node's word that say which operation it is.
 _OPERATION = (1 << 20) - 1
@@ -70,7 +66,7 @@ class _Stream(Struct, frozen=True, eq=False):
     system: Bools
     size: I64
     content: bytes
-    codes: npt.NDArray[np.uint32]
+    codes: U32
 
     @property
     def agreed(self) -> bool:
@@ -139,7 +135,7 @@ def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int =
     return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
 
 
-def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> I64:
+def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: I16) -> I64:
     """Bytes each command moves, from its shape and data type; -1 where the registers do not tell."""
 
     def register(name: str) -> tuple[I64, Bools]:

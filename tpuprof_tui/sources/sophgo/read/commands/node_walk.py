@@ -6,9 +6,9 @@ Names and the second words of DES nodes are data that may look like nodes, so th
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from ..arrays import U8
 from ..problems import Report
 from .announced import Des
 from .command_table import Node, Words
@@ -21,7 +21,7 @@ _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA"
 class Skeleton(Struct):
     """The walk over names and DES nodes: what kind of node each word is (FUNC: none), and what the walked ones said."""
 
-    kinds: npt.NDArray[np.uint8]
+    kinds: U8
     func_places: list[int]
     func_names: list[str]
     des: list[Des]

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from ..arrays import I32, I64
 from ..problems import Report
 from .announced import Des, announced, note_unlike
-from .command_table import CORE_ENGINES, I32, I64, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
+from .command_table import CORE_ENGINES, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
 from .node_walk import Skeleton, walk_nodes
 
 _IGNORED = (2, 3, 4, 5, 6, 7, 100, 127)

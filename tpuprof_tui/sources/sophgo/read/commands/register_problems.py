@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ..arrays import I64
 from .details import Detail
 
 #: Operations that one sentence names.
 _MOST_NAMED = 5
 
 
-def register_problems(detail: Detail) -> Iterator[tuple[Severity, str, str, npt.NDArray[np.int64]]]:
+def register_problems(detail: Detail) -> Iterator[tuple[Severity, str, str, I64]]:
     """What cannot be decoded, what only in part, and bytes that belong to no command.
 
     Yields:

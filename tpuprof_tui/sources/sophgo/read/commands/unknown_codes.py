@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
+from ..arrays import I64, Bools
 from ..core_data import CoreData
 from ..stream.blocks import BlockType
 from .command_table import Commands, Mode, bits_of
-
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: What the tables call a type that nobody names.
 _NAMELESS = "unknown"

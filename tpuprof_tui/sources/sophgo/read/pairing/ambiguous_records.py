@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from ..arrays import I64, Bools
 
 if TYPE_CHECKING:
     from .pairing import Matcher
 
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: A run that has so many of a launch's commands, and so many at all, is of no other; nor is one among runs that are
 #: nearly whole.

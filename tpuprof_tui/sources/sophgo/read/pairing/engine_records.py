@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-I64 = npt.NDArray[np.int64]
-I8 = npt.NDArray[np.int8]
-Bools = npt.NDArray[np.bool_]
+from ..arrays import I8, I64, Bools
 
 #: What is known of a record or command beside its id; two known and different kinds contradict each other.
 UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4

@@ -11,15 +11,11 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import F64, I64, Bools
 from .ambiguous_records import split_runs
 from .engine_records import Side, contradicts
 from .unmatched_records import ordered, repaired
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 def clean_binding(records: I64, commands: I64) -> I64 | None:
@@ -143,7 +139,7 @@ class Matcher:
         self.gap_before = np.concatenate([[0], first[1:] - last[:-1]]) if self.runs else np.zeros(0, np.int64)
         self.launch = np.full(self.runs, -1, np.int64)
 
-    def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+    def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, Bools]:
         """Command that each record would have in the launch given for it, and whether the launch has that id."""
         starts = self.launch_start[engine]
         inside = (launch >= 0) & (launch < self.launches)

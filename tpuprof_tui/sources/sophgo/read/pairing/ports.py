@@ -17,15 +17,15 @@ from msgspec import Struct, field
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
+from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
 from ..records.monitor import Stream, read_stream, to_ns
 from ..records.port_wraps import unwrapped_port, wrap_ns
 from ..stream.blocks import BlockType, walk_blocks
-from ..stream.files import Bytes, read_bytes
+from ..stream.files import read_bytes
 
-I64 = npt.NDArray[np.int64]
 #: No command of a CDMA port is longer.
 COMMAND_BYTES = 128
 _ID_DROP = 10
@@ -60,9 +60,9 @@ class PortData(Struct):
     report: Report
     stream: Stream
     commands: Commands | None = None
-    core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    keep: slice | npt.NDArray[np.bool_] = field(default_factory=lambda: slice(None))
+    keep: slice | Bools = field(default_factory=lambda: slice(None))
     data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     stream_blocks: list[tuple[int, int]] = field(default_factory=list)

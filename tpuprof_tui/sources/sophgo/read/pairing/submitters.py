@@ -9,19 +9,17 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
+from ..arrays import I32, I64, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.model_core import joined
 from ..core_data import CoreData
 from ..records.port_wraps import filled_turns, turns_into
-from ..stream.files import Bytes
 from .ports import COMMAND_BYTES, PortData, copied_commands
 
-I64 = npt.NDArray[np.int64]
 #: A record and the command that caused it may lie this far apart by what anchoring cannot know.
 _SLACK_NS = 2_000
 #: Largest table of launches times command sections that is filled exactly.
@@ -132,7 +130,7 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
 
 
-def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, npt.NDArray[np.int32], Bytes]:
+def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, I32, Bytes]:
     """Registers of a core's commands for a port: offsets in their copy from ``base`` on (-1 without), room, copy."""
     if commands.register is None or commands.room is None:
         return np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32), np.zeros(0, np.uint8)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import I64
 from .engine_records import Side, contradicts
-
-I64 = npt.NDArray[np.int64]
 
 
 def ordered(place: I64) -> I64:

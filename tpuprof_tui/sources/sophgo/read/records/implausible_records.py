@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
-Bools = npt.NDArray[np.bool_]
+from ..arrays import I64, U32, Bools
 
 _WRAP = 1 << 32
 _HALF = 1 << 31

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.layout import RecordLayout
 
+from ..arrays import I64, U32, Bools, Bytes
 from ..problems import Report
 from .implausible_records import DISORDER, found_again, impossible
 from .opening import begins_with_preamble
-
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
-Bools = npt.NDArray[np.bool_]
 
 WRAP = 1 << 32
 _HALF = 1 << 31
@@ -94,7 +90,7 @@ class Stream(Struct):
         own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
         return self.first + own[rows]
 
-    def place_in(self, data: npt.NDArray[np.uint8], row: int) -> int:
+    def place_in(self, data: Bytes, row: int) -> int:
         """Where a record lies in the bytes it was read from; -1 where several blocks were joined."""
         if not np.may_share_memory(self.words, data):
             return -1
@@ -119,7 +115,7 @@ class Stream(Struct):
 
 
 def read_stream(
-    payloads: list[npt.NDArray[np.uint8]], offsets: list[int], chip: Chip, engine: str, report: Report, port: int = -1
+    payloads: list[Bytes], offsets: list[int], chip: Chip, engine: str, report: Report, port: int = -1
 ) -> Stream:
     """Records of the monitor blocks of one engine, as one dump.
 
@@ -164,8 +160,8 @@ def read_stream(
 
 
 def _pieces(
-    payload: npt.NDArray[np.uint8], offset: int, layout: RecordLayout, engine: str, report: Report, port: int
-) -> list[tuple[npt.NDArray[np.uint8], int]]:
+    payload: Bytes, offset: int, layout: RecordLayout, engine: str, report: Report, port: int
+) -> list[tuple[Bytes, int]]:
     """Whole records of a block and where they lie; two pieces where bytes too many or too few part them."""
     rest = len(payload) % layout.size
     whole = len(payload) - rest

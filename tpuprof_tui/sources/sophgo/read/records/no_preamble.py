@@ -8,16 +8,14 @@ last record of all, which the reference takes, is of different kernels where cor
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
+from ..arrays import I64
 from ..commands.command_table import Mode
 from ..core_data import CoreData
 from ..pairing.pairing import clean_binding
 from ..problems import Report
-
-I64 = npt.NDArray[np.int64]
 
 
 def trim_edges(core: CoreData, chip: Chip) -> None:

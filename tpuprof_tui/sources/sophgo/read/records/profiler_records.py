@@ -6,11 +6,11 @@ None of them is an instruction. The end of the opening wait is the instant that 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
+from ..arrays import Bools
 from ..commands.command_table import Commands, Mode, NodeStream, bits_of
 from ..core_data import CoreData, EngineData
 from .monitor import Stream
@@ -73,7 +73,7 @@ def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip
     engine.keep = _without(dropped, count)
 
 
-def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
+def _without(dropped: set[int], count: int) -> slice | Bools:
     """All rows but some: a slice (views, no copies) where only the ends are dropped."""
     low, high = 0, count
     while low in dropped:
@@ -88,7 +88,7 @@ def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
 
 
 def _loose_edges(
-    result: CoreData, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *, behind: int, closed: bool
+    result: CoreData, engine: EngineData, loose: Bools, chip: Chip, *, behind: int, closed: bool
 ) -> set[int]:
     """Rows to drop: system records without a command before the first and behind the last record that has one.
 
@@ -122,7 +122,7 @@ def _loose_edges(
     return dropped
 
 
-def _closing_pair(stream: Stream, system: npt.NDArray[np.bool_]) -> bool:
+def _closing_pair(stream: Stream, system: Bools) -> bool:
     """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 behind a reset."""
     restart = len(stream) == 2 or bool(stream.id[-2] <= stream.id[-3])
     return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
@@ -179,9 +179,9 @@ def own_commands(name: str, commands: Commands, chip: Chip, nodes: NodeStream) -
     return OwnCommands(opening, sends, closing)
 
 
-def _outside(name: str, commands: Commands, chip: Chip) -> npt.NDArray[np.bool_]:
+def _outside(name: str, commands: Commands, chip: Chip) -> Bools:
     """Which are system commands outside every kernel function."""
-    mine: npt.NDArray[np.bool_] = commands.type_code == chip.system_types[family_of(name)]
+    mine: Bools = commands.type_code == chip.system_types[family_of(name)]
     mine &= (commands.scope < 0) & (commands.mode == Mode.TDI)
     return mine
 

@@ -7,8 +7,8 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 
+from ..arrays import Bytes
 from ..problems import Report
-from .files import Bytes
 
 
 class BlockType(IntEnum):

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
 from tpuprof_tui.sources.source import natural_order
 
+from ..arrays import Bytes
 from ..problems import Report
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
-Bytes = npt.NDArray[np.uint8]
 
 #: Numbers in names beyond this are no core or port numbers.
 _LARGEST_NUMBER = 1023

@@ -1,0 +1,17 @@
+"""Types of arrays that the reader hands around."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+I8 = npt.NDArray[np.int8]
+I16 = npt.NDArray[np.int16]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+U8 = npt.NDArray[np.uint8]
+#: What files hold.
+Bytes = U8

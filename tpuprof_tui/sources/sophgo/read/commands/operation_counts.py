@@ -22,9 +22,8 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 
-from .registers import Buffer, Offsets, codes_of_many, commands_of_one_kind, field_of_lines
-
-Counts = NDArray[np.int64]
+from ..arrays import F64, I64, Bools, Bytes
+from .registers import codes_of_many, commands_of_one_kind, field_of_lines
 
 MISSING = -1
 """Stands for a count that cannot be told: hostile registers, a command that cannot be decoded, no model."""
@@ -46,14 +45,14 @@ class OperationCounts(Struct, frozen=True):
         bank_conflicts: Modelled bank conflicts; missing on chips without a model of them.
     """
 
-    alg_ops: Counts
-    uarch_ops: Counts
-    alg_cycles: Counts
-    initial_cycles: Counts
-    bank_conflicts: Counts
+    alg_ops: I64
+    uarch_ops: I64
+    alg_cycles: I64
+    initial_cycles: I64
+    bank_conflicts: I64
 
     @property
-    def uarch_rates(self) -> NDArray[np.float64]:
+    def uarch_rates(self) -> F64:
         """Alg Ops per uArch Ops in percent; 0 where there are no uArch Ops, NaN where missing."""
         rates = np.where(self.uarch_ops > 0, 100.0 * self.alg_ops / np.maximum(self.uarch_ops, 1), 0.0)
         return np.where((self.alg_ops < 0) | (self.uarch_ops < 0), np.nan, rates)
@@ -95,16 +94,16 @@ class Model(Struct, frozen=True, eq=False):
     """
 
     unit_bytes: int
-    element_bytes: Counts
-    vector_lanes: Counts
-    cube_lanes: Counts
+    element_bytes: I64
+    vector_lanes: I64
+    cube_lanes: I64
     initial_cycles: bool
     bank_conflicts: bool
     rules: Mapping[str, tuple[Rule, ...]]
 
 
 def count_operations(
-    chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]], *, uarch: bool = True
+    chip: Chip, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]], *, uarch: bool = True
 ) -> OperationCounts:  # fmt: skip
     """Figures of TIU commands.
 
@@ -143,25 +142,25 @@ class _Commands(Struct):
 
     chip: Chip
     model: Model
-    lines: Buffer
+    lines: Bytes
     op: int
-    registers: dict[str, Counts] = {}
+    registers: dict[str, I64] = {}
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def part(self, rows: NDArray[np.bool_]) -> _Commands:
+    def part(self, rows: Bools) -> _Commands:
         """Some of these commands."""
         return _Commands(self.chip, self.model, self.lines[rows], self.op)
 
-    def register(self, name: str) -> Counts:
+    def register(self, name: str) -> I64:
         """Values of a register; 0 where the layout has none."""
         if name not in self.registers:
             values = field_of_lines(self.chip, "TIU", self.lines, self.op, name)
             self.registers[name] = values.astype(np.int64)
         return self.registers[name]
 
-    def fit(self, rule: Rule) -> NDArray[np.bool_]:
+    def fit(self, rule: Rule) -> Bools:
         """Which commands ``rule`` holds for."""
         holds = np.ones(len(self), np.bool_)
         if rule.functions is not None:
@@ -173,11 +172,11 @@ class _Commands(Struct):
             holds &= np.isin(self.register("opt_opd0_prec"), list(rule.precisions))
         return holds
 
-    def by_precision(self, table: Counts, operand: str) -> Counts:
+    def by_precision(self, table: I64, operand: str) -> I64:
         """Entries of ``table`` for the precision of an operand."""
         return table[self.register(_PRECISIONS[operand])]
 
-    def value(self, token: str) -> Counts:
+    def value(self, token: str) -> I64:
         """Values of one factor without rounding: a number, a lane count, a term or a register."""
         if token.isdigit():
             return np.full(len(self), int(token), np.int64)
@@ -189,20 +188,20 @@ class _Commands(Struct):
         return self.register(token)
 
 
-def _kernel(depth: Counts, commands: _Commands) -> Counts:
+def _kernel(depth: I64, commands: _Commands) -> I64:
     """Multiplications and additions per result of a convolution; with a constant bias one more."""
     kernel = commands.register("opd1_h") * commands.register("opd1_w")
     return 2 * depth * kernel - 1 + commands.register("opt_opd2_const")
 
 
-def _rounded_up(values: Counts, grain: Counts) -> Counts:
+def _rounded_up(values: I64, grain: I64) -> I64:
     """``values`` rounded up to multiples of ``grain``; negative where the grain is not positive."""
     positive = np.maximum(grain, 1)
-    rounded: Counts = -(-values // positive) * positive
+    rounded: I64 = -(-values // positive) * positive
     return np.where(grain > 0, rounded, MISSING)
 
 
-_TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
+_TERMS: Mapping[str, Callable[[_Commands], I64]] = {
     "N": lambda c: np.full(len(c), int(c.chip.parameter("NPU Num")), np.int64),
     "conv_kernel": lambda c: _kernel(c.register("opd0_c"), c),
     "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.register("opd0_c"), c.value("C0")), c),
@@ -216,7 +215,7 @@ _TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
 }
 
 
-def _product(commands: _Commands, factors: str) -> Counts:
+def _product(commands: _Commands, factors: str) -> I64:
     """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
     result = np.ones(len(commands), np.int64)
     size = np.ones(len(commands), np.float64)
@@ -232,7 +231,7 @@ def _product(commands: _Commands, factors: str) -> Counts:
     return np.where(sound & (size < _LARGEST), result, MISSING)
 
 
-def _put(result: OperationCounts, rows: NDArray[np.int64], commands: _Commands, rule: Rule, uarch: bool) -> None:
+def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
     """Enter the figures of ``commands`` at ``rows``."""
     model = commands.model
     alg = _product(commands, rule.alg)

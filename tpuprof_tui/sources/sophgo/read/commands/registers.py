@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, Operation, command_table, has_commands
 
-Buffer = NDArray[np.uint8]
-Offsets = NDArray[np.int64]
-Values = NDArray[np.int64] | NDArray[np.uint64]
+from ..arrays import I16, I64, Bools, Bytes
+
+Values = I64 | NDArray[np.uint64]
 
 LOW_ADDRESS_BITS = 32
 
@@ -50,14 +50,14 @@ def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
     return Command(operation, int(functions[0]), {field.name: field.of(value) for field in operation.fields})
 
 
-def as_buffer(data: bytes | bytearray | memoryview | Buffer) -> Buffer:
+def as_buffer(data: bytes | bytearray | memoryview | Bytes) -> Bytes:
     """``data`` as the contiguous bytes that the functions below read."""
     return np.ascontiguousarray(np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data)
 
 
 def select_many(
-    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, lengths: NDArray[np.integer[Any]] | None = None
-) -> NDArray[np.int16]:
+    chip: Chip, engine: str, buffer: Bytes, offsets: I64, lengths: NDArray[np.integer[Any]] | None = None
+) -> I16:
     """Operation index of many commands, -1 for those that cannot be decoded.
 
     Args:
@@ -81,8 +81,8 @@ def select_many(
 
 
 def field_of_many(
-    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]], name: str
-) -> tuple[Values, NDArray[np.bool_]]:
+    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]], name: str
+) -> tuple[Values, Bools]:
     """Values of one field of many commands, and which of them have no such field.
 
     Args:
@@ -111,16 +111,16 @@ def field_of_many(
     return (values, missing) if place.wide else (values.astype(np.int64), missing)
 
 
-def commands_of_one_kind(chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, operation: int) -> Buffer:
+def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, operation: int) -> Bytes:
     """The bytes of commands of one operation, a line each; all of them lie inside the buffer."""
     size = int(command_table(chip, engine).sizes[operation])
     whole = np.dtype((np.void, size))
     everywhere: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), whole, buffer.data, 0, (1,))
-    lines: Buffer = everywhere[offsets].view(np.uint8).reshape(len(offsets), size)
+    lines: Bytes = everywhere[offsets].view(np.uint8).reshape(len(offsets), size)
     return lines
 
 
-def field_of_lines(chip: Chip, engine: str, lines: Buffer, operation: int, name: str) -> Values:
+def field_of_lines(chip: Chip, engine: str, lines: Bytes, operation: int, name: str) -> Values:
     """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
     place = command_table(chip, engine).place(name)
     if place is None or not place.mask[operation]:
@@ -135,7 +135,7 @@ def field_of_lines(chip: Chip, engine: str, lines: Buffer, operation: int, name:
     return values if place.wide else values.astype(np.int64)
 
 
-def _words_at(buffer: Buffer, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _words_at(buffer: Bytes, positions: I64) -> NDArray[np.uint64]:
     """The eight bytes at each position as one integer; every position must leave eight bytes."""
     if not len(positions):
         return np.zeros(positions.shape, np.uint64)
@@ -144,8 +144,8 @@ def _words_at(buffer: Buffer, positions: NDArray[np.int64]) -> NDArray[np.uint64
 
 
 def codes_of_many(
-    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]]
+) -> tuple[I64, I64]:
     """Type and function codes of many commands, from their headers; -1 where ``ops`` is negative.
 
     They are the condensed codes (``cmd_type``, ``cmd_special_function``; ``tsk_typ``, ``tsk_eu_typ``), also for
@@ -164,15 +164,15 @@ def codes_of_many(
 
 
 def addresses_of_many(
-    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]]
+) -> tuple[I64, I64]:
     """Source and destination addresses of many commands: high part << 32 | low part, missing parts count as 0.
 
     As in the reference, only high parts of the chip's usual width count: CDMA layouts that name theirs ``h8`` on
     chips with 13 bits keep the low part alone.
     """
 
-    def address(side: str) -> NDArray[np.int64]:
+    def address(side: str) -> I64:
         low, high = (
             field_of_many(chip, engine, buffer, offsets, ops, name)[0].astype(np.int64)
             for name in address_fields(chip, side)
@@ -187,7 +187,7 @@ def address_fields(chip: Chip, side: str) -> tuple[str, str]:
     return f"{side}_start_addr_l32", f"{side}_start_addr_h{chip.memory_of_address.high_bits}"
 
 
-def memories_of(chip: Chip, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+def memories_of(chip: Chip, addresses: I64) -> I64:
     """Memory code of each address, by its tag and the chip's windows."""
     rule = chip.memory_of_address
     tags = addresses >> rule.tag_bit

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import GRAIN, CommandTable, command_table, has_commands
 
-from ..commands.registers import Buffer, as_buffer, field_of_many
+from ..arrays import I16, I64, U8, U32, Bytes
+from ..commands.registers import as_buffer, field_of_many
 
 SOUND_CHAIN = 3
 """Commands in a row that must decode where a walk resumes after one that did not."""
@@ -45,9 +45,9 @@ class Stream(Struct, frozen=True):
         ended: Whether a command ended the stream, rather than the data.
     """
 
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    ops: NDArray[np.int16]
+    offsets: I64
+    lengths: I64
+    ops: I16
     end: int
     ended: bool
 
@@ -65,12 +65,12 @@ class _Steps(Struct, frozen=True):
         ops: Operation index that the place's header selects, also without a layout or room; -1 for none.
     """
 
-    codes: NDArray[np.uint8]
-    likely: NDArray[np.uint8]
-    ops: NDArray[np.int16]
+    codes: U8
+    likely: U8
+    ops: I16
 
 
-def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer) -> Stream:
+def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> Stream:
     """The commands of a stream, numbered from 0 here and from 1 by the hardware.
 
     A command whose layout is not known keeps its place in the numbering; the walk resumes behind it, at the length its
@@ -95,7 +95,7 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer)
     return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
 
 
-def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Steps:
+def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Steps:
     count = len(buffer) // GRAIN
     codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     ops = np.empty(count, np.int16)
@@ -112,9 +112,7 @@ def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Ste
     return _Steps(codes, likely, ops)
 
 
-def _ending_places(
-    chip: Chip, engine: str, table: CommandTable, buffer: Buffer, ops: NDArray[np.int16]
-) -> NDArray[np.int64]:
+def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
     """Places of system commands behind which a stream ends."""
     places = np.flatnonzero(ops == table.end.operation)
     first_zero = len(buffer) - _zero_tail(buffer, ZERO_TAIL_BYTES)
@@ -131,19 +129,19 @@ def _ending_places(
     return places[ending]
 
 
-def _zero_tail(buffer: Buffer, most: int) -> int:
+def _zero_tail(buffer: Bytes, most: int) -> int:
     """How many of the last ``most`` bytes are zeros without a break up to the end."""
     used = np.flatnonzero(buffer[max(0, len(buffer) - most) :])
     length = min(most, len(buffer))
     return length - int(used[-1]) - 1 if len(used) else length
 
 
-def _followed(table: CommandTable, buffer: Buffer, steps: _Steps) -> tuple[list[int], bool]:
+def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
     """Places of the commands that a walk from the first place meets, and whether a command ended it."""
     codes = steps.codes.tobytes()
     count = len(codes)
     places: list[int] = []
-    sound: NDArray[np.int64] | None = None
+    sound: I64 | None = None
     used = _used_places(buffer)
     place = 0
     while place < count:
@@ -164,7 +162,7 @@ def _followed(table: CommandTable, buffer: Buffer, steps: _Steps) -> tuple[list[
     return places, False
 
 
-def _used_places(buffer: Buffer) -> int:
+def _used_places(buffer: Bytes) -> int:
     """Number of places up to the last byte that is not zero."""
     end = len(buffer)
     while end > 0:
@@ -175,7 +173,7 @@ def _used_places(buffer: Buffer) -> int:
     return 0
 
 
-def _sound_places(buffer: Buffer, steps: _Steps) -> NDArray[np.int64]:
+def _sound_places(buffer: Bytes, steps: _Steps) -> I64:
     """Places from which a chain of commands decodes, in order; places that hold only zeros are none."""
     count = len(steps.likely)
     lengths = steps.likely & _STEP
@@ -189,7 +187,7 @@ def _sound_places(buffer: Buffer, steps: _Steps) -> NDArray[np.int64]:
     return np.flatnonzero(sound & (headers != 0))
 
 
-def _resumed(table: CommandTable, buffer: Buffer, steps: _Steps, sound: NDArray[np.int64], place: int) -> int:
+def _resumed(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, place: int) -> int:
     """Where the walk goes on after ``place``, whose command cannot be decoded."""
     count = len(steps.codes)
     op = int(steps.ops[place])
@@ -207,7 +205,7 @@ def _resumed(table: CommandTable, buffer: Buffer, steps: _Steps, sound: NDArray[
     return int(sound[index]) if index < len(sound) else count
 
 
-def _stream(table: CommandTable, buffer: Buffer, steps: _Steps, places: list[int], ended: bool) -> Stream:
+def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int], ended: bool) -> Stream:
     at = np.array(places, np.int64)
     codes = steps.codes[at]
     offsets = at * GRAIN
@@ -234,16 +232,16 @@ class ExtraRecords(Struct, frozen=True):
         problems: Offset, what is wrong, and how many records it concerns.
     """
 
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    kinds: NDArray[np.int64]
+    offsets: I64
+    lengths: I64
+    kinds: I64
     problems: tuple[tuple[int, str, int], ...]
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
-def split_extras(payload: bytes | bytearray | memoryview | Buffer) -> ExtraRecords:
+def split_extras(payload: bytes | bytearray | memoryview | Bytes) -> ExtraRecords:
     """The records of a DYN_EXTRA payload: u32 profile id, u32 kind, u32 length, then the content, without padding.
 
     A last record that is cut off is named as a problem and left out.
@@ -251,7 +249,7 @@ def split_extras(payload: bytes | bytearray | memoryview | Buffer) -> ExtraRecor
     buffer = as_buffer(payload)
     headers = np.concatenate([np.zeros(0, np.int64), *_header_runs(buffer)])
     offsets = headers + EXTRA_HEADER_BYTES
-    words: NDArray[np.uint32] = np.ndarray((max(len(buffer) - 3, 0),), "<u4", buffer.data, 0, (1,))
+    words: U32 = np.ndarray((max(len(buffer) - 3, 0),), "<u4", buffer.data, 0, (1,))
     kinds, lengths = (words[offsets - back].astype(np.int64) for back in (8, 4))
     if len(offsets) and offsets[-1] + lengths[-1] > len(buffer):
         offsets, kinds, lengths = offsets[:-1], kinds[:-1], lengths[:-1]
@@ -272,8 +270,8 @@ def split_extras(payload: bytes | bytearray | memoryview | Buffer) -> ExtraRecor
     return ExtraRecords(offsets, lengths, kinds, tuple(problems))
 
 
-def _header_runs(buffer: Buffer) -> Iterator[NDArray[np.int64]]:
-    """Offsets of the record headers, in runs; the last record may reach beyond the buffer.
+def _header_runs(buffer: Bytes) -> Iterator[I64]:
+    """I64 of the record headers, in runs; the last record may reach beyond the buffer.
 
     Records are followed one by one; where the last ones had one length, those like them are found at once.
     """
@@ -296,14 +294,14 @@ def _header_runs(buffer: Buffer) -> Iterator[NDArray[np.int64]]:
             place += alike * stride
 
 
-def _equal_records(buffer: Buffer, place: int, stride: int) -> int:
+def _equal_records(buffer: Bytes, place: int, stride: int) -> int:
     """How many complete records from ``place`` on have ``stride`` bytes each."""
     most = (len(buffer) - place) // stride
     counted, window = 0, _RUN
     while counted < most:
         window = min(window * 2, most - counted)
         first = place + counted * stride + 8
-        lengths: NDArray[np.uint32] = np.ndarray((window,), "<u4", buffer.data, first, (stride,))
+        lengths: U32 = np.ndarray((window,), "<u4", buffer.data, first, (stride,))
         other = np.flatnonzero(lengths != stride - EXTRA_HEADER_BYTES)
         if len(other):
             return counted + int(other[0])

@@ -253,8 +253,10 @@ class _Builder(Struct):
                     commands = _taken(port.commands, bound)
                 result.append(LaneSource("CDMA", stream, commands, -1, cores, 0, port.data))
         for core, untimed in zip(self.cores, self.untimed, strict=False):
-            result += [LaneSource(name, None, commands, core.core, None, core.first_scope, core.data)
-                       for name, commands in untimed.items()]  # fmt: skip
+            result += [
+                LaneSource(name, None, commands, core.core, None, core.first_scope, core.data)
+                for name, commands in untimed.items()
+            ]
         return result
 
     def _note_undecoded(self, groups: Groups, lanes: list[Lane]) -> None:

@@ -151,9 +151,11 @@ def _interleave(result: CoreData, chip: Chip) -> None:
     engines = [engine for engine in result.engines.values() if engine.commands is not None]
     if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
         return
-    parts = [(engine, _commands(engine)) for engine in engines]
-    lists = [Lists(_record_side(_bindable(engine), chip), commands.take(slice(0, engine.static)),
-                   commands.take(slice(engine.static, None))) for engine, commands in parts]  # fmt: skip
+    lists = []
+    for engine in engines:
+        commands = _commands(engine)
+        static, dynamic = commands.take(slice(0, engine.static)), commands.take(slice(engine.static, None))
+        lists.append(Lists(_record_side(_bindable(engine), chip), static, dynamic))
     for engine, commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands
 

@@ -91,8 +91,9 @@ def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
 
 def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
     """Columns of some links; lanes may be one number for all."""
-    kinds, waiters, releasers = (np.broadcast_to(np.asarray(each, np.int64), len(waiter))
-                                 for each in (int(kind), waiter_lane, releaser_lane))  # fmt: skip
+    kinds, waiters, releasers = (
+        np.broadcast_to(np.asarray(each, np.int64), len(waiter)) for each in (int(kind), waiter_lane, releaser_lane)
+    )
     return kinds, waiters, waiter, releasers, releaser
 
 

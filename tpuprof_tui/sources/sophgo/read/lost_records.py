@@ -48,8 +48,9 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
                 lost_ports.append(number)
         else:
             core = by_core.get(number)
-            there = None if core is None else {name: len(engine.stream) + engine.stream.left_out
-                                               for name, engine in core.engines.items()}  # fmt: skip
+            there = (
+                {name: len(each.stream) + each.stream.left_out for name, each in core.engines.items()} if core else None
+            )
             claims = {name: claims[name] for name in CORE_ENGINES if name in claims}
             label, file = f"core {number}", "" if core is None else core.file
             if _told(claims, there, report, label, file, number) and (core is None or not core.records):

@@ -200,8 +200,10 @@ class LaneBuilder:
             types, names = [*types, *(kind for kind, _ in more)], [*names, *(name for _, name in more)]
         if not types:
             return None
-        return place, {key: np.array([*map(self.strings[key].code, texts), -1], np.int32)
-                       for key, texts in (("type", types), ("name", names))}  # fmt: skip
+        return place, {
+            key: np.array([*map(self.strings[key].code, texts), -1], np.int32)
+            for key, texts in (("type", types), ("name", names))
+        }
 
     def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
         """Type and name: by the codes of the node unless the row has names of its own."""

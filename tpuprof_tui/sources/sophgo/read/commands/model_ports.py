@@ -256,9 +256,7 @@ def _greedy(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
     result: list[_Stream | None] = []
     at = 0
     for launch in launches:
-        fitting = (number for number in range(at, len(streams))
-                   if launch.fits(streams[number]) and launch.moves(streams[number]))  # fmt: skip
-        hit = next(fitting, None)
+        hit = next((n for n in range(at, len(streams)) if launch.fits(streams[n]) and launch.moves(streams[n])), None)
         result.append(None if hit is None else streams[hit])
         at = at if hit is None else hit + 1
     return result

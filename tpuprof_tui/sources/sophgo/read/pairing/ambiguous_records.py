@@ -56,8 +56,11 @@ def _open_ends(runs: Matcher) -> Bools:
 
 def _end_of(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
     """The records of a run over all engines, in time: start, engine and row; the pause before each and the next run."""
-    items = sorted((int(side.key[row]), engine, row) for engine, side in enumerate(runs.records)
-                   for row in range(*runs.run_start[engine][run : run + 2].tolist()))  # fmt: skip
+    items = sorted(
+        (int(side.key[row]), engine, row)
+        for engine, side in enumerate(runs.records)
+        for row in range(*runs.run_start[engine][run : run + 2].tolist())
+    )
     over = np.maximum.accumulate([runs.records[engine].over(row) for _, engine, row in items])
     following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
     heads = [int(side.key[rows.start]) for side, rows in zip(runs.records, following, strict=True)

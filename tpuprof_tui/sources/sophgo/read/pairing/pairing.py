@@ -87,8 +87,10 @@ def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[t
         another launch. No command is given twice, and commands of one engine keep their order.
     """
     clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
-    found = [np.full(len(side.id), -1) if binding is None and not (len(side.id) and len(other.id)) else binding
-             for binding, side, other in zip(clean, records, commands, strict=True)]  # fmt: skip
+    found = [
+        np.full(len(side.id), -1) if binding is None and not (len(side.id) and len(other.id)) else binding
+        for binding, side, other in zip(clean, records, commands, strict=True)
+    ]
     if all(binding is not None for binding in found):
         return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
     # damaged times may step back; runs are cut in the order of the stream

@@ -69,8 +69,8 @@ class _Clock:
             if engine.commands is not None:
                 rows = np.flatnonzero(engine.bound >= 0)
                 command = engine.bound[rows]
-                parts.append((engine.commands.place[command], engine.stream.start[rows], engine.stream.end[rows],
-                              engine.commands.scope[command]))  # fmt: skip
+                place, scope = engine.commands.place[command], engine.commands.scope[command]
+                parts.append((place, engine.stream.start[rows], engine.stream.end[rows], scope))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         order = np.argsort(columns[0], kind="stable")
         self.place, self.start, self.end, self.scope = (column[order] for column in columns)
@@ -150,9 +150,12 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         relative = port.stream.id[launch.begin : launch.end] - launch.first_id
         fits = (relative >= 0) & (relative < section.count)
         port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
-    alike = sum(first.core != second.core and first.count == second.count
-                and abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
-                for first, second in pairwise(sections))  # fmt: skip
+    alike = sum(
+        first.core != second.core
+        and first.count == second.count
+        and abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
+        for first, second in pairwise(sections)
+    )
     if alike and matches:
         what = "Two cores submitted alike launches at the same time."
         done = "Given to them in the order of their estimated times; the submitters may be exchanged."

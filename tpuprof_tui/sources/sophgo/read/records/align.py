@@ -19,9 +19,10 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
     active = [core for core in cores if core.engines]
     if not active:
         return
-    syncs = {core.core: {name: end for name in CORE_ENGINES
-                         if name in core.engines and (end := core.engines[name].sync_end) is not None}
-             for core in active}  # fmt: skip
+    syncs = {
+        core.core: {name: each.sync_end for name, each in core.engines.items() if each.sync_end is not None}
+        for core in active
+    }
     common = next((name for name in CORE_ENGINES if all(name in syncs[core.core] for core in active)), None)
     base: int | None = None
     for core in active:
@@ -53,8 +54,11 @@ def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[Core
     closing = _closing(core)
     if closing is None:
         return None
-    spans = [closed - syncs[peer.core]["TIU"] for peer in active
-             if (closed := _closing(peer)) is not None and "TIU" in syncs[peer.core]]  # fmt: skip
+    spans = [
+        closed - syncs[peer.core]["TIU"]
+        for peer in active
+        if (closed := _closing(peer)) is not None and "TIU" in syncs[peer.core]
+    ]
     what = "The opening synchronisation was overwritten; the core was aligned on its closing pair."
     report.warning(what, "Small offsets against other cores are possible.", file=core.file, core=core.core)
     return closing - (int(np.median(spans)) if spans else 0)

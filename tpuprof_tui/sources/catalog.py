@@ -49,6 +49,8 @@ WHY: Final = "`tpuprof info PATH --why` says what was looked for."
 PLUG_INS: Final = "tpuprof.sources"
 
 AnyPath = str | os.PathLike[str]
+#: Sources of other packages, and what is wrong with some, by name.
+PlugIns = tuple[list[Source], dict[str, str]]
 _Answer = TypeVar("_Answer")
 
 
@@ -59,7 +61,7 @@ class Decision(Struct, frozen=True):
     verdict: Verdict
 
 
-def load_plug_ins() -> tuple[list[Source], dict[str, str]]:
+def load_plug_ins() -> PlugIns:
     """The sources that installed packages offer, ordered by the name of their entry points.
 
     Returns:
@@ -127,11 +129,7 @@ class Catalog:
         plug_ins: Loads those of others; with what is wrong with some, by name.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[Source] = SOURCES,
-        plug_ins: Callable[[], tuple[list[Source], dict[str, str]]] = load_plug_ins,
-    ) -> None:
+    def __init__(self, sources: Sequence[Source] = SOURCES, plug_ins: Callable[[], PlugIns] = load_plug_ins) -> None:
         self._own = tuple(sources)
         self._load = plug_ins
         self._others: tuple[Source, ...] | None = None

@@ -227,22 +227,14 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
         KeyError, ValidationError: something is missing or no such value.
     """
     records = {family: record_layout(key, common["records"][key]) for family, key in data["records"].items()}
-    made = {
-        "records": records,
-        "figures": {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()},
-        "data_types": common["data_types"],
-        "memories": common["memories"],
-        "name_tables": {
-            family: name_table(
-                common["tables"][key],
-                common["memories"],
-                common["moves"],
-                directed=family == "dma",
-                variants=family == "rvt",
-            )
-            for family, key in data["names"].items()
-        },
+    figures = {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()}
+    memories, moves = common["memories"], common["moves"]
+    names = {
+        family: name_table(common["tables"][key], memories, moves, directed=family == "dma", variants=family == "rvt")
+        for family, key in data["names"].items()
     }
+    made = {"records": records, "figures": figures, "memories": memories, "name_tables": names}
+    made["data_types"] = common["data_types"]
     chip = convert({**data, **made}, Chip, str_keys=True)
     _check(chip)
     return chip

@@ -69,9 +69,7 @@ def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferF
         ChipDataError: a formula is none, or names a counter that the record lacks.
     """
     parts = {
-        part: {column: formula(text) for column, text in data[part].items()}
-        for part in ("condensed", "detailed")
-        if part in data
+        key: {name: formula(text) for name, text in data.get(key, {}).items()} for key in ("condensed", "detailed")
     }
     used = {name for part in parts.values() for item in part.values() for names in item.sums for name in names}
     if not used <= layout.by_name.keys():

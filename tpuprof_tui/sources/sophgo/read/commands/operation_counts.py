@@ -276,10 +276,6 @@ def model_from_data(data: Mapping[str, Any]) -> Model:
         tables[key][tables[key] == 0] = MISSING
     if any(table.shape != (8,) for table in tables.values()) or tables["element_bytes"].min() < 1:
         raise ChipDataError("a precision table does not have eight entries, or an element has no bytes")
-    return Model(
-        unit_bytes=data["unit_bytes"],
-        initial_cycles=data["initial_cycles"],
-        bank_conflicts=data["bank_conflicts"],
-        rules=convert(data["operations"], dict[str, tuple[Rule, ...]]),
-        **tables,
-    )
+    rules = convert(data["operations"], dict[str, tuple[Rule, ...]])
+    plain: dict[str, Any] = {key: data[key] for key in ("unit_bytes", "initial_cycles", "bank_conflicts")}
+    return Model(rules=rules, **{**plain, **tables})

@@ -61,11 +61,8 @@ def _odd(engine: str, commands: Commands, chip: Chip) -> Iterator[tuple[str, str
     for what, values, unknown, where, done in checks:
         odd = where & unknown[values]
         for code in np.unique(values[odd]).tolist():
-            yield (
-                f"{engine} commands with {what} code {code}, which {chip.name} does not know.",
-                done,
-                odd & (values == code),
-            )
+            text = f"{engine} commands with {what} code {code}, which {chip.name} does not know."
+            yield text, done, odd & (values == code)
 
 
 def _tell(result: CoreData, lane: str, what: str, done: str, places: I64, **records: I64) -> None:

@@ -146,16 +146,18 @@ def read_stream(
     where = np.concatenate(
         [place + layout.size * np.arange(len(part)) for part, place in zip(parts, places, strict=True)]
     )
+    rows = np.flatnonzero(bad)
+    what = f"{engine} records that cannot be: overwritten, or with times that no engine has."
     report.error(
-        f"{engine} records that cannot be: overwritten, or with times that no engine has.",
+        what,
         "They were left out.",
-        offset=int(where[bad.argmax()]),
+        offset=int(where[rows[0]]),
         lane=stream.label,
-        count=int(bad.sum()),
+        count=len(rows),
         behind=True,
-        records=np.flatnonzero(bad),
+        records=rows,
     )
-    stream.left_out = int(bad.sum())
+    stream.left_out = len(rows)
     return stream.take(~bad)
 
 

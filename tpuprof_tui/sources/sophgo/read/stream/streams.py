@@ -115,7 +115,7 @@ def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Step
 def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
     """Places of system commands behind which a stream ends."""
     places = np.flatnonzero(ops == table.end.operation)
-    first_zero = len(buffer) - _zero_tail(buffer, ZERO_TAIL_BYTES)
+    first_zero = max(_used(buffer), len(buffer) - ZERO_TAIL_BYTES)
     size = int(table.sizes[table.end.operation])
     behind = places * GRAIN + size
     ending = (behind >= first_zero) & (len(buffer) - behind <= ZERO_TAIL_BYTES)
@@ -129,20 +129,13 @@ def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, 
     return places[ending]
 
 
-def _zero_tail(buffer: Bytes, most: int) -> int:
-    """How many of the last ``most`` bytes are zeros without a break up to the end."""
-    used = np.flatnonzero(buffer[max(0, len(buffer) - most) :])
-    length = min(most, len(buffer))
-    return length - int(used[-1]) - 1 if len(used) else length
-
-
 def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
     """Places of the commands that a walk from the first place meets, and whether a command ended it."""
     codes = steps.codes.tobytes()
     count = len(codes)
     places: list[int] = []
     sound: I64 | None = None
-    used = _used_places(buffer)
+    used = -(-_used(buffer) // GRAIN)
     place = 0
     while place < count:
         code = codes[place]
@@ -162,14 +155,13 @@ def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[i
     return places, False
 
 
-def _used_places(buffer: Bytes) -> int:
-    """Number of places up to the last byte that is not zero."""
-    end = len(buffer)
-    while end > 0:
-        used = np.flatnonzero(buffer[max(0, end - _CHUNK) : end])
+def _used(buffer: Bytes) -> int:
+    """Number of bytes up to the last that is not zero."""
+    for end in range(len(buffer), 0, -_CHUNK):
+        first = max(0, end - _CHUNK)
+        used = np.flatnonzero(buffer[first:end])
         if len(used):
-            return (max(0, end - _CHUNK) + int(used[-1])) // GRAIN + 1
-        end -= _CHUNK
+            return first + int(used[-1]) + 1
     return 0
 
 
@@ -216,7 +208,7 @@ def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int]
     ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
     end = int(offsets[-1] + lengths[-1]) if len(at) else 0
     rest = len(buffer) - end
-    if not ended and 0 < rest < GRAIN and _zero_tail(buffer, rest) < rest:
+    if not ended and 0 < rest < GRAIN and _used(buffer) > end:
         offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
         end = len(buffer)
     return Stream(offsets, lengths, ops, end, ended)

@@ -21,8 +21,8 @@ from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.monitor import Stream, read_stream, to_ns
-from ..records.port_wraps import unwrapped_port, wrap_ns
+from ..records.monitor import WRAP, Stream, read_stream, to_ns
+from ..records.port_wraps import unwrapped_port
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
 
@@ -98,7 +98,7 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
     result.head = _head_length(stream, chip)
     _order_launches(result, stream)
     to_ns(result.stream, chip.dma_mhz)
-    result.wrap_ns = wrap_ns(chip.dma_mhz)
+    result.wrap_ns = round(WRAP * 1000 / chip.dma_mhz)
     if result.head:
         result.head_wait_end = int(result.stream.end[0])
     result.bound = np.full(len(result.stream), -1, np.int64)

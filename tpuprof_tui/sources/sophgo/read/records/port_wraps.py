@@ -36,11 +36,6 @@ def unwrapped_port(stream: Stream, report: Report) -> Stream:
     return stream
 
 
-def wrap_ns(mhz: float) -> int:
-    """How long a counter of that clock takes to wrap, ns."""
-    return round(WRAP * 1000 / mhz)
-
-
 def turns_into(start: int, stop: int, window: tuple[int, int], wrap: int) -> int | None:
     """How many whole wraps, mostly none, put what ran from ``start`` to ``stop`` into a window; None if none does."""
     first, last = window

@@ -24,32 +24,21 @@ def mark_own(result: CoreData, chip: Chip) -> None:
     """Tell instructions from the profiler's own records on every engine, and note when the opening waits ended."""
     if not chip.preamble:
         return
-    releases = _releases(result, chip)
+    # records behind SDMA's opening pair that may be releases of CDMA ports; nodes tell, where there are any
+    releases = max(chip.cdma_ports, 1)
+    if result.nodes is not None and len(result.nodes.engines["SDMA"]):
+        releases = len(own_commands("SDMA", result.nodes, chip).port_sends)
     for name, engine in result.engines.items():
-        if engine.commands is not None and (result.announced or not result.bmodel):
-            _own_by_commands(result, name, engine, chip)
+        if result.nodes is not None and engine.commands is not None and (result.announced or not result.bmodel):
+            _own_by_commands(result, own_commands(name, result.nodes, chip), engine, chip)
         else:
             _own_by_records(engine, chip, releases)
     for engine in result.engines.values():
         _own_beside_others(result, engine, chip, releases)
 
 
-def _releases(result: CoreData, chip: Chip) -> int:
-    """How many records behind SDMA's opening pair may be releases of CDMA ports; nodes tell, where there are any."""
-    sdma = result.nodes.engines["SDMA"] if result.nodes is not None else ()
-    most = max(chip.cdma_ports, 1)
-    return most if not len(sdma) else len(_own_of(result, "SDMA", chip).port_sends)
-
-
-def _own_of(result: CoreData, name: str, chip: Chip) -> OwnCommands:
-    """The profiler's own among the nodes of an engine."""
-    assert result.nodes is not None
-    return own_commands(name, result.nodes.engines[name], chip, result.nodes)
-
-
-def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
+def _own_by_commands(result: CoreData, own: OwnCommands, engine: EngineData, chip: Chip) -> None:
     stream = engine.stream
-    own = _own_of(result, name, chip)
     edge = 64  # the profiler's own records lie at the ends of the stream
     count = len(stream)
     rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
@@ -142,19 +131,20 @@ def without_own(name: str, result: CoreData, chip: Chip) -> Commands:
     commands = result.nodes.engines[name]
     if not chip.preamble:
         return commands
-    own = _own_of(result, name, chip)
+    own = own_commands(name, result.nodes, chip)
     kept = np.ones(len(commands), np.bool_)
     kept[[*own.opening, *own.port_sends, *own.closing]] = False
     return commands.take(np.flatnonzero(kept))
 
 
-def own_commands(name: str, commands: Commands, chip: Chip, nodes: NodeStream) -> OwnCommands:
+def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
     """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
 
     The opening pair are the first two commands, the closing pair the last two behind an id reset; all are system
     commands outside every kernel function. SDMA has a closing pair where nothing else but closing pairs comes behind
     or beside it.
     """
+    commands = nodes.engines[name]
     count = len(commands)
     head = commands.take(slice(0, min(count, 2 + max(chip.cdma_ports, 2))))
     mine = _outside(name, head, chip)
@@ -190,7 +180,7 @@ def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
     """Whether TIU and GDMA close, and all else they were given came before a pair of SDMA."""
     for name in ("TIU", "GDMA"):
         commands = nodes.engines[name]
-        closing = own_commands(name, commands, chip, nodes).closing
+        closing = own_commands(name, nodes, chip).closing
         if not closing or (closing[0] and commands.place[closing[0] - 1] > pair.place[0]):
             return False
     return True

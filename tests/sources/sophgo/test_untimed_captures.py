@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.table import known_columns, table_rows, write_table
-from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.model import INT_MISSING, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.views.info import info_record
@@ -114,6 +114,13 @@ def test_the_commands_are_those_that_were_written(kind: str, own: tuple[int, ...
     assert sum(len(lane) for lane in found.lanes) == sum(
         int(np.isin(columns["mode"], own).sum()) for columns in truth.lanes.values()
     )
+
+
+def test_waits_without_times_are_read_as_waits() -> None:
+    lanes = open_profile(capture("decode_no_pmu")).lanes
+    assert {lane.reading(row) for lane in lanes for row in np.flatnonzero(lane["role"] == Role.WAIT).tolist()} == {
+        "wait"
+    }
 
 
 def test_kernel_functions_are_launches_too() -> None:

@@ -71,8 +71,10 @@ class LaneReading(Struct, frozen=True):
         code = self._value(key, row)
         return "" if code is None or code < 0 else self.text(key, code)
 
-    def _time(self, row: int) -> str:
-        return f"{self._value('end', row) - self._value('start', row):,} ns"
+    def _waiting(self, what: str, row: int) -> str:
+        """A wait, and how long it took where that was measured."""
+        end = self._value("end", row)
+        return what if end is None else f"{what}, {end - self._value('start', row):,} ns"
 
     # -- with registers ---------------------------------------------------
 
@@ -95,11 +97,11 @@ class LaneReading(Struct, frozen=True):
         message = message_in(self.chip, self.engine, values)
         wait = command.function in self.chip.wait_functions[family]
         if message is not None and wait:
-            return f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}, {self._time(row)}"
+            return self._waiting(f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}", row)
         if message is not None and command.function in self.chip.send_functions[family]:
             return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
         name = command.function_text.rpartition(".")[2]
-        return f"{name}, {self._time(row)}" if wait else name
+        return self._waiting(name, row) if wait else name
 
     def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
         source, target = self._place("src", values), self._place("dst", values)
@@ -136,8 +138,7 @@ class LaneReading(Struct, frozen=True):
         mark = "~" if self.guessed else ""
         role = Role(self._value("role", row))
         if role != Role.WORK:
-            label = "wait" if role == Role.WAIT else name or "sync"
-            return [f"{mark}{label}, {self._time(row)}" if role == Role.WAIT else f"{mark}{label}"]
+            return [self._waiting(f"{mark}wait", row) if role == Role.WAIT else mark + (name or "sync")]
         if family_of(self.engine) == "tiu":
             precision, cycles = self._value("precision", row), self._value("cycles", row)
             return [name or "computation", type_text(precision & 15) if precision is not None and name else "",

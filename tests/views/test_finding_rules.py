@@ -229,23 +229,31 @@ def test_traces(rule, tmp_path):
 
 
 def test_a_rank_that_comes_late(tmp_path):
-    for late, there in ((400, True), (0, False)):
-        folder = tmp_path / str(late)
+    for late, steps, there in ((400, 1, True), (400, 30, True), (0, 1, False)):
+        folder = tmp_path / f"{late} {steps}"
         folder.mkdir()
         for rank in range(2):
-            start = 100 + (late if rank else 0)
-            events = [
-                host("ProfilerStep#1", 0, 1000, "user_annotation"),
-                host("nccl:all_reduce", 50, 20, "user_annotation", **{"External id": 3}),
-                host("cudaLaunchKernel", 51, 2, correlation=1, **{"External id": 3}),
-                device("ncclKernel_AllReduce", start, 700 - start, correlation=1),
-            ]
+            events = []
+            for step in range(steps):
+                begin, start = 1000 * step, 100 + (late if rank else 0)
+                events += [
+                    host(f"ProfilerStep#{step}", begin, 1000, "user_annotation"),
+                    host("nccl:all_reduce", begin + 50, 20, "user_annotation", **{"External id": 3 + step}),
+                    host("cudaLaunchKernel", begin + 51, 2, correlation=1 + step, **{"External id": 3 + step}),
+                    device("ncclKernel_AllReduce", begin + start, 700 - start, correlation=1 + step),
+                ]
             trace(folder / f"rank{rank}.pt.trace.json.gz", events,
                   distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})  # fmt: skip
         profile = open_profile(folder)
         rows = found(profile).get("late_rank", [])
         assert bool(rows) == there
-        assert not there or "Rank 1 is late" in rows[0][5]
+        assert not there or rows[0][5] == "Rank 1 is late: the others wait 400.0 us longer in each step for it."
+
+
+def test_nothing_is_said_of_waiting_for_a_host_that_records_graphs(tmp_path):
+    for rule in ("host_bound", "short_kernels"):
+        events = [*TRACES[rule][0], host("hipStreamBeginCapture", 0, 1)]
+        assert rule not in found(trace(tmp_path / f"{rule}.pt.trace.json.gz", events))
 
 
 def test_every_rule_has_a_profile_made_to_have_it():

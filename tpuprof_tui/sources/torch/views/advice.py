@@ -89,7 +89,9 @@ def _streams(query: Query) -> list[tuple[Run, Answer]]:
 
 
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for _, told in _streams(query):
+    for run, told in _streams(query):
+        if run.captures_graphs:
+            continue
         table = told.table("streams")
         keys = [column.key for column in table.columns]
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
@@ -152,7 +154,7 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, asked in _runs(query):
         rows = run.trace.work_rows
         chosen = np.flatnonzero(run.kernels & asked[rows])
-        if not len(chosen):
+        if not len(chosen) or run.captures_graphs:
             continue
         work = run.trace.work
         order = np.lexsort((run.work_start[chosen], work["stream"][chosen], work["device"][chosen]))
@@ -194,13 +196,15 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     own = {worker.key: worker.group for worker in workers_of(query)}
     if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
-    waits = {worker: waited for step, worker, _, waited in transfers(replace(query, scope=EVERYTHING)) if step == "all"}
+    rows = transfers(replace(query, scope=EVERYTHING))
+    waits = {worker: waited for step, worker, _, waited in rows if step == "all"}
     if len(waits) < 2:
         return
     late = min(waits, key=lambda worker: waits[worker])
-    gain = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
+    in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
+    gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
     if gain >= least and late in own:
-        text = f"{late} is late: the others wait {time_text(round(gain))} longer in each step for it."
+        text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
         yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
 
 
@@ -249,8 +253,10 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             node = int(run.tree.node_at(memory.lane[rows[most : most + 1]], memory.time[rows[most : most + 1]])[0])
             where = f" in {line_text(run.trace.names[run.trace.name[run.tree.rows[node]]], 60)}" if node >= 0 else ""
             of = f" of {bytes_text(capacity)}" if type(capacity) is int and full else ""
-            text = (f"{bytes_text(peak)}{of} are allocated on {name}{where}, {bytes_text(usual)} or less in "
-                    f"{percent_text(_USUALLY)} of the time.")  # fmt: skip
+            text = f"{bytes_text(peak)}{of} are allocated on {name}{where}"
+            if bytes_text(usual) != bytes_text(peak):
+                text += f", {bytes_text(usual)} or less in {percent_text(_USUALLY)} of the time"
+            text += "."
             yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, stop - begin, name),
                           rule.advice, Target(time=(begin, stop)))  # fmt: skip
 

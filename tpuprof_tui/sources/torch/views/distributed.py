@@ -88,7 +88,7 @@ def _distributed(query: Query) -> Answer:
                 Column("mean_transfer_us", "Mean transfer", "duration"),
             ), rows),
         ),
-        notes=() if len(found) > 1 else ("One worker alone: all of its collectives counts as transfer.",),
+        notes=("One worker alone: all of its collectives count as transfer.",) if len(found) == 1 else (),
         missing=tuple(missing),
     )  # fmt: skip
 

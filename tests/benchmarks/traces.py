@@ -2,6 +2,7 @@
 """Time and memory of a report on PyTorch traces beside Perfetto's trace processor, in the same run.
 
     python tests/benchmarks/traces.py [TRACE ...] [--events N ...] [--runs 5] [--limit] [--screen]
+    python tests/benchmarks/traces.py --ranks 64 [FOLDER]
 
 Traces are those named, and synthetic ones of so many events (``samples/torch_trace.py``). What is compared: the whole
 of `tpuprof report TRACE overview --json` on one core, and the trace processor's load of the same file with one query by
@@ -14,15 +15,21 @@ what CONTRIBUTING promises.
 last byte of the first frame that holds the figures of steps and of what ran, both of every event: seconds of the clock,
 CPU of the process until then, and its memory at the peak; the ratio is that of the clock. An Ascend folder can be named
 too: its screen is whole with the first findings, and the trace processor is left out.
+
+--ranks: the explorer on a folder of so many ranks (without one, of 240,000 events each), once: seconds until figures of
+the first ones are on the screen, and until the last frame after all are read; memory of all its processes at the peak,
+what they share counted once (PSS).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -44,7 +51,9 @@ QUERY = "select name, count(*), sum(dur) from slice group by name order by 3 des
 FIGURES, FIGURES_OF_FOLDER = (b"Overview", b"Names"), (b"Findings", b"Names")
 SEQUENCE, SIZE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]"), (160, 48)
 #: Seconds after which nobody waits any more.
-PATIENCE = 120
+PATIENCE = 180
+#: Headings of figures of several ranks; seconds without a change after which a screen is the last one.
+FIGURES_OF_RANKS, STILL = (b"Workers", b"Names"), 4
 #: Bytes of text from which on a ratio counts, and the most that it may be.
 LIMITS = ((50_000_000, 1.0), (200_000_000, 0.75), (1_000_000_000, 0.65))
 
@@ -74,20 +83,8 @@ class Best:
 
     def take_screen(self, path: Path) -> None:
         """Runs the explorer until the first frame with figures."""
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        process, terminal = pty.fork()
-        if not process:
-            # nothing is remembered of what was looked at before
-            settings = {
-                "TERM": "xterm-256color",
-                "LANG": "C.UTF-8",
-                "PYTHONPATH": str(ROOT),
-                "XDG_CONFIG_HOME": os.devnull,
-            }
-            signal.alarm(PATIENCE)
-            os.execve(sys.executable, [sys.executable, "-m", "tpuprof_tui", str(path)], environment | settings)
+        process, terminal = explorer(path)
         before = time.monotonic()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE[::-1], 0, 0))
         sent, left = b"", set(FIGURES_OF_FOLDER if path.is_dir() else FIGURES)
         try:
             while left:
@@ -104,6 +101,50 @@ class Best:
         self.cpu = min(self.cpu, used.ru_utime + used.ru_stime)
         self.wall = min(self.wall, wall)
         self.memory = min(self.memory, used.ru_maxrss / 1024)
+
+
+def explorer(path: Path) -> tuple[int, int]:
+    """The explorer on a terminal of its own: its process, and the terminal."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    process, terminal = pty.fork()
+    if not process:
+        # nothing is remembered of what was looked at before
+        settings = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT),
+                    "XDG_CONFIG_HOME": os.devnull}  # fmt: skip
+        signal.alarm(PATIENCE)
+        os.execve(sys.executable, [sys.executable, "-m", "tpuprof_tui", str(path)], environment | settings)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE[::-1], 0, 0))
+    return process, terminal
+
+
+def many_ranks(path: Path, ranks: int) -> None:
+    """Prints how long a run of many ranks takes in the explorer, and its memory."""
+    process, terminal = explorer(path)
+    begun = changed = time.monotonic()
+    first, most, text = 0.0, 0, b""
+    while not first or len(family(process)) > 1 or time.monotonic() - changed < STILL:
+        if select.select([terminal], [], [], 0.1)[0]:
+            text += SEQUENCE.sub(b"", os.read(terminal, 1 << 16))
+            changed = time.monotonic()
+            if not first and all(word in text for word in FIGURES_OF_RANKS):
+                first = changed - begun
+        most = max(most, sum(map(pss, family(process))))
+    print(f"{ranks} ranks: first {first:.2f} s, all {changed - begun:.1f} s, {most / 1024:,.0f} MiB")
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+
+
+def family(process: int) -> list[int]:
+    """A process and those that it began."""
+    children = Path(f"/proc/{process}/task").glob("*/children")
+    return [process, *(int(each) for file in children for each in file.read_text().split())]
+
+
+def pss(process: int) -> int:
+    """KiB of memory of a process, what others share in part."""
+    with contextlib.suppress(OSError):
+        return int(re.findall(r"Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text())[0])
+    return 0
 
 
 def one_core() -> None:
@@ -158,7 +199,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--limit", action="store_true", help="exit status 1 where a ratio is beyond its limit")
     parser.add_argument("--screen", action="store_true", help="the explorer's first useful screen instead")
+    parser.add_argument("--ranks", type=int, help="a run of so many ranks in the explorer instead")
     asked = parser.parse_args()
+    if asked.ranks:
+        with tempfile.TemporaryDirectory() as folder:
+            if not asked.traces:
+                write_run(Path(folder), ranks=asked.ranks, events=240_000, packed=False)
+            many_ranks(next(iter(asked.traces), Path(folder)), asked.ranks)
+        return 0
     shell = trace_processor()
     print(f"{'MB':>9} {'CPU s':>8} {'clock s':>8} {'MiB':>7} {'their s':>8} {'MiB':>7} {'ratio':>6}  trace")
     with tempfile.TemporaryDirectory() as folder:

@@ -264,3 +264,15 @@ def test_the_scripts_are_sound():
     for name in SCRIPTS:
         done = subprocess.run([node, "--check", str(folder / name)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_what_a_source_says_of_its_own_is_on_the_page(tmp_path):
+    profile = open_profile(Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic")
+    record = page_of(profile, tmp_path).record
+    assert [view["title"] for view in record["views"]][:2] == ["Overview", "GPUs"]
+    assert [table["title"] for table in record["views"][0]["tables"]][:2] == ["Workers (ms)", "What to do"]
+    assert record["others_title"] == ""
+    for figures, title in zip(record["figures"], ("GPU 0", "GPU 1"), strict=True):
+        assert figures["title"] == title
+        told = sum(figures[key] for key in ("compute", "exposed", "exposed_communication"))
+        assert told == figures["busy"]

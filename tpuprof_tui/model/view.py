@@ -22,6 +22,7 @@ class View(Struct, frozen=True):
         untimed: Whether it has something to say of events without times.
         summed_up: Whether ``tpuprof summary`` and the web page tell it.
         together: Whether it is of all workers together.
+        screen_alone: Whether it is for eyes alone: in no report and no file.
         place: Where the summary pane tells it.
         quick: Whether it is computed with every key; others come when keys rest.
         slow: Whether each worker takes long: of many workers it is computed when it is chosen, or one of them.
@@ -38,6 +39,7 @@ class View(Struct, frozen=True):
     untimed: bool = False
     summed_up: bool = True
     together: bool = False
+    screen_alone: bool = False
     place: Place = "below"
     quick: bool = False
     slow: bool = False

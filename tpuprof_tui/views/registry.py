@@ -58,10 +58,11 @@ COMPARISON: Final = View(
 )  # fmt: skip
 
 
-def views_of(vocabulary: Vocabulary, *, compared: bool = False) -> tuple[View, ...]:
+def views_of(vocabulary: Vocabulary, *, compared: bool = False, screen: bool = False) -> tuple[View, ...]:
     """The views of a source in the order of the summary; ``compared``: of a profile beside a baseline.
 
-    Its own stand in place of generic ones of the same id; new ones come before the findings.
+    Its own stand in place of generic ones of the same id; new ones come before the findings. Those for eyes alone are
+    among them for the ``screen``.
     """
     own = {view.id: view for view in vocabulary.views}
     found: list[View] = [COMPARISON] if compared else []
@@ -70,16 +71,16 @@ def views_of(vocabulary: Vocabulary, *, compared: bool = False) -> tuple[View, .
             known = {each.id for each in GENERIC}
             found += [each for each in vocabulary.views if each.id not in known]
         found.append(own.get(view.id, view))
-    return tuple(found)
+    return tuple(view for view in found if screen or not view.screen_alone)
 
 
-def view_of(vocabulary: Vocabulary, name: str) -> View:
-    """The view with an id.
+def view_of(vocabulary: Vocabulary, name: str, *, screen: bool = False) -> View:
+    """The view with an id (``views_of``).
 
     Raises:
         UsageError: There is none.
     """
-    views = views_of(vocabulary)
+    views = views_of(vocabulary, screen=screen)
     for view in (*views, COMPARISON):
         if view.id == name:
             return view

@@ -117,7 +117,7 @@ class CommandLine:
 
     def _views_named(self, text: str) -> list[str]:
         """The views that begin with a text, one that is called so alone."""
-        return begun(text, (view.id for view in views_of(self.vocabulary)))
+        return begun(text, (view.id for view in views_of(self.vocabulary, screen=True)))
 
     def _actions_named(self, text: str) -> list[Action]:
         """The actions of the pane that keys went to before whose name begins with a text."""

@@ -16,6 +16,8 @@ from ..selection import Selection
 
 #: Figures of a core that the page shows.
 FIGURES: Final = ("compute", "transfer", "overlap", "exposed", "busy", "idle")
+#: Of sources that know communication.
+_COMMUNICATION: Final = "exposed_communication"
 #: Views that the page draws otherwise.
 _DRAWN: Final = frozenset(("overview", "published", "bandwidth", "durations", "counters"))
 
@@ -39,7 +41,8 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "summary": summary(profile, selection) if summary is not None else {"columns": [], "rows": []},
         "figures": figures_record(query),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
-        "views": page_views(query, _DRAWN),
+        # an overview that a source has of its own is told, not drawn
+        "views": page_views(query, _DRAWN - {view.id for view in profile.vocabulary.views if view.id == "overview"}),
         "problem_count": len(profile.problems),
     }
 
@@ -48,8 +51,8 @@ def _words_record(profile: Profile) -> dict[str, Any]:
     """What the profile's source calls things, and what the page says of it alone."""
     vocabulary, groups = profile.vocabulary, profile.groups
     ports = vocabulary.group_kind("ports")
-    tops = (group for group in groups if group.parent < 0 and not group.is_unit and group.kind != "ports")
-    beside = next((group.label for group in tops), "")
+    tops = (group for place, group in enumerate(groups) if group.parent < 0 and not groups.units_within(place))
+    beside = next((group.label for group in tops if group.kind != "ports"), "")
     notes = []
     if "page_no_detail" in vocabulary.phrases and not profile.has(DETAIL):
         notes.append(vocabulary.phrase("page_no_detail", ""))
@@ -88,7 +91,8 @@ def figures_record(query: Query) -> list[dict[str, Any]]:
     table = found.table("units")
     guessed = table.guessed or frozenset()
     numbers = [query.profile.groups.number(unit) for unit in query.units]
-    columns = {key: table.column(f"{key}_us") for key in FIGURES}
+    keys = FIGURES if table.place(f"{_COMMUNICATION}_us") < 0 else (*FIGURES, _COMMUNICATION)
+    columns = {key: table.column(f"{key}_us") for key in keys} | {"title": list(map(line_text, table.column("unit")))}
     return [
         {"core": number, **{key: values[row] for key, values in columns.items()}, "window": query.span,
          "guessed": row in guessed}

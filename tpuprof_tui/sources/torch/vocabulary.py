@@ -84,6 +84,8 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
         View("names", "Short names", "Calls and time on host and device by short name, as runs are compared by.",
              f"{_VIEWS}.names:names", place="", facts=False),
+        View("recording", "Recording", "What stands beside the events of a file; values of secrets are masked.",
+             f"{_VIEWS}.recording:recording", place="", compared=False, facts=False, screen_alone=True),
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", together=True),
     ),

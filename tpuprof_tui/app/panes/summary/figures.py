@@ -105,12 +105,13 @@ class ViewChooser:
     def __init__(self, session: Session) -> None:
         self._vocabulary = session.profile.vocabulary
         self.chosen = ""
-        self.all: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None)
+        self.all: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None,
+                                              screen=True)  # fmt: skip
 
     @property
     def view(self) -> View | None:
         """The view that fills the pane."""
-        return view_of(self._vocabulary, self.chosen) if self.chosen else None
+        return view_of(self._vocabulary, self.chosen, screen=True) if self.chosen else None
 
     def choose(self, name: str) -> None:
         """Lets a view fill the pane; an empty name: none.
@@ -118,7 +119,7 @@ class ViewChooser:
         Raises:
             UsageError: There is no such view.
         """
-        self.chosen = view_of(self._vocabulary, name).id if name else ""
+        self.chosen = view_of(self._vocabulary, name, screen=True).id if name else ""
 
     def told(self, answers: Mapping[str, Answer]) -> list[View]:
         """The views that say something."""

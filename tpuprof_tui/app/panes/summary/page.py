@@ -169,7 +169,7 @@ class PageBuilder:
         return best, fitting
 
     def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
-        title = self._vocabulary.say(view_of(self._vocabulary, name).title)
+        title = self._vocabulary.say(view_of(self._vocabulary, name, screen=True).title)
         return self._lines(width, rows, name, whole=whole).entries(title, self._figures.answers[name])
 
     def _says(self, name: str) -> bool:

@@ -42,7 +42,7 @@ function drawCoreButtons() {
   const button = (label, pressed, title, onclick) => el('button', 'chip', label, { title, onclick, 'aria-pressed': pressed });
   byId('cores').replaceChildren(
     button('All', all, say('All {units} on one time line'), () => chooseCores(keys)),
-    ...keys.map((key) => button(key < 0 ? { [PORTS]: profile.ports_title, [OTHERS]: profile.others_title || 'Others' }[key] : `${key}`, !all && state.cores.has(key),
+    ...keys.map((key) => button(key < 0 ? (key === PORTS && profile.ports_title) || profile.others_title || 'Others' : `${key}`, !all && state.cores.has(key),
       say('This {unit}; with Ctrl or Shift: add or remove it'), (event) => {
         const add = event.ctrlKey || event.metaKey || event.shiftKey;
         chooseCores([key], add && !(all && !event.shiftKey));
@@ -107,7 +107,7 @@ function drawLegend() {
       title: onclick ? 'Hide or show; double click: this alone' : '' });
   };
   if (!key) {
-    box.replaceChildren(...profile.cores.filter((core) => state.cores.has(core)).map((core) => entry(say(`{Unit} ${core}`),
+    box.replaceChildren(...profile.cores.filter((core) => state.cores.has(core)).map((core) => entry(unitTitle(core),
       colours.ofCore(core), false)));
     return;
   }
@@ -221,7 +221,7 @@ function panelTools(name) {
       swatch.style.background = `var(--${colour})`;
       return el('span', 'quiet', [swatch, label]);
     };
-    return [mark('read', 'good'), mark('write', 'bad'), choice(cores.map((core) => [core, say(`{Unit} ${core}`)]), memory.core ?? cores[0], (value) => {
+    return [mark('read', 'good'), mark('write', 'bad'), choice(cores.map((core) => [core, unitTitle(core)]), memory.core ?? cores[0], (value) => {
       memory.wanted = Number(value);
       state.cores.add(memory.wanted);
       drawCoreButtons();

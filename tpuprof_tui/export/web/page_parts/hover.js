@@ -116,7 +116,7 @@ const hover = {
     if (!hit) return;
     if (hit.row < 0) {
       const name = kinds.text('kernel', hit.track.kind[hit.place]);
-      card.replaceChildren(el('div', 'card-title', [el('b', '', name), el('span', 'quiet', say(`{Unit} ${hit.launches.core}`))]),
+      card.replaceChildren(el('div', 'card-title', [el('b', '', name), el('span', 'quiet', unitTitle(hit.launches.core))]),
         factList(launchFacts(hit)));
       return;
     }

@@ -35,7 +35,7 @@ const overview = {
         + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : '')),
       tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
       ...(most ? [tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
-        say(`{unit} ${most.core}: ${mark}${durationText(most.exposed)} moving data without computing, most of all {units}`))] : []),
+        `${unitTitle(most.core)}: ${mark}${durationText(most.exposed)} ${say('moving data without computing, most of all {units}')}`)] : []),
       ...(profile.recording[1] ? [tile('Mode', profile.recording[1], profile.recording[2])] : []),
       tile('Problems', grouped(profile.problem_count), profile.problem_count ? 'listed below' : 'none found'),
     ]);
@@ -85,7 +85,8 @@ const overview = {
 
   coreBars() {
     const parts = [['compute', 'compute', 'var(--compute)'], ['exposed', 'transfer without compute', 'var(--transfer)'],
-      ['waiting', 'waits and syncs', 'var(--still)'], ['idle', 'idle', 'var(--line)']];
+      ['exposed_communication', 'communication without compute', 'var(--caution)'], ['waiting', 'waits and syncs', 'var(--still)'],
+      ['idle', 'idle', 'var(--line)']].filter(([key]) => key === 'waiting' || profile.figures.some((core) => key in core));
     const legend = el('div', 'legend-line', parts.map(([, label, colour]) => {
       const swatch = el('span', 'swatch');
       swatch.style.background = colour;
@@ -99,12 +100,15 @@ const overview = {
         piece.style.background = colour;
         return piece;
       }));
-      const line = el('div', 'stack-row link', [el('span', '', say(`{Unit} ${core.core}`)), bar,
+      const line = el('div', 'stack-row link', [el('span', '', unitTitle(core.core)), bar,
         el('span', 'number', `${core.guessed ? '~' : ''}${percentText(core.busy / core.window)}`, { title: 'busy' })]);
       line.onclick = () => showCore(core.core);
       return line;
     });
-    return el('div', '', [legend, ...rows]);
+    const box = el('div', '', [legend, ...rows]);
+    // bars of all units begin in one place
+    box.style.setProperty('--title', `max(60px, ${Math.min(Math.max(0, ...profile.figures.map(({ title }) => title.length)), 30)}ch)`);
+    return box;
   },
 
   parameters() {

@@ -248,7 +248,7 @@ const bandwidth = {
     box.replaceChildren(...units.map((core) => {
       const swatch = el('span', 'swatch');
       swatch.style.background = colours.ofCore(core);
-      return el('span', 'legend-entry', [swatch, core < 0 ? profile.ports_title || 'Others' : say(`{Unit} ${core}`)]);
+      return el('span', 'legend-entry', [swatch, core < 0 ? profile.ports_title || 'Others' : unitTitle(core)]);
     }));
   },
 
@@ -261,7 +261,7 @@ const bandwidth = {
     const total = frame.totals[place];
     const facts = [['Total', `${grouped(total, 2)} GB/s`], ...(frame.peak ? [['Of the peak', percentText(total / frame.peak)]] : [])];
     for (const [core, values] of found[frame.memory]) {
-      facts.push([core < 0 ? profile.ports_title : say(`{Unit} ${core}`), `${grouped(values[place], 2)} GB/s`]);
+      facts.push([core < 0 ? profile.ports_title : unitTitle(core), `${grouped(values[place], 2)} GB/s`]);
     }
     return { title: `${frame.label} from ${durationText(edges[place])}`, facts };
   },

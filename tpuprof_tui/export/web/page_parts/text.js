@@ -8,6 +8,11 @@ function say(text) {
   return text.replace(/\{(\w+)\}/g, (_, name) => profile.words[name] ?? '');
 }
 
+// What a unit is called; those of several ranks may have other numbers than their names say.
+function unitTitle(core) {
+  return profile.figures.find((each) => each.core === core)?.title ?? say(`{Unit} ${core}`);
+}
+
 // ``1 core``, ``2,000 cores``, by the name of the word.
 function countOf(count, word) {
   return `${grouped(count)} ${profile.words[count === 1 ? word : `${word}s`]}`;

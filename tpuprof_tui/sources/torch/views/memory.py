@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
@@ -15,10 +16,11 @@ from tpuprof_tui.views.query import Query
 from ..read.profile import device_name, properties_of
 from ..vocabulary import MEMORY
 from .run import Asked, Run
-from .tables import Grouped, not_narrowed, of_workers
+from .tables import Grouped, not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 UNKNOWN: Final = "<unknown>"
+BEFORE: Final = "<before recording>"
 _BYTES: Final = (
     Column("increase_bytes", "Increase", "bytes"), Column("self_increase_bytes", "Own increase", "bytes"),
     Column("allocations", "Allocations", "count"), Column("self_allocations", "Own allocations", "count"),
@@ -49,7 +51,7 @@ def _memory(asked: Asked) -> Answer:
     if len(run.tree.rows):
         node = np.where((node >= 0) & run.tree.operator[node], node, -1)
     rows: list[tuple[Any, ...]] = []
-    peaks: list[int] = []
+    peaks: list[tuple[str, int, int]] = []
     curve: list[tuple[list[str] | I64, ...]] = [([], *[np.zeros(0, np.int64)] * 3)]
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
     for kind, number in devices:
@@ -60,9 +62,11 @@ def _memory(asked: Asked) -> Answer:
         capacity = capacities.get(str(number)) if name.startswith("GPU") else None
         rows.append((name, int(mine.sum()), int(memory.allocated[mine].max()), int(memory.reserved[mine].max()),
                      capacity))  # fmt: skip
-        peaks.append(int(memory.time[mine][memory.allocated[mine].argmax()]) + shift)
+        peaks.append((name, int(memory.time[mine][memory.allocated[mine].argmax()]) + shift, rows[-1][2]))
         curve.append(([name] * rows[-1][1], memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine]))
     names, *numbers = zip(*curve, strict=True)
+    # what is held at a peak may be older than what is asked about
+    lives = _lives(run, node, np.ones(len(memory), np.bool_))
     return Answer(
         (Fact("records", "Records", int(inside.sum())),),
         (
@@ -70,9 +74,10 @@ def _memory(asked: Asked) -> Answer:
                 Column("device", "Device"), Column("points", "Points", "count"),
                 Column("peak_allocated_bytes", "Peak allocated", "bytes"),
                 Column("peak_reserved_bytes", "Peak reserved", "bytes"), Column("capacity_bytes", "Capacity", "bytes"),
-            ), rows, target=lambda row: Target(time=(peaks[row], peaks[row] + 1))),
+            ), rows, target=lambda row: Target(time=(peaks[row][1], peaks[row][1] + 1))),
+            _held(lives, peaks),
             _statistics(run, devices, node, inside),
-            _events(run, devices, node, inside, shift),
+            _events(lives if inside.all() else _lives(run, node, inside)),
             Table("curve", "Over time", (
                 Column("device", "Device"), Column("time_us", "Time", "time"),
                 Column("allocated_bytes", "Allocated", "bytes"), Column("reserved_bytes", "Reserved", "bytes"),
@@ -109,8 +114,25 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
     return Table.of_rows("statistics", "By operator", (*keys, *_BYTES), rows)
 
 
-def _events(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDArray[np.bool_], shift: int) -> Table:
-    """What lived from when to when: an address is opened by bytes above 0 and closed by a release."""
+class Lives(Struct, frozen=True, eq=False):
+    """What lived from when to when, in columns of one length: bytes above 0 open an address, a release closes it.
+
+    Attributes:
+        device, operator: What each belongs to and who asked for it, as places in ``devices`` and ``operators``.
+        size: Bytes.
+        begin, end: ns of the profile; missing of what was there before, or is never released.
+    """
+
+    device: I64
+    operator: I64
+    size: I64
+    begin: I64
+    end: I64
+    devices: list[str]
+    operators: list[str]
+
+
+def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
     memory = run.trace.memory
     chosen = np.flatnonzero(inside & (memory.address != INT_MISSING))
     # instants of one address follow each other, in the order of the file
@@ -125,29 +147,54 @@ def _events(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDA
     lost = np.r_[ends[opens[ends]] - 1, np.flatnonzero(opens & np.r_[~again, np.ones(min(1, len(chosen)), np.bool_)])]
     strays = np.flatnonzero(~opens & ~was_open)
     opener = np.r_[released - 1, lost, strays]
-    size = np.r_[-change[released], change[lost], -change[strays]]
-    time = memory.time[chosen] + shift
+    time = memory.time[chosen] + run.worker.shift_ns
     begin = np.where(np.arange(len(opener)) < len(opener) - len(strays), time[opener], INT_MISSING)
     end = np.r_[time[released], np.full(len(lost), INT_MISSING), time[strays]]
-    duration = np.where((begin == INT_MISSING) | (end == INT_MISSING), INT_MISSING, end - begin)
 
     of_node, operator = np.unique(np.where(begin == INT_MISSING, -1, node[chosen[opener]]), return_inverse=True)
     told = [_operator_name(run, each) for each in of_node.tolist()]
     operators = sorted(set(told))
-    codes = {text: code for code, text in enumerate(operators)}
-    operator = np.array([codes[text] for text in told], np.int64)[operator]
-    labels = sorted({device_name(*each) for each in devices})
-    kinds = zip(memory.device_type[chosen[opener]].tolist(), memory.device_id[chosen[opener]].tolist(), strict=True)
-    known = {each: labels.index(device_name(*each)) for each in devices}
-    device = np.array([known[each] for each in kinds], np.int64)
-    order = np.lexsort((operator, np.where(end == INT_MISSING, 0, end), np.where(begin == INT_MISSING, -1, begin),
-                        device, -size))  # fmt: skip
+    places = np.array([operators.index(text) for text in told], np.int64)
+    names = list(
+        map(device_name, memory.device_type[chosen[opener]].tolist(), memory.device_id[chosen[opener]].tolist())
+    )
+    devices = sorted(set(names))
+    known = {name: place for place, name in enumerate(devices)}
+    return Lives(np.array([known[name] for name in names], np.int64), places[operator],
+                 np.r_[-change[released], change[lost], -change[strays]], begin, end, devices, operators)  # fmt: skip
+
+
+def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
+    """What is allocated at the peak of each device (name, ns, bytes), by who asked for it."""
+    rows: list[tuple[Any, ...]] = []
+    for name, time, peak in peaks:
+        there = (lives.begin != INT_MISSING) & (lives.begin <= time) & ((lives.end == INT_MISSING) | (lives.end > time))
+        mine = np.flatnonzero(there & (lives.device == (lives.devices.index(name) if name in lives.devices else -1)))
+        group = Grouped(lives.operator[mine])
+        sums = group.total(lives.size[mine]).tolist()
+        found = [(name, lives.operators[code], size, calls, ratio(size, peak)) for code, size, calls in
+                 zip(group.keys[:, 0].tolist(), sums, group.calls().tolist(), strict=True)]  # fmt: skip
+        rows += sorted(found, key=lambda row: (-row[2], row[1]))
+        if (rest := peak - sum(sums)) > 0:
+            rows.append((name, BEFORE, rest, None, ratio(rest, peak)))
+    return Table.of_rows("held", "Held at the peak", (
+        Column("device", "Device"), Column("operator", "Operator"), Column("bytes", "Bytes", "bytes", bar=True),
+        Column("allocations", "Allocations", "count"), Column("share", "Share", "share"),
+    ), rows, ordered=True)  # fmt: skip
+
+
+def _events(lives: Lives) -> Table:
+    begin, end = lives.begin, lives.end
+    order = np.lexsort((lives.operator, np.where(end == INT_MISSING, 0, end), np.where(begin == INT_MISSING, -1, begin),
+                        lives.device, -lives.size))  # fmt: skip
+    duration = np.where((begin == INT_MISSING) | (end == INT_MISSING), INT_MISSING, end - begin)
     return Table("events", "Events", (
         Column("device", "Device"), Column("operator", "Operator"), Column("bytes", "Bytes", "bytes", bar=True),
         Column("allocated_at_us", "Allocated", "time"), Column("released_at_us", "Released", "time"),
         Column("duration_us", "Duration", "duration"),
-    ), ([labels[code] for code in device[order].tolist()], [operators[code] for code in operator[order].tolist()],
-        size[order], begin[order], end[order], duration[order]))  # fmt: skip
+    ), ([lives.devices[code] for code in lives.device[order].tolist()],
+        [lives.operators[code] for code in lives.operator[order].tolist()],
+        lives.size[order], begin[order], end[order], duration[order]))  # fmt: skip
 
 
 def _operator_name(run: Run, node: int) -> str:

@@ -159,8 +159,8 @@ def _overview(asked: Asked) -> Answer:
     if not found.counted.all():
         notes.append("Last steps whose device work was not recorded to its end do not count.")
     if run.kernels.any() and not run.tells_tensor_cores:
-        card = next((clean(str(each["name"])) for each in properties_of(run.trace) if each.get("name")), run.worker.key)
-        notes.append(f"Use of tensor cores is not known: kernels of {card} do not tell.")
+        card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
+        notes.append(f"Use of tensor cores is not known: names of kernels{card} do not tell.")
     if asked.window is not None:
         notes.append("Of steps the part within the range is told.")
     return Answer(

@@ -1,0 +1,38 @@
+"""What stands beside the events of a trace, secrets masked: on the screen alone, as it may hold an environment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.query import Query
+
+from .run import Asked
+from .tables import of_workers
+
+_WORDS: Final = r"(?:token|secret|key|passw|passphrase|credential|auth|cookie)"
+_SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
+#: The same within texts: NAME=value, "name": "value", --name value.
+_GIVEN: Final = re.compile(rf"([\w.-]*{_WORDS}[\w.-]*[\"']?\s*[=:\s]\s*)[^\s,;]+", re.IGNORECASE)
+_MASK: Final = "********"
+
+
+def recording(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _recording)
+
+
+def _recording(asked: Asked) -> Answer:
+    rows: list[tuple[str, str]] = []
+    waiting: list[tuple[str, Any]] = [("", asked.run.trace.metadata)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, (dict, list)) and value:
+            inner = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting += reversed([(f"{name}.{key}".lstrip("."), each) for key, each in inner])
+        else:
+            told = "true" if value is True else "false" if value is False else "null" if value is None else str(value)
+            rows.append((name, _MASK if _SECRET.search(name) else _GIVEN.sub(rf"\1{_MASK}", told)))
+    columns = (Column("name", "Name"), Column("value", "Value"))
+    return Answer(tables=(Table.of_rows("recording", "Recording", columns, rows, ordered=True),))

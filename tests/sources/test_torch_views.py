@@ -264,7 +264,7 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
     assert main(["report", "-"]) == 2
     assert "Standard input is no capture" in capsys.readouterr().err
-    packed = tmp_path / "h100.pt.trace.json.zst"
+    packed = tmp_path / "h100.json.zst"
     packed.write_bytes(b"\x28\xb5\x2f\xfd" + text[:100])
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(UnreadableError, match="needs the package zstandard"):

@@ -27,6 +27,7 @@ _ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
 #: What stands in the first bytes of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LIST: Final = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
 
 
@@ -195,6 +196,9 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
 
 def _begins_as_trace(path: Path) -> bool:
     head = first_bytes(path)
+    # what unpacks zstd may not be there: of JSON no other source takes it
+    if head.startswith(_ZSTD):
+        return path.suffix == ".zst"
     return bool(_LIST.match(head)) or bool(_OWN_KEYS.match(head) and any(mark in head for mark in _MARKS)) or (
         b'"traceEvents"' in head and b'"ph"' in head
     )  # fmt: skip

@@ -166,6 +166,7 @@ def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
 
 def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
     """What is allocated at the peak of each device (name, ns, bytes), by who asked for it."""
+    at = {name: time for name, time, _ in peaks}
     rows: list[tuple[Any, ...]] = []
     for name, time, peak in peaks:
         there = (lives.begin != INT_MISSING) & (lives.begin <= time) & ((lives.end == INT_MISSING) | (lives.end > time))
@@ -180,7 +181,7 @@ def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
     return Table.of_rows("held", "Held at the peak", (
         Column("device", "Device"), Column("operator", "Operator"), Column("bytes", "Bytes", "bytes", bar=True),
         Column("allocations", "Allocations", "count"), Column("share", "Share", "share"),
-    ), rows, ordered=True)  # fmt: skip
+    ), rows, target=lambda row: Target(time=(at[rows[row][0]], at[rows[row][0]] + 1)), ordered=True)  # fmt: skip
 
 
 def _events(lives: Lives) -> Table:

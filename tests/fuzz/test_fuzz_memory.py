@@ -12,7 +12,7 @@ from whole_profiles import read_whole
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.chrome import json_stream
+from tpuprof_tui.sources.chrome import chunks
 from tpuprof_tui.sources.chrome.trace import read_host_trace
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS
 
@@ -47,8 +47,8 @@ def test_memory_is_bounded_by_the_size_of_the_host_trace(tmp_path: Path, name: s
 
 def test_the_longest_event_takes_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an eighth of the bound, an eighth of the memory."""
-    monkeypatch.setattr(json_stream, "LONGEST_EVENT", json_stream.LONGEST_EVENT // 8)
-    many = b",".join(b'"%d":1' % number for number in range(json_stream.LONGEST_EVENT // 10))
+    monkeypatch.setattr(chunks, "LONGEST_EVENT", chunks.LONGEST_EVENT // 8)
+    many = b",".join(b'"%d":1' % number for number in range(chunks.LONGEST_EVENT // 10))
     path = tmp_path / "host.json"
     path.write_bytes(b'{"traceEvents":[{' + many + b'},{"ph":"X","ts":1,"cat":"tpudnn","name":"x"}]}')
     with bounded(path.stat().st_size, room=HOST_ROOM // 8, each=HOST_EACH):

@@ -393,7 +393,9 @@ class EventChunks(Generic[Event]):
                 found = self._scan_any(text, place)
                 self._count(self.controls, text, place)
         except json.JSONDecodeError as error:
-            return self._mended(text, place) or error
+            # what is cut off by the reading is whole the next time
+            cut = not self._ended and _cut_off(error, len(text)) and len(text) - place < LONGEST_EVENT
+            return error if cut else self._mended(text, place) or error
         except RecursionError as error:
             return error
         if self._constants:
@@ -418,7 +420,7 @@ class EventChunks(Generic[Event]):
                         return None
                     quotes += 1
                 else:
-                    while _WORD.match(event, begin - 1) and error.msg.startswith("Expecting ',' delimiter"):
+                    while _WORD.match(event, begin - 1, begin) and error.msg.startswith("Expecting ',' delimiter"):
                         begin -= 1
                     match = _WORD.match(event, begin)
                     if match is None or not event[:begin].rstrip().endswith((":", ",", "[")):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -18,9 +20,9 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
+from .chunks import NOTHING, EventChunks, raw_text
 from .decimals import femtoseconds, nanoseconds
 from .inflate import Inflated
-from .json_stream import EventStream
 
 I64 = npt.NDArray[np.int64]
 
@@ -31,6 +33,20 @@ ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_NAME: Final = 4096
 _UNNAMED: Final = "unknown"
+#: A byte that is no UTF-8, as events that are decoded alone have it.
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+
+
+class _Event(Struct, gc=False):
+    """What counts of an event; times as they stand in the text."""
+
+    ph: Any = None
+    name: Any = None
+    cat: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = msgspec.Raw(b"0")
 
 
 class HostEvents(Struct, frozen=True, eq=False):
@@ -164,9 +180,10 @@ class _Collector:
         self._untimed = 0
 
     def trace(self) -> HostTrace:
-        events = EventStream(self._read)
-        for event in events:
-            self._add(event)
+        events: EventChunks[_Event] = EventChunks(self._read, _Event, _loose)
+        for chunk in events:
+            for event in chunk:
+                self._add(event)
         if not events.found and not self._damage:
             raise UnreadableError(
                 f"{self._path} holds no traceEvents.",
@@ -195,14 +212,16 @@ class _Collector:
             self._progress(min(self._raw.tell(), self._size), self._size)
         return data
 
-    def _add(self, event: dict[str, Any]) -> None:
-        if event.get("ph") != "X":
+    def _add(self, event: _Event) -> None:
+        if event.ph != "X":
             return
-        start, length = femtoseconds(event.get("ts")), femtoseconds(event.get("dur", "0"))
+        start, length = (
+            femtoseconds(bytes(told).decode("utf-8", "replace").strip('"')) for told in (event.ts, event.dur)
+        )
         if start is None or length is None or length < 0 or nanoseconds(start + length) >= 1 << 62:
             self._untimed += 1
             return
-        name, category = _text(event.get("name"), _UNNAMED), _text(event.get("cat"), "")
+        name, category = _text(event.name, _UNNAMED), _text(event.cat, "")
         end = start + length
         marks = self._marks
         if category == marks.launches and name == marks.closing:
@@ -211,41 +230,42 @@ class _Collector:
             return
         if category == marks.launches and self._first_launch is None:
             self._first_launch = end
-        thread = (_label(event.get("pid")), _label(event.get("tid")))
+        thread = (_text(event.pid, "")[:64], _text(event.tid, "")[:64])
         self._times[0].append(nanoseconds(start))
         self._times[1].append(nanoseconds(end))
         self._columns[0].append(self._codes.setdefault(name, len(self._codes)))
         self._columns[1].append(self._codes.setdefault(category, len(self._codes)))
         self._columns[2].append(self._threads.setdefault(thread, len(self._threads)))
 
-    def _problems(self, events: EventStream) -> Iterator[Problem]:
+    def _problems(self, events: EventChunks[_Event]) -> Iterator[Problem]:
         name = self._path.name
         kept = "The slices before are shown."
         if self._damage:
             yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._passed)
         elif events.truncated:
             yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
-        elif events.unfinished:
+        elif events.metadata_lost:
             yield Problem(Severity.WARNING, "The host trace ends behind its list of events, in the middle of what "
                           "follows.", "All its slices are shown.", file=name)  # fmt: skip
-        if events.more:
+        if events.behind:
             yield Problem(Severity.ERROR, "There is text behind the host trace, or a second list of events in it.",
                           "It was not read.", file=name)  # fmt: skip
         if events.malformed:
             yield Problem(Severity.ERROR, "Events of the host trace that cannot be decoded.", "They were left out.",
-                          file=name, count=events.malformed)  # fmt: skip
+                          file=name, count=events.malformed.count)  # fmt: skip
         if self._untimed:
             yield Problem(Severity.ERROR, "Slices of the host trace without a time that can be.",
                           "They were left out.", file=name, count=self._untimed)  # fmt: skip
 
 
+def _loose(event: dict[str, Any]) -> _Event:
+    """An event that was decoded alone; its numbers are texts."""
+    told = {key: event[key] for key in _Event.__struct_fields__ if key in event}
+    return _Event(**told | {key: raw_text(told[key]) for key in ("ts", "dur") if key in told})
+
+
 def _text(value: object, missing: str) -> str:
-    """A text as it can be shown and written."""
-    if not isinstance(value, str) or not value:
+    """A text or number as it can be shown and written."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
         return missing
-    text = str(value[:_LONGEST_NAME])
-    return utf8_text(text)
-
-
-def _label(value: object) -> str:
-    return str(value[:64]) if isinstance(value, str) else ""
+    return utf8_text(_NO_UTF8.sub("\ufffd", str(value)[:_LONGEST_NAME]))

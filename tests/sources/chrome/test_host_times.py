@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.chrome.decimals import MOST_NS, femtoseconds, nanoseconds
+from tpuprof_tui.sources.chrome.times import MOST_NS
+from tpuprof_tui.sources.chrome.trace import femtoseconds, nanoseconds
 
 
 @given(st.integers(0, 10**16), st.integers(0, 10**9 - 1), st.integers(0, 9))
@@ -38,7 +39,7 @@ def test_times_in_ns(text, ns):
 
 @pytest.mark.parametrize(
     "value",
-    [None, 5, 1.5, True, [], {}, "", "abc", "1,5", "1e999", "1e99999999", "9" * 50, "--1", "١٢", "1.2.3", "0x10",
+    ["", "abc", "1,5", "1e999", "1e99999999", "9" * 50, "--1", "١٢", "1.2.3", "0x10",
      "1e30", "-1e30", " 1", "1_000", "inf", "nan", "1" * 10_000],
 )  # fmt: skip
 def test_what_is_no_time_is_none(value):

@@ -21,8 +21,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome import trace
-from tpuprof_tui.sources.chrome.decimals import femtoseconds, nanoseconds
-from tpuprof_tui.sources.chrome.trace import read_host_trace
+from tpuprof_tui.sources.chrome.trace import femtoseconds, nanoseconds, read_host_trace
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS, with_host_trace
 
 HERE = Path(__file__).resolve().parent

@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Problem, Severity
 
-from .decimals import Number
-
 #: Bytes that are decoded at a time.
 CHUNK: Final = 512 << 10
 #: An event that takes more bytes than this is passed over.
@@ -44,6 +42,13 @@ _COLON: Final = re.compile(r"\s*:\s*")
 _MENDED: Final = 64
 
 Event = TypeVar("Event")
+
+
+class Number(str):
+    """The text of a number: microseconds become integers without passing a float."""
+
+    __slots__ = ()
+
 
 #: What an event lacks.
 NOTHING: Final = msgspec.Raw()

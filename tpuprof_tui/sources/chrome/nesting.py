@@ -101,18 +101,7 @@ def innermost(
         low, high = int(first[number]), int(first[number + 1])
         last = low - 1 + np.searchsorted(outer[0][low:high], inner[0][mine], side="right")
         found[mine] = np.where(last >= low, last, -1)
-    until = outer[1]
-    needed = np.maximum(inner[1], inner[0] + 1)
-    left = np.flatnonzero(found >= 0)
-    while len(left) > _FEW:
-        left = left[until[found[left]] < needed[left]]
-        found[left] = parent[found[left]]
-        left = left[found[left] >= 0]
-    for row in left.tolist():
-        at, least = int(found[row]), needed[row]
-        while at >= 0 and until[at] < least:
-            at = int(parent[at])
-        found[row] = at
+    _look_back(found, np.flatnonzero(found >= 0), outer[1], np.maximum(inner[1], inner[0] + 1), parent)
     return found
 
 
@@ -155,23 +144,25 @@ def _of_each_thread(start: I64, end: I64, thread: Integers) -> I64:
     return np.concatenate(found)
 
 
-def _look_back(found: I64, left: I64, height: I64, needed: I64) -> None:
+def _look_back(found: I64, left: I64, height: I64, needed: I64, above: I64 | None = None) -> None:
     """Moves ``found`` of each event to the nearest before it whose height is at least what it needs; -1 for none.
 
     Args:
         found: Where each begins to look; all between that and the event are too low.
         left: Which events look.
         height, needed: Of each event; what is too low for a lower one is too low for a higher one.
+        above: Where one too low leads; None: where itself has looked so far.
     """
+    above = found if above is None else above
     left = left[found[left] >= 0]
     while len(left) > _FEW:
         left = left[height[found[left]] < needed[left]]
-        found[left] = found[found[left]]
+        found[left] = above[found[left]]
         left = left[found[left] >= 0]
     for row in left.tolist():
         at, least = int(found[row]), needed[row]
         while at >= 0 and height[at] < least:
-            at = int(found[at])
+            at = int(above[at])
         found[row] = at
 
 

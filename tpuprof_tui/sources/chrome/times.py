@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
 
-from .decimals import MOST_NS
-
 I64 = npt.NDArray[np.int64]
+#: Times beyond this many ns either side of zero are none.
+MOST_NS: Final = 1 << 62
 #: Texts with more digits than this do not fit int64.
 _DIGITS: Final = 19
 _PLAIN: Final = b"0123456789.,-"

@@ -8,6 +8,7 @@ import re
 import stat
 from array import array
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,8 +22,8 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
 from .chunks import NOTHING, EventChunks, raw_text
-from .decimals import femtoseconds, nanoseconds
 from .inflate import Inflated
+from .times import MOST_NS
 
 I64 = npt.NDArray[np.int64]
 
@@ -32,6 +33,10 @@ MOST_BYTES: Final = 4 << 30
 ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_NAME: Final = 4096
+#: Parts of a ns that times are held in while they are added up: femtoseconds.
+_PER_NANOSECOND: Final = 10**6
+_NUMBER: Final = re.compile(r"-?\d{1,63}(?:\.\d{1,63})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_EXACT: Final = Context(prec=200)
 _UNNAMED: Final = "unknown"
 #: A byte that is no UTF-8, as events that are decoded alone have it.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
@@ -218,7 +223,7 @@ class _Collector:
         start, length = (
             femtoseconds(bytes(told).decode("utf-8", "replace").strip('"')) for told in (event.ts, event.dur)
         )
-        if start is None or length is None or length < 0 or nanoseconds(start + length) >= 1 << 62:
+        if start is None or length is None or length < 0 or nanoseconds(start + length) >= MOST_NS:
             self._untimed += 1
             return
         name, category = _text(event.name, _UNNAMED), _text(event.cat, "")
@@ -262,6 +267,19 @@ def _loose(event: dict[str, Any]) -> _Event:
     """An event that was decoded alone; its numbers are texts."""
     told = {key: event[key] for key in _Event.__struct_fields__ if key in event}
     return _Event(**told | {key: raw_text(told[key]) for key in ("ts", "dur") if key in told})
+
+
+def femtoseconds(text: str) -> int | None:
+    """A time written in microseconds, as whole fs; digits beyond are cut off; None of what is no time that can be."""
+    value = Decimal(text) if _NUMBER.fullmatch(text) else Decimal(MOST_NS)
+    # scaling is exact: the exponent has three digits at most
+    found = int(value.scaleb(9, _EXACT)) if value.adjusted() < 20 else MOST_NS * _PER_NANOSECOND
+    return found if abs(found) < MOST_NS * _PER_NANOSECOND else None
+
+
+def nanoseconds(femto: int) -> int:
+    """The integer part of a time in ns."""
+    return femto // _PER_NANOSECOND if femto >= 0 else -(-femto // _PER_NANOSECOND)
 
 
 def _text(value: object, missing: str) -> str:

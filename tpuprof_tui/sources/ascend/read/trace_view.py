@@ -16,8 +16,7 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
-from tpuprof_tui.sources.chrome.decimals import Number
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.nesting import parents

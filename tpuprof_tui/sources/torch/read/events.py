@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.chunks import NOTHING, raw_text
-from tpuprof_tui.sources.chrome.decimals import Number
+from tpuprof_tui.sources.chrome.chunks import NOTHING, Number, raw_text
 
 NULL: Final = msgspec.Raw(b"null")
 as_tuple: Final = msgspec.structs.astuple

@@ -22,10 +22,9 @@ from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
-from tpuprof_tui.sources.chrome.decimals import MOST_NS
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
-from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
 
 from . import events as ev

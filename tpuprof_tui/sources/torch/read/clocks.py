@@ -27,12 +27,10 @@ _FEW: Final = 3
 def collectives(trace: Trace) -> tuple[I64, list[str]]:
     """Rows and names of the kernels that communicate, by start; without any, those of the host."""
     for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), _HOST)):
-        named = np.array([bool(pattern.match(name)) for name in trace.names], np.bool_)
-        if named.any():
-            rows = np.flatnonzero(np.isin(trace.kind, kinds) & named[trace.name])
+        rows = np.flatnonzero(np.isin(trace.kind, kinds) & trace.named(pattern.match))
+        if len(rows):
             rows = rows[np.argsort(trace.start[rows], kind="stable")]
-            if len(rows):
-                return rows, [trace.names[code] for code in trace.name[rows].tolist()]
+            return rows, [trace.names[code] for code in trace.name[rows].tolist()]
     return np.zeros(0, np.int64), []
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 
@@ -73,7 +72,7 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     yield _BACKWARD, *trace.flows
     # a call that copies ends with its copy
     copies = known.copy()
-    copies[known] = named(trace, _COPIES)[trace.name[trace.call[known]]]
+    copies[known] = trace.named(_COPIES.fullmatch)[trace.call[known]]
     yield _SYNC, trace.work_rows[copies], trace.call[copies]
     found = np.array([(-1, -1, -1), *_waits(trace)], np.int64)
     for kind in (_EVENT, _SYNC):
@@ -107,19 +106,14 @@ def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
             yield _SYNC, given.latest(own[0], int(trace.start[call])), call
     devices = sorted({pid for pid, _ in given.streams})
     if len(devices) == 1:
-        certain = named(trace, _OF_DEVICE if len(given.streams) > 1 else _OF_ANY)
-        for call in np.flatnonzero((trace.kind == Kind.CALL) & certain[trace.name]).tolist():
+        certain = trace.named((_OF_DEVICE if len(given.streams) > 1 else _OF_ANY).fullmatch)
+        for call in np.flatnonzero((trace.kind == Kind.CALL) & certain).tolist():
             yield _SYNC, given.latest(devices[0], int(trace.start[call])), call
 
 
 def stream_of(pid: str, tid: str) -> tuple[str, str]:
     """Device and number of a stream, by its process and thread in the file."""
     return pid, tid.removeprefix("stream ")
-
-
-def named(trace: Trace, pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
-    """By code of a name whether the pattern is all of it."""
-    return np.array([pattern.fullmatch(name) is not None for name in trace.names], np.bool_)
 
 
 class _Given:

@@ -28,8 +28,7 @@ _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
 def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I64:
     """Events of some kinds whose name begins so, by start, then end."""
-    wanted = np.array([name.startswith(prefix) for name in trace.names], np.bool_)
-    rows = np.flatnonzero(wanted[trace.name] & np.isin(trace.kind, kinds)) if len(wanted) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(trace.named(lambda name: name.startswith(prefix)) & np.isin(trace.kind, kinds))
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
 
 

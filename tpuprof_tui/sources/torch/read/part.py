@@ -21,7 +21,7 @@ from tpuprof_tui.sources.source import Part
 from .categories import ON_DEVICE, Kind
 from .links import STEP, executions, rows_named, step_numbers
 from .trace import Trace
-from .values import I64
+from .values import I64, looked_up
 
 Mask = npt.NDArray[np.bool_]
 _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
@@ -69,10 +69,7 @@ class Window(Struct, frozen=True, eq=False):
         """See ``Kept``."""
         device = _DEVICE[kind]
         low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
-        joined = np.zeros(len(start), np.bool_)
-        if len(self.correlations):
-            place = np.minimum(np.searchsorted(self.correlations, correlation), len(self.correlations) - 1)
-            joined = self.correlations[place] == correlation
+        joined = looked_up(self.correlations, correlation) >= 0
         return np.asarray(((start < high) & (end >= low)) | joined | marked)
 
 

@@ -358,14 +358,13 @@ class _Columns:
         if shift:
             self._start, self._end = arrays.kept(trace.start + shift), arrays.kept(trace.end + shift)
         self._codes = {key: _spelled(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
-        communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
         self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
         kernels = trace.kind[trace.work_rows] == Kind.KERNEL
         rows = trace.work_rows[kernels]
         if len(rows):
             told = trace.work["collective"][kernels]
-            self._activity[rows[communication[trace.name[rows]] | told]] = Activity.COMMUNICATION
+            self._activity[rows[trace.named(COMMUNICATION.match)[rows] | told]] = Activity.COMMUNICATION
         self._host = _HostNesting(trace)
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from .arguments import Arguments
 from .categories import Kind
 from .details import Frames, Operators, details_of, flow_ends_of
-from .values import F64, I32, I64
+from .values import F64, I32, I64, looked_up
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -129,13 +130,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         known = self.correlation[calls[order]]
         if bool((known[1:] == known[:-1]).any()):
             order = np.lexsort((self.place[calls], self.start[calls], self.correlation[calls]))
-        calls = calls[order]
-        place = np.searchsorted(known, wanted)
-        found = np.full(len(wanted), -1, np.int64)
-        inside = np.flatnonzero(place < len(known))
-        hit = inside[known[place[inside]] == wanted[inside]]
-        found[hit] = calls[place[hit]]
-        return found
+        return looked_up(known, wanted, calls[order])
 
     @cached_property
     def operator_rows(self) -> I64:
@@ -186,14 +181,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         for number in np.unique(ends.lane).tolist():
             mine = np.flatnonzero(ends.lane == number)
             there = rows[lane == number]
-            place = np.searchsorted(self.start[there], ends.time[mine])
-            inside = np.flatnonzero(place < len(there))
-            hit = inside[self.start[there[place[inside]]] == ends.time[mine[inside]]]
-            at[mine[hit]] = there[place[hit]]
+            at[mine] = looked_up(self.start[there], ends.time[mine], there)
         begin = dict(zip(ends.id[ends.begins].tolist(), at[ends.begins].tolist(), strict=True))
         target = np.flatnonzero(~ends.begins & (at >= 0))
         source = np.array([begin.get(number, -1) for number in ends.id[target].tolist()], np.int64)
         return source[source >= 0], at[target][source >= 0]
+
+    def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
+        """Whether the name of each event passes a test, made once for each name."""
+        passing = np.array([bool(test(name)) for name in self.names], np.bool_)
+        return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
 
     def thread_of(self, rows: I64) -> I64:
         """Place of each event's thread."""

@@ -47,6 +47,16 @@ class ShownCodes(dict[Any, int]):
             return np.array([self._texts[str(value)] for value in values], np.int32)
 
 
+def looked_up(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
+    """The value, without any its place, of the first of some ascending keys equal to each one wanted; -1 without."""
+    place = np.searchsorted(keys, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    inside = np.flatnonzero(place < len(keys))
+    hit = inside[keys[place[inside]] == wanted[inside]]
+    found[hit] = place[hit] if values is None else values[place[hit]]
+    return found
+
+
 def whole(values: Values, beyond: list[int] | None = None) -> I64:
     """int64 of integers, and of texts of such; missing for anything else.
 

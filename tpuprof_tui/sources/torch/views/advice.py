@@ -21,7 +21,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
 from .distributed import transfers
-from .run import Run, asked_of, of_names, runs_of, workers_of
+from .run import Run, asked_of, runs_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
@@ -110,7 +110,7 @@ def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kin
     """Events of some names: the time that they cover."""
     for run, asked in _runs(query):
         trace = run.trace
-        chosen = asked & np.isin(trace.kind, kinds) & of_names(trace, lambda name: bool(pattern.search(name)))
+        chosen = asked & np.isin(trace.kind, kinds) & trace.named(pattern.search)
         rows = np.flatnonzero(chosen)
         gain = run.union(rows).total
         if len(rows) and gain >= least:

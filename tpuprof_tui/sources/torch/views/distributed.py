@@ -16,8 +16,9 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
+from ..read.values import looked_up
 from .rules import ELEMENT_BYTES
-from .run import Run, looked_up, one_by_one, runs_of
+from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
 
 I64 = npt.NDArray[np.int64]
@@ -131,11 +132,11 @@ def collectives_of(run: Run) -> Collectives:
     rows = rows[np.lexsort((trace.place[rows], -trace.end[rows], trace.start[rows]))]
     kernels = np.flatnonzero(run.communicates)
     ordered = np.argsort(rows, kind="stable")
-    owner = looked_up(rows[ordered], ordered, run.launcher[kernels])
+    owner = looked_up(rows[ordered], run.launcher[kernels], ordered)
     # launched by something else: the innermost collective around the call
     lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
     around = run.around(np.sort(rows), run.call[kernels[lost]])
-    owner[lost] = looked_up(rows[ordered], ordered, around)
+    owner[lost] = looked_up(rows[ordered], around, ordered)
     known = owner >= 0
     start = np.concatenate([trace.start[rows], run.work_start[kernels[known]]])
     end = np.concatenate([trace.end[rows], run.work_end[kernels[known]]])

@@ -12,8 +12,9 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.links import MODULE
+from ..read.values import looked_up
 from ..vocabulary import MODULES
-from .run import Asked, Run, looked_up
+from .run import Asked, Run
 from .tables import not_narrowed, of_workers
 
 _COLUMNS = (
@@ -53,7 +54,7 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
     """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
     trace, tree = run.trace, run.tree
     nodes = np.flatnonzero(tree.stays & tree.module)
-    place = looked_up(trace.frame_rows, np.arange(len(trace.frame_rows)), tree.rows[nodes])
+    place = looked_up(trace.frame_rows, tree.rows[nodes])
     ids = trace.frames.module[place]
     keys: dict[int, tuple[str, int]] = {}
     number_of: dict[tuple[str, int], int] = {}

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.query import Query
 
+from ..read.values import looked_up
 from .kernels import compact
-from .run import Asked, looked_up
+from .run import Asked
 from .tables import Grouped, of_workers
 
 I64 = npt.NDArray[np.int64]
@@ -37,7 +38,7 @@ def _operators(asked: Asked) -> Answer:
     nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
     rows = tree.rows[nodes]
     name = trace.name[rows].astype(np.int64)
-    known = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
+    known = looked_up(trace.operator_rows, rows)
 
     told = trace.operators
     shapes: dict[str, int] = {}

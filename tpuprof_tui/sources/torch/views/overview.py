@@ -18,7 +18,7 @@ from ..read.categories import Kind
 from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
 from .rules import ELIGIBLE
-from .run import Asked, Run, of_names
+from .run import Asked, Run
 from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ def parts_of(asked: Asked, steps: I64) -> list[I64]:
     """Time of each part (``PARTS``, in that order) in some steps: what is left by those before it."""
     run, trace = asked.run, asked.run.trace
     start, end = asked.spans(steps)
-    host_cpu = (trace.kind == Kind.OPERATOR) & ~of_names(trace, lambda name: name.startswith(STEP))
+    host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
     mine = asked.narrow_work
     work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
 
@@ -262,13 +262,13 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
         peak = _peak(run, device)
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
-    eligible = of_names(run.trace, ELIGIBLE.__contains__)
+    eligible = run.trace.named(ELIGIBLE.__contains__)
     by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
     for device, _, _, capability, _, _, _, share in told:
         capable = run.tells_tensor_cores and capability and float(capability.split(".")[0]) >= 7
         if capable and share == 0 and (by_eligible & run.kernels).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
-    if of_names(run.trace, "DataParallel.forward".__eq__).any() and len(told) > 1:
+    if run.trace.named("DataParallel.forward".__eq__).any() and len(told) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
     info = run.trace.metadata.get("distributedInfo")
     if isinstance(info, dict) and info.get("backend") == "gloo" and any(

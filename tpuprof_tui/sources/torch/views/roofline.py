@@ -15,10 +15,11 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.profile import properties_of
+from ..read.values import looked_up
 from ..vocabulary import DEVICE
 from .cards import Card, card_named
 from .kernels import compact
-from .run import Asked, looked_up, of_names
+from .run import Asked
 from .tables import Grouped, of_workers
 
 Shape = Sequence[int]
@@ -121,7 +122,7 @@ def roofline(query: Query) -> Answer:
 
 def _roofline(asked: Asked) -> Answer:
     trace, tree = asked.run.trace, asked.run.tree
-    counted = of_names(trace, FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
+    counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
     # what lies within another one is part of that
     outside = tree.summed_down(counted) == counted
     nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device_total > 0))
@@ -129,7 +130,7 @@ def _roofline(asked: Asked) -> Answer:
         what = "There are no matrix products, convolutions or attention with shapes."
         return Answer(missing=(Missing(what, "record_shapes=True"),))
     rows = tree.rows[nodes]
-    place = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
+    place = looked_up(trace.operator_rows, rows)
     group = Grouped(trace.name[rows].astype(np.int64), trace.operators.dims[place].astype(np.int64))
     calls, device = group.calls(), group.total(tree.device_total[nodes])
     first = np.full(group.count, len(rows))

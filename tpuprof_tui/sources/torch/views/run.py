@@ -5,7 +5,7 @@ Definitions and their marks follow the TensorBoard plugin and HTA where people c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Final, TypeVar
 
@@ -23,7 +23,7 @@ from ..read.categories import Kind
 from ..read.clocks import COMMUNICATION
 from ..read.links import MODULE, STEP, rows_named, step_numbers
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.trace import Trace
+from ..read.values import looked_up
 from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
@@ -32,12 +32,6 @@ Thing = TypeVar("Thing")
 
 #: From so many calls on whose id is their correlation ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
-
-
-def of_names(trace: Trace, test: Callable[[str], bool]) -> Mask:
-    """Whether the name of each event passes a test, made once for each name."""
-    passing = np.array([test(name) for name in trace.names], np.bool_)
-    return passing[trace.name] if len(passing) else np.zeros(0, np.bool_)
 
 
 class Steps(Struct, frozen=True, eq=False):
@@ -67,11 +61,19 @@ class Run:
 
     Attributes:
         worker, trace: See there.
+        call: Row of the call of each device work; -1 without.
+        work_start, work_end, work_kind: Start and end of each, ns, and what it is.
+        kernels: Which device work is kernels.
+        calls: Rows of the calls.
     """
 
     def __init__(self, worker: TraceWorker) -> None:
         self.worker = worker
-        self.trace = worker.trace
+        trace = self.trace = worker.trace
+        self.call, rows = trace.call, trace.work_rows
+        self.work_start, self.work_end, self.work_kind = trace.start[rows], trace.end[rows], trace.kind[rows]
+        self.kernels = np.asarray(self.work_kind == Kind.KERNEL)
+        self.calls = np.flatnonzero(trace.kind == Kind.CALL)
 
     @classmethod
     def of(cls, worker: TraceWorker) -> Run:
@@ -92,34 +94,9 @@ class Run:
     # -- device work
 
     @cached_property
-    def call(self) -> I64:
-        """Row of the call of each device work; -1 without."""
-        return self.trace.call
-
-    @cached_property
-    def work_start(self) -> I64:
-        """Start of each device work, ns."""
-        return self.trace.start[self.trace.work_rows]
-
-    @cached_property
-    def work_end(self) -> I64:
-        """End of each."""
-        return self.trace.end[self.trace.work_rows]
-
-    @cached_property
-    def work_kind(self) -> npt.NDArray[np.int8]:
-        """Kind of each."""
-        return self.trace.kind[self.trace.work_rows]
-
-    @cached_property
-    def kernels(self) -> Mask:
-        """Which device work is kernels."""
-        return np.asarray(self.work_kind == Kind.KERNEL)
-
-    @cached_property
     def tensor_cores(self) -> Mask:
         """Which device work uses tensor cores."""
-        return of_names(self.trace, uses_tensor_cores)[self.trace.work_rows] & self.kernels
+        return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
 
     @cached_property
     def tells_tensor_cores(self) -> bool:
@@ -136,7 +113,7 @@ class Run:
     @cached_property
     def communicates(self) -> Mask:
         """Which device work is kernels that communicate."""
-        named = of_names(self.trace, lambda name: bool(COMMUNICATION.match(name)))[self.trace.work_rows]
+        named = self.trace.named(COMMUNICATION.match)[self.trace.work_rows]
         launcher = self.launcher
         known = launcher >= 0
         by_launcher = np.zeros(len(launcher), np.bool_)
@@ -146,7 +123,7 @@ class Run:
     @cached_property
     def collective_name(self) -> Mask:
         """By event: whether its name is that of a collective on the host."""
-        return of_names(self.trace, lambda name: bool(COLLECTIVE.match(name)))
+        return self.trace.named(COLLECTIVE.match)
 
     @cached_property
     def collectives(self) -> I64:
@@ -154,11 +131,6 @@ class Run:
         return np.flatnonzero(self.collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
 
     # -- who launched what
-
-    @cached_property
-    def calls(self) -> I64:
-        """Rows of the calls."""
-        return np.flatnonzero(self.trace.kind == Kind.CALL)
 
     @cached_property
     def ids_usable(self) -> bool:
@@ -173,12 +145,12 @@ class Run:
         rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
                               & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
         rows = rows[np.lexsort((trace.place[rows], trace.external[rows]))]
-        return looked_up(trace.external[rows], rows, ids)
+        return looked_up(trace.external[rows], ids, rows)
 
     @cached_property
     def operators(self) -> Mask:
         """By event: whether it is an operator."""
-        return np.asarray((self.trace.kind == Kind.OPERATOR) & of_names(self.trace, is_operator))
+        return np.asarray((self.trace.kind == Kind.OPERATOR) & self.trace.named(is_operator))
 
     @cached_property
     def call_owner(self) -> I64:
@@ -232,17 +204,7 @@ class Run:
     def loaders(self) -> I64:
         """Rows of what loads data."""
         host = np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME))
-        return np.flatnonzero(host & of_names(self.trace, lambda name: bool(LOADER.fullmatch(name))))
-
-
-def looked_up(keys: I64, values: I64, wanted: I64) -> I64:
-    """The value of the first of some ascending keys that is equal to each one wanted; -1 without."""
-    place = np.searchsorted(keys, wanted)
-    found = np.full(len(wanted), -1, np.int64)
-    inside = np.flatnonzero(place < len(keys))
-    hit = inside[keys[place[inside]] == wanted[inside]]
-    found[hit] = values[place[hit]]
-    return found
+        return np.flatnonzero(host & self.trace.named(LOADER.fullmatch))
 
 
 class Tree:
@@ -261,8 +223,8 @@ class Tree:
     def __init__(self, run: Run) -> None:
         trace = self._trace = run.trace
         self.run = run
-        annotation = np.isin(trace.kind, (Kind.ANNOTATION,)) & of_names(trace, is_tree_annotation)
-        module = (trace.kind == Kind.FRAME) & of_names(trace, lambda name: name.startswith(MODULE))
+        annotation = np.isin(trace.kind, (Kind.ANNOTATION,)) & trace.named(is_tree_annotation)
+        module = (trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE))
         self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
         rows = self.rows
         self.module = module[rows]
@@ -300,7 +262,7 @@ class Tree:
 
     def at(self, rows: I64) -> I64:
         """Place of the node that each event is one with; -1 where it is none, or -1 itself."""
-        place = looked_up(self.rows, np.arange(len(self.rows)), rows)
+        place = looked_up(self.rows, rows)
         return np.where(place >= 0, self.same[place] if len(self.rows) else -1, -1)
 
     @cached_property
@@ -347,7 +309,7 @@ class Tree:
     def eligible(self) -> Mask:
         """Whether a node can use tensor cores, or something of it did."""
         run = self.run
-        found = of_names(self._trace, ELIGIBLE.__contains__)[self.rows] & self.operator
+        found = self._trace.named(ELIGIBLE.__contains__)[self.rows] & self.operator
         used = run.tensor_cores & (self.work_node >= 0)
         found[self.work_node[used]] = True
         return self.summed_up(found.astype(np.int64)) > 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -83,35 +83,27 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
     return text
 
 
-class InProcess:
-    """Reads the second half of a file in this process, and counts how often."""
-
-    read_from: ClassVar[list[int]] = []
-
-    @classmethod
-    def begun(cls, path, border):
-        return cls(path, border)
-
-    def __init__(self, path, border):
-        self._path, self._begin = path, border.begin
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def read(self):
-        self.read_from.append(self._begin)
-        return read_half(self._path, self._begin)
+#: Where the second halves began that were read in this process.
+READ_FROM: list[int] = []
 
 
-def by_two(patched, process=InProcess):
+@contextmanager
+def in_process(path, border):
+    """Reads the second half of a file in this process."""
+
+    def read():
+        READ_FROM.append(border.begin)
+        return read_half(path, border.begin)
+
+    yield read
+
+
+def by_two(patched, process=in_process):
     """Lets small files be read by two processes."""
     patched.setattr(second_half, "_WORTH_IT", 0)
     patched.setattr(second_half, "_STARTING", 0)
     patched.setattr(reading, "cores", lambda: 2)
-    patched.setattr(reading, "SecondHalf", process)
+    patched.setattr(reading, "second_half", process)
 
 
 @settings(max_examples=80, deadline=None)
@@ -205,13 +197,13 @@ def same(one: Trace, other: Trace) -> bool:
     return in_words(one) == in_words(other) and one.problems == other.problems
 
 
-@pytest.mark.parametrize("process", [InProcess, second_half.SecondHalf])
+@pytest.mark.parametrize("process", [in_process, second_half.second_half])
 def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch, process):
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.decompress(sound.read_bytes()))
     alone = read_trace(path, alone=True)
     by_two(monkeypatch, process)
-    monkeypatch.setattr(InProcess, "read_from", [])
+    READ_FROM.clear()
     seen = []
     trace = read_trace(path, lambda *done: seen.append(done))
     assert same(trace, alone)
@@ -221,7 +213,7 @@ def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch
     rows = range(0, len(trace), 37)
     assert [trace.arguments.of(row) for row in rows] == [alone.arguments.of(row) for row in rows]
     assert max(seen) <= (path.stat().st_size,) * 2
-    assert process is not InProcess or len(InProcess.read_from) == 1
+    assert process is not in_process or len(READ_FROM) == 1
 
 
 @pytest.mark.parametrize(
@@ -258,17 +250,17 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
     path.write_text(json.dumps([*events[:2], {**events[2], "args": {"parts": events}}, *events[3:5]]))
     with monkeypatch.context() as patched:
         by_two(patched)
-        patched.setattr(InProcess, "read_from", [])
+        READ_FROM.clear()
         assert told(read_trace(path)) == slow(path)
-        assert not InProcess.read_from
+        assert not READ_FROM
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
-        by_two(patched, second_half.SecondHalf)
+        by_two(patched, second_half.second_half)
         for words in (["false"], ["/no such program"]):
             patched.setattr(second_half, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
-        patched.setattr(second_half.SecondHalf, "begun", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr(reading, "second_half", lambda *_: pytest.fail("it is not begun"))
         patched.setattr("tpuprof_tui.sources.torch.read.packed.memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 

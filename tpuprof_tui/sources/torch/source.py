@@ -63,13 +63,29 @@ class TorchSource(Source):
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a file, or all of a folder; a file of a folder that cannot be read is a problem."""
-        return self._opened(path, progress, None)
+        return self.open_part(path, options, progress, None)
 
     def open_part(
-        self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part
+        self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part | None
     ) -> Profile:  # fmt: skip
         """The same; of files that are larger than memory no more than a part."""
-        return self._opened(path, progress, part)
+        from tpuprof_tui.errors import UnreadableError
+        from tpuprof_tui.model import Problem, Severity
+        from tpuprof_tui.model.mapped_arrays import MappedArrays
+
+        from .read.several import read_traces
+
+        packed = _ARCHIVE.fullmatch(path.name) and not os.path.isdir(path)
+        files, arrays = _unpacked(path) if packed else self.files(path), MappedArrays()
+
+        def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
+            if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
+                told = f"{len(found)} of {len(files)} traces are read."
+                left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
+                so_far = replace(_profile(path, files, found, arrays, left), more_follows=True)
+                progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
+
+        return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
 
     def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
         """Reads them in as many processes as there are cores."""
@@ -83,39 +99,6 @@ class TorchSource(Source):
         found = iter(read_traces([file for each in files for file in each], None, arrays, part))
         return [_profile(path, each, dict(enumerate(islice(found, len(each)))), arrays)
                 for path, each in zip(paths, files, strict=True)]  # fmt: skip
-
-    def _opened(self, path: Path, progress: ProgressCallback | None, part: Part | None) -> Profile:
-        if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
-            return self._read(path, self.files(path), progress, part)
-        # archives are few, and what opens them is slow to import
-        import atexit
-        import shutil
-        import tempfile
-
-        # arguments of events are read from there as long as there is the process
-        folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return self._read(path, _unpacked(path, folder), progress, part)
-
-    def _read(
-        self, path: Path, files: Sequence[Path], progress: ProgressCallback | None, part: Part | None
-    ) -> Profile:  # fmt: skip
-        from tpuprof_tui.errors import UnreadableError
-        from tpuprof_tui.model import Problem, Severity
-        from tpuprof_tui.model.mapped_arrays import MappedArrays
-
-        from .read.several import read_traces
-
-        arrays = MappedArrays()
-
-        def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
-            if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
-                told = f"{len(found)} of {len(files)} traces are read."
-                left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                so_far = replace(_profile(path, files, found, arrays, left), more_follows=True)
-                progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
-
-        return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder where it holds several traces, else the one."""
@@ -168,14 +151,19 @@ def _first_in_archive(path: Path) -> str:
     return ""
 
 
-def _unpacked(path: Path, folder: Path) -> list[Path]:
-    """The traces of an archive, written into a folder; what the archive calls their folders does not count."""
+def _unpacked(path: Path) -> list[Path]:
+    """The traces of an archive, in a folder that ends with the process; what it calls their folders does not count."""
+    # archives are few, and what opens them is slow to import
+    import atexit
     import shutil
     import tarfile
+    import tempfile
     import zlib
 
     from tpuprof_tui.errors import UnreadableError
 
+    folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     found: list[Path] = []
     try:
         with tarfile.open(path) as archive:

@@ -7,7 +7,8 @@ last. Steps that the range touches are read as a whole, so that their figures ar
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,26 +29,13 @@ _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
 _LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 
 
-class Kept(Protocol):
-    """Which events are kept."""
-
-    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-        """Whether each is.
-
-        Args:
-            start, end: ns of the file's clock.
-            kind: See ``Kind``.
-            correlation: Missing without.
-            marked: Whether its name is one that marks steps.
-        """
+#: Which events are kept: of starts, ends (ns of the file's clock), kinds, correlations, and whether names mark steps.
+Kept = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
 
-class Outline:
-    """Calls, device work and what marks steps."""
-
-    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-        """See ``Kept``."""
-        return np.asarray(_LAUNCHES[kind] | marked)
+def in_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+    """Calls, device work and what marks steps (``Kept``)."""
+    return np.asarray(_LAUNCHES[kind] | marked)
 
 
 class Window(Struct, frozen=True, eq=False):
@@ -65,8 +53,8 @@ class Window(Struct, frozen=True, eq=False):
     host_high: int
     correlations: I64
 
-    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-        """See ``Kept``."""
+    def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """Which events belong to it (``Kept``)."""
         device = _DEVICE[kind]
         low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
         joined = looked_up(self.correlations, correlation) >= 0

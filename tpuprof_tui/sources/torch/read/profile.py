@@ -257,9 +257,12 @@ class _Run:
         return TraceWorker(trace, key, name, span, rank, world, own, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
+        def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
+            self._counters.append(Counter(group, title, unit, self._arrays.kept(times), self._arrays.kept(values)))
+
         for each in trace.counters:
             group = groups.get((True, each.process), groups.get((False, each.process), own))
-            self._add_counter(group, each.title, "", each.time + shift, each.value)
+            add(group, each.title, "", each.time + shift, each.value)
         memory = trace.memory
         for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
             mine = (memory.device_type == kind) & (memory.device_id == number)
@@ -267,68 +270,29 @@ class _Run:
             for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
                 known = mine & (values != INT_MISSING)
                 if known.any():
-                    self._add_counter(group, f"{device_name(kind, number)} {title}", "B", memory.time[known] + shift,
-                                      values[known].astype(np.float64))  # fmt: skip
-
-    def _add_counter(self, group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
-        kept = self._arrays.kept
-        self._counters.append(Counter(group, title, unit, kept(times), kept(values)))
+                    add(group, f"{device_name(kind, number)} {title}", "B", memory.time[known] + shift,
+                        values[known].astype(np.float64))  # fmt: skip
 
 
-class _HostNesting:
-    """Which events of the host enclose which: made when it is first asked for."""
+class _Nesting:
+    """Which events of a thread enclose which: made when it is first asked for.
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    Args:
+        start, end: ns, in the order of nesting.
+    """
 
-    @cached_property
-    def _on_host(self) -> npt.NDArray[np.bool_]:
-        return ~np.isin(self._trace.kind, ON_DEVICE)
-
-    @cached_property
-    def number(self) -> npt.NDArray[np.int32]:
-        """By event of the trace, its number among those of the host."""
-        return np.cumsum(self._on_host, dtype=np.int32) - 1
+    def __init__(self, start: I64, end: I64) -> None:
+        self._start, self._end = start, end
 
     @cached_property
     def parent(self) -> I32:
-        """Number of the event that encloses each event of the host; -1 without."""
-        trace, rows = self._trace, np.flatnonzero(self._on_host)
-        return parents(trace.start[rows], trace.end[rows], trace.thread_of(rows)).astype(np.int32)
+        """The row that encloses each; -1 without."""
+        return parents(self._start, self._end, np.zeros(len(self._start), np.int8)).astype(np.int32)
 
     @cached_property
     def depth(self) -> I32:
         """How many events enclose each."""
         return depths(self.parent)
-
-
-class _Thread:
-    """Columns of the nesting of one thread.
-
-    Args:
-        host: Of the events of the host.
-        start, end: Of the thread's.
-        row: The first of them in the trace.
-    """
-
-    def __init__(self, host: _HostNesting, start: I64, end: I64, row: int) -> None:
-        self._host, self._start, self._end, self._row = host, start, end, row
-
-    @property
-    def _mine(self) -> slice:
-        first = int(self._host.number[self._row])
-        return slice(first, first + len(self._start))
-
-    @property
-    def depth(self) -> I32:
-        """How many events enclose each."""
-        return self._host.depth[self._mine]
-
-    @cached_property
-    def parent(self) -> I32:
-        """The row that encloses each; -1 without."""
-        found = self._host.parent[self._mine]
-        return np.where(found >= 0, found - self._mine.start, -1).astype(np.int32)
 
     @cached_property
     def sublane(self) -> npt.NDArray[np.int16]:
@@ -365,7 +329,6 @@ class _Columns:
         if len(rows):
             told = trace.work["collective"][kernels]
             self._activity[rows[trace.named(COMMUNICATION.match)[rows] | told]] = Activity.COMMUNICATION
-        self._host = _HostNesting(trace)
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
         trace = self._trace
@@ -380,7 +343,7 @@ class _Columns:
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
         if kind == "thread":
-            thread = _Thread(self._host, start, end, int(rows.start if isinstance(rows, slice) else rows[0]))
+            thread = _Nesting(start, end)
             columns |= {"sublane": lambda asked: thread.sublane[asked], "depth": lambda asked: thread.depth[asked],
                         "parent": lambda asked: thread.parent[asked]}  # fmt: skip
         else:

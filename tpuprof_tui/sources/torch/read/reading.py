@@ -32,8 +32,8 @@ from .arguments import Arguments, state_of
 from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
-from .part import Kept, Outline, Window, window_of
-from .second_half import Border, FirstHalf, Half, SecondHalf, border_of
+from .part import Kept, Window, in_outline, window_of
+from .second_half import Border, FirstHalf, Half, border_of, second_half
 from .trace import Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole, whole_rows
 
@@ -92,20 +92,20 @@ def _read(
     if not text:
         border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
         trace = None
-        if border is not None and fitting(size) >= _ROOM_FOR_TWO and (process := SecondHalf.begun(path, border)):
-            with process:
-                trace = _Reader(path, raw, progress).by_two(border, process)
+        if border is not None and fitting(size) >= _ROOM_FOR_TWO:
+            with second_half(path, border) as other:
+                trace = None if other is None else _Reader(path, raw, progress).by_two(border, other)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
         return trace
     if part is None:
         raise refusal(path, text)
-    outline = _Reader(path, raw, progress, Outline())
-    window = window_of(outline.trace(), part)
+    first = _Reader(path, raw, progress, in_outline)
+    window = window_of(first.trace(), part)
     raw.seek(0)
     # what fits, of as many events as there are
-    return _Reader(path, raw, progress, window, most=int(outline.count * fitting(text))).trace()
+    return _Reader(path, raw, progress, window, most=int(first.count * fitting(text))).trace()
 
 
 @contextmanager
@@ -168,7 +168,8 @@ class _Reader:
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
-        self._count = 0
+        #: Events with a duration so far.
+        self.count = 0
         #: What was wrong with events: how often, and with the first of them: its piece of text, phases and place.
         self._seen: dict[str, tuple[int, tuple[int, str, int]]] = {}
         #: First complete event of each piece of text.
@@ -177,11 +178,6 @@ class _Reader:
         self._offsets: list[int] = []
         #: Which share of the file is read here.
         self._share = 1.0
-
-    @property
-    def count(self) -> int:
-        """Events with a duration so far."""
-        return self._count
 
     def _read(self, count: int) -> bytes:
         data: bytes = self._source.read(count)
@@ -196,7 +192,7 @@ class _Reader:
         self._go_through(chunks)
         return self._told(chunks, chunks.list_end)
 
-    def by_two(self, border: Border, process: SecondHalf) -> Trace | None:
+    def by_two(self, border: Border, other: Callable[[], Half | None]) -> Trace | None:
         """All of it, what is behind a border read by another process; None where that was none."""
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
         self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
@@ -204,7 +200,7 @@ class _Reader:
         # as if it were the list's end: the bracket was put there
         if not chunks.found or chunks.truncated or chunks.piece is None or chunks.list_end != border.end + 1:
             return None
-        half = process.read()
+        half = other()
         if half is None or half.state != state_of(self._raw.fileno()):
             return None
         self._join(half)
@@ -216,7 +212,7 @@ class _Reader:
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, begin=begin, in_object=in_object)
         self._go_through(chunks)
         return Half(
-            state_of(self._raw.fileno()), self._count, self._pieces, self._offsets, list(self._names),
+            state_of(self._raw.fileno()), self.count, self._pieces, self._offsets, list(self._names),
             list(self._keys), list(self._texts), self._parts.columns(), self._work.columns(), self._memory.columns(),
             self._series, self._process_names, self._thread_names, self._has_flows, self._seen, chunks.metadata,
             chunks.tallies, chunks.truncated, chunks.list_end, begin + self._passed,
@@ -229,15 +225,15 @@ class _Reader:
             for known, told in ((self._names, half.names), (self._keys, half.keys), (self._texts, half.texts))
         )
         pieces = len(self._pieces)
-        self._pieces += [self._count + number for number in half.first]
+        self._pieces += [self.count + number for number in half.first]
         self._offsets += half.offset
         events, work, memory = half.events, half.work, half.memory
         if events:
-            place = events["place"] + np.int32(self._count)
+            place = events["place"] + np.int32(self.count)
             self._parts.add(**{**events, "place": place, "key": keys[events["key"]], "name": names[events["name"]]})
         if work:
             coded = {key: texts[work[key]] for key in _CODED}
-            self._work.add(**{**work, "place": work["place"] + self._count, **coded})
+            self._work.add(**{**work, "place": work["place"] + self.count, **coded})
         if memory:
             self._memory.add(**{**memory, "key": keys[memory["key"]]})
         for series, (times, values) in half.series.items():
@@ -250,13 +246,13 @@ class _Reader:
         self._has_flows |= half.has_flows
         for what, (count, (piece, phases, index)) in half.seen.items():
             self._see(what, count, phases, index, pieces + piece)
-        self._count += half.count
+        self.count += half.count
         self._passed = half.passed
 
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         first, offset, waiting = self._pieces, self._offsets, 0
         for events in chunks:
-            first.append(self._count)
+            first.append(self.count)
             offset.append(chunks.offset)
             self._add(events)
             waiting += len(events)
@@ -308,7 +304,7 @@ class _Reader:
             new = islice(self._keys, len(self._kinds), None)
             found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
             self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
-        first, self._count = self._count, self._count + len(events)
+        first, self.count = self.count, self.count + len(events)
         told = [each or _NO_ARGS for each in args]
         waiting = self._waiting
         waiting["key"].append(key)
@@ -384,7 +380,7 @@ class _Reader:
     def _make_columns(self) -> None:
         """Makes columns of what waits."""
         waiting, self._waiting = self._waiting, defaultdict(list)
-        first, self._first = self._first, self._count
+        first, self._first = self._first, self.count
         if waiting["memory"]:
             self._memory.add(time=exact_ns(b"".join(waiting["memory"])))
         keeps = self._make_complete(first, waiting) if waiting["key"] else None
@@ -433,8 +429,8 @@ class _Reader:
             new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
             self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
         self._earliest.append(int(columns["start"][sound].min(initial=MOST_NS)))
-        keeps = sound & kept.rows(columns["start"], columns["end"], self._kinds[columns["key"]],
-                                  columns["correlation"], self._marked[columns["name"]])  # fmt: skip
+        keeps = sound & kept(columns["start"], columns["end"], self._kinds[columns["key"]],
+                             columns["correlation"], self._marked[columns["name"]])  # fmt: skip
         self._kept_count += int(keeps.sum())
         if self._kept_count > self._most:
             raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
@@ -516,7 +512,7 @@ class _Reader:
             found.append(Problem(Severity.ERROR, "The trace ends before its list of events.",
                                  "All events before are shown.", file=name, offset=self._passed))  # fmt: skip
         if isinstance(self._kept, Window):
-            share = f"{self._kept_count:,} of {self._count:,} events"
+            share = f"{self._kept_count:,} of {self.count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
                                  "Figures of other times are not known.", file=name))  # fmt: skip
         found += chunks.problems(name)

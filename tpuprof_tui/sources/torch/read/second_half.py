@@ -10,9 +10,9 @@ import pickle
 import re
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Final
 
 import numpy.typing as npt
@@ -102,38 +102,31 @@ class FirstHalf:
         return data
 
 
-class SecondHalf:
-    """Another process that reads a file from a border on, and ends with the block."""
+@contextmanager
+def second_half(path: Path, border: Border) -> Iterator[Callable[[], Half | None] | None]:
+    """Another process reads a file from a border on: what gives its half, None where it failed; None: none was begun.
 
-    def __init__(self, path: Path, border: Border) -> None:
-        self._process = subprocess.Popen(
-            python_words(__name__, str(path.absolute()), str(border.begin)), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+    The process ends with the block.
+    """
+    words = python_words(__name__, str(path.absolute()), str(border.begin))
+    try:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        yield None
+        return
 
-    @classmethod
-    def begun(cls, path: Path, border: Border) -> SecondHalf | None:
-        """The process; None where none can be begun."""
-        with suppress(OSError):
-            return cls(path, border)
-        return None
-
-    def __enter__(self) -> SecondHalf:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:  # fmt: skip
-        self._process.kill()
-        self._process.communicate()
-
-    def read(self) -> Half | None:
-        """What it read; None where it failed."""
-        assert self._process.stdout is not None
+    def read() -> Half | None:
+        assert process.stdout is not None
         with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
-            found = pickle.load(self._process.stdout)
+            found = pickle.load(process.stdout)
             return found if isinstance(found, Half) else None
         return None
+
+    try:
+        yield read
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _main(path: str, begin: str) -> None:

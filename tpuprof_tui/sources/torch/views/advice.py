@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
+from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, found_by, of_window
@@ -27,8 +28,6 @@ from .streams import streams
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_SYNCHRONISES: Final = re.compile(r"Synchronize|^aten::(item|_local_scalar_dense)$")
-_PAGEABLE: Final = re.compile(r"Pageable")
 #: A kernel that takes less is short, ns; so many in a row could be one.
 _SHORT: Final = 10_000
 _IN_A_ROW: Final = 4
@@ -116,18 +115,8 @@ def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kin
         if len(rows) and gain >= least:
             length = np.bincount(trace.name[rows], weights=trace.end[rows] - trace.start[rows])
             name = line_text(trace.names[int(length.argmax())], 60)
-            told = text.format(count=f"{len(rows):,}", time=time_text(gain), name=name)
+            told = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
             yield _told(query, rule, run, gain, told, rows)
-
-
-def _syncs(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    kinds = (Kind.CALL, Kind.OPERATOR)
-    return _named(query, rule, least, _SYNCHRONISES, kinds, "The host waits for the GPU {count} times, {time}: {name}.")
-
-
-def _pageable(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    text = "{count} copies from or to memory that is not pinned take {time}."
-    return _named(query, rule, least, _PAGEABLE, (Kind.COPY,), text)
 
 
 def _loader(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -265,9 +254,13 @@ RULES: Final = (
     Rule("host_bound", "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
-         "Keep values on the GPU, log them seldom, copy with non_blocking=True.", _syncs),
+         "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
+         partial(_named, pattern=re.compile(r"Synchronize|^aten::(item|_local_scalar_dense)$"),
+                 kinds=(Kind.CALL, Kind.OPERATOR), text="The host waits for the GPU in {calls}, {time}: {name}.")),
     Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
-         "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).", _pageable),
+         "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
+         partial(_named, pattern=re.compile("Pageable"), kinds=(Kind.COPY,),
+                 text="{count} copies from or to memory that is not pinned take {time}.")),
     Rule("loader_waits", "Union of the calls that fetch the next batch.", 0.05,
          "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.", _loader),
     Rule("exposed_communication", "Communication that no computation covers.", 0.05,

@@ -9,12 +9,11 @@ import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
-from tpuprof_tui.views.query import Query
 
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import Asked
-from .tables import Grouped, of_workers
+from .tables import Grouped, of_each_worker
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
@@ -27,12 +26,9 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-def kernels(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _kernels, DEVICE)
-
-
-def _kernels(asked: Asked) -> Answer:
+@of_each_worker(DEVICE)
+def kernels(asked: Asked) -> Answer:
+    """Kernels, and copies."""
     run = asked.run
     trace, work = run.trace, run.trace.work
     chosen = np.flatnonzero(asked.work & run.kernels)

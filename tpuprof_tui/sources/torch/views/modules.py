@@ -80,42 +80,23 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
 def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
     """Nested (module, children): parents by the chain of Python ids, equal roots once, roots by name."""
     trace = run.trace
-    rows = trace.frame_rows
-    ids, parents = trace.frames.id.tolist(), trace.frames.parent.tolist()
-    place = {number: n for n, number in enumerate(ids) if number != INT_MISSING}
-    row_list = rows.tolist()
-    above: dict[int, int] = {}
-
-    def module_above(n: int) -> int:
-        """Place of the nearest module's frame up the chain; -1 without."""
-        passed = []
-        found = -1
-        seen = set()
-        at = place.get(parents[n], -1)
-        while at >= 0 and at not in seen:
-            seen.add(at)
-            if row_list[at] in known:
-                found = at
-                break
-            if at in above:
-                found = above[at]
-                break
-            passed.append(at)
-            at = place.get(parents[at], -1)
-        for each in passed:
-            above[each] = found
-        return found
-
-    shown = (n for n in range(len(row_list)) if row_list[n] in known)
-    order = sorted(shown, key=lambda n: int(trace.start[row_list[n]]))
-    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (known[row_list[n]], []) for n in order}
-    roots = []
-    for n in order:
-        parent = module_above(n)
-        if parent < 0 or parent == n:
-            roots.append(nodes[n])
-        else:
-            nodes[parent][1].append(nodes[n])
+    rows, ids = trace.frame_rows, trace.frames.id
+    # of frames with one id the last counts
+    distinct_ids, last = np.unique(ids[::-1], return_index=True)
+    parent = looked_up(distinct_ids, trace.frames.parent, len(ids) - 1 - last)
+    parent[trace.frames.parent == INT_MISSING] = -1
+    module = np.isin(rows, list(known))
+    # nearest module up the chain: modules end it, and what the rest leads to is doubled
+    above = np.append(np.where(module, np.arange(len(rows)), parent), -1)
+    for _ in range(len(above).bit_length()):
+        above = above[above]
+    shown = np.flatnonzero(module)
+    shown = shown[np.argsort(trace.start[rows[shown]], kind="stable")]
+    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (known[int(rows[n])], []) for n in shown.tolist()}
+    roots: list[Any] = []
+    for n, at in zip(shown.tolist(), above[parent[shown]].tolist(), strict=True):
+        # a ring of ids leads to no module
+        (nodes[at][1] if at in nodes and at != n else roots).append(nodes[n])
     distinct: dict[str, Any] = {}
     for root in roots:
         distinct.setdefault(_text(root), root)

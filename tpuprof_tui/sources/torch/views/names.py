@@ -10,23 +10,19 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from .run import Asked
-from .tables import Grouped, of_workers
+from .tables import Grouped, of_each_worker
 
 #: Events of host threads: not those of the profiler itself.
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
 _OPEN: Final = {">": "<", ")": "("}
 
 
-def names(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _names)
-
-
-def _names(asked: Asked) -> Answer:
+@of_each_worker()
+def names(asked: Asked) -> Answer:
+    """What ran, by short name."""
     run = asked.run
     trace, steps = run.trace, run.steps
     host = np.isin(trace.kind, _HOST)

@@ -10,12 +10,11 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.values import looked_up
 from .kernels import compact
 from .run import Asked
-from .tables import Grouped, of_workers
+from .tables import Grouped, of_each_worker
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -28,12 +27,9 @@ _FIGURES: Final = (
 )  # fmt: skip
 
 
-def operators(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _operators)
-
-
-def _operators(asked: Asked) -> Answer:
+@of_each_worker()
+def operators(asked: Asked) -> Answer:
+    """Operators."""
     trace, tree = asked.run.trace, asked.run.tree
     nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
     rows = tree.rows[nodes]

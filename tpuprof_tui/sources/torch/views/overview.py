@@ -19,7 +19,7 @@ from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
 from .rules import ELIGIBLE
 from .run import Asked, Run
-from .tables import not_narrowed, of_workers, ratio
+from .tables import not_narrowed, of_each_worker, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -28,11 +28,6 @@ _SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
 _CAPTURED: Final = "CUDA graphs are captured, not run."
-
-
-def overview(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _overview)
 
 
 def steps(query: Query) -> Answer:
@@ -118,7 +113,9 @@ def parts_of(asked: Asked, steps: I64) -> list[I64]:
     return [*parts, end - start - before]
 
 
-def _overview(asked: Asked) -> Answer:
+@of_each_worker()
+def overview(asked: Asked) -> Answer:
+    """Where the time of the steps went."""
     run = asked.run
     found, shift = run.steps, run.worker.shift_ns
     counted = np.flatnonzero(found.counted & asked.steps)

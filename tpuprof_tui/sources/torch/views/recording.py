@@ -6,10 +6,9 @@ import re
 from typing import Any, Final
 
 from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.query import Query
 
 from .run import Asked
-from .tables import of_workers
+from .tables import of_each_worker
 
 _WORDS: Final = r"(?:token|secret|key|passw|passphrase|credential|auth|cookie)"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
@@ -18,12 +17,9 @@ _GIVEN: Final = re.compile(rf"([\w.-]*{_WORDS}[\w.-]*[\"']?\s*[=:\s]\s*)[^\s,;]+
 _MASK: Final = "********"
 
 
-def recording(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _recording)
-
-
-def _recording(asked: Asked) -> Answer:
+@of_each_worker()
+def recording(asked: Asked) -> Answer:
+    """What stands beside the events."""
     rows: list[tuple[str, str]] = []
     waiting: list[tuple[str, Any]] = [("", asked.run.trace.metadata)]
     while waiting:

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..vocabulary import DEVICE
 from .run import Asked
-from .tables import Grouped, of_workers, ratio
+from .tables import Grouped, of_each_worker, ratio
 
 I64 = npt.NDArray[np.int64]
 #: Gaps shorter than this between events of a stream are the hardware's own, ns (HTA).
@@ -23,17 +22,9 @@ _KERNEL_GAP: Final = 30_000
 _LONG_DELAY: Final = 100_000
 
 
-def streams(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _streams, DEVICE)
-
-
-def launches(query: Query) -> Answer:
-    """The view of launches."""
-    return of_workers(query, _launches, DEVICE)
-
-
-def _streams(asked: Asked) -> Answer:
+@of_each_worker(DEVICE)
+def streams(asked: Asked) -> Answer:
+    """Busy and idle time of each stream."""
     run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
     work = asked.work
 
@@ -99,7 +90,9 @@ def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
     return (len(mine), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
 
 
-def _launches(asked: Asked) -> Answer:
+@of_each_worker(DEVICE)
+def launches(asked: Asked) -> Answer:
+    """How long launches took and waited."""
     run, trace = asked.run, asked.run.trace
     call = run.call
     known = call >= 0

@@ -38,6 +38,11 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
     return joined(found, [worker.group for worker in workers_of(query)])
 
 
+def of_each_worker(needs: str = "") -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
+    """Makes a view of what is said of one worker (``of_workers``)."""
+    return lambda compute: lambda query: of_workers(query, compute, needs)
+
+
 def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
     """An answer that says which of what was asked for does not narrow it; ``what`` begins the sentence."""
     asked = [word for word in by if getattr(query, word) not in (None, "")]

@@ -24,7 +24,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.sources.ascend.read import csv_table
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
-from tpuprof_tui.sources.ascend.read.numbers import numbers_of
+from tpuprof_tui.sources.ascend.read.numbers import numbers_in
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
@@ -669,6 +669,34 @@ def test_slices_that_overlap_or_take_no_time_are_kept_and_files_may_lack(made, t
         file.write_bytes(content)
 
 
+def test_flows_are_joined_by_the_text_of_their_ids_and_the_last_beginning_counts(tmp_path, capsys):
+    """Ids as numbers and as texts of them are one; those that are written otherwise are others."""
+    host, device = {"pid": 7, "tid": 1}, {"pid": 9, "tid": 2}
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "CANN"}},
+        {"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "Ascend Hardware"}},
+    ]
+    ids = (5, "07", "0x1f", 1 << 70, None, "9223372036854775807")
+    for number, each in enumerate(ids):
+        events += [
+            {"ph": "X", "name": "Node@launch", **host, "ts": f"{number * 100 + 10}", "dur": 5,
+             "args": {"level": "node"}},
+            {"ph": "s", "cat": "HostToDevice", "id": 6, **host, "ts": "1"},
+            {"ph": "s", "cat": "HostToDevice", "id": each, **host, "ts": f"{number * 100 + 12}.500"},
+            {"ph": "X", "name": f"k{number}", **device, "ts": f"{number * 100 + 50}", "dur": 5,
+             "args": {"Task Type": "AI_CORE"}},
+            {"ph": "f", "cat": "HostToDevice", "id": str(each), **device, "ts": f"{number * 100 + 50}"},
+            {"ph": "f", "cat": "HostToDevice", "id": "7", **device, "ts": f"{number * 100 + 50}"},
+        ]  # fmt: skip
+    # the same id again: the later beginning is what it ends
+    events += [{"ph": "s", "cat": "HostToDevice", "id": "5", **host, "ts": "13.500"}]
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    told = rows(report(tmp_path, capsys, "api"), "api", "launches", tmp_path.name)
+    assert {row["name"]: row["host_us"] for row in told} == {
+        f"k{number}": "13.5" if not number else f"{number * 100 + 12}.5" for number in range(len(ids))
+    }
+
+
 def _renamed(text: str, **names: str) -> str:
     header, _, rest = text.partition("\n")
     return ",".join(names.get(name, name) for name in header.split(",")) + "\n" + rest
@@ -909,13 +937,13 @@ def test_a_database_that_was_changed_or_cut(made, tmp_path):
 )
 def test_numbers_become_ns_without_binary_floats(text):
     exact = Decimal(text.strip().strip('"')) * 1000
-    assert numbers_of([text.encode()]).nanoseconds().tolist() == [int(exact.to_integral_value("ROUND_HALF_EVEN"))]
-    assert numbers_of([text.encode()]).floats().tolist() == [float(text.strip().strip('"'))]
+    assert numbers_in(text.encode() + b",").nanoseconds().tolist() == [int(exact.to_integral_value("ROUND_HALF_EVEN"))]
+    assert numbers_in(text.encode() + b",").floats().tolist() == [float(text.strip().strip('"'))]
 
 
 @pytest.mark.parametrize("text", ["N/A", "", "x", "1.2.3", "--1", "1-2", "9" * 70, "1e999999", "."])
 def test_what_is_no_number_is_missing(text):
-    found = numbers_of([text.encode(), b"1"])
+    found = numbers_in(text.encode() + b",1,")
     assert found.nanoseconds().tolist() == [INT_MISSING, 1000]
 
 

@@ -246,13 +246,13 @@ def timeline_of(
     file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
     flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,
 ) -> Timeline:  # fmt: skip
-    """A timeline of slices in any order.
+    """A timeline of slices.
 
     Args:
         file: Its name.
         tracks: The tracks, in any order.
         order_of_track: What they are ordered by within their layer.
-        track: Number of each slice's track.
+        track: Number of each slice's track; the slices are in the order of the file.
         columns: The other columns of the slices, by name.
         flows: Makes the links, of the first slices of tracks, the columns in order, and the new number of each track.
         more: What else a timeline has.
@@ -261,8 +261,11 @@ def timeline_of(
     place_of = np.empty(len(tracks), np.int64)
     place_of[ranks] = np.arange(len(tracks))
     own = place_of[track] if len(track) else np.zeros(0, np.int64)
-    order = np.lexsort((columns["place"], -columns["end"], columns["start"], own))
-    columns = {key: values[order] for key, values in columns.items()}
+    # the sort is stable: what begins and ends alike stays in the order of the file
+    order = np.lexsort((-columns["end"], columns["start"], own))
+    # one by one: those in the old order go
+    for key in columns:
+        columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
     return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns,
                     flows=flows(first, columns, place_of), **more)  # fmt: skip

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import compress, repeat
+from operator import is_
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Union
 
 import msgspec
 import numpy as np
@@ -20,11 +24,13 @@ from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, raw_
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.nesting import parents
+from tpuprof_tui.sources.chrome.times import text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
-from .numbers import numbers_of
+from .numbers import numbers_in
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, innermost_at, timeline_of
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 _GZIP: Final = b"\x1f\x8b"
@@ -42,41 +48,80 @@ class _Args(msgspec.Struct, gc=False, rename={
     "task_type": "Task Type", "task_type_old": "task type", "dims": "Input Dims", "stack": "Call stack",
     "size": "size(Byte)", "size_old": "size(B)",
 }):  # fmt: skip
-    """Arguments that are used; all others are passed over."""
+    """Arguments of slices that are used; all others are passed over."""
 
     task_type: Any = None
     task_type_old: Any = None
-    connection_id: Any = None
     level: Any = None
+    connection_id: Any = INT_MISSING
     dims: Any = None
     stack: Any = None
-    size: Any = None
-    size_old: Any = None
+    size: Any = INT_MISSING
+    size_old: Any = INT_MISSING
+
+
+class _NameArgs(msgspec.Struct, gc=False):
     name: Any = None
     labels: Any = None
     sort_index: Any = None
 
 
-class _Event(msgspec.Struct, gc=False):
-    ph: str = ""
-    name: Any = ""
-    cat: Any = None
+# -- events, by phase
+
+
+class _Slice(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     pid: Any = None
     tid: Any = None
+    name: Any = ""
+    cat: Any = None
     ts: msgspec.Raw = NOTHING
-    dur: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = msgspec.Raw(b"0")
+    args: _Args | None = None
+
+
+class _Begin(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+    pid: Any = None
+    tid: Any = None
+    cat: Any = None
     id: Any = None
-    args: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
 
 
+class _End(_Begin, gc=False, tag_field="ph", tag="f"):
+    pass
+
+
+class _Sample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
+    pid: Any = None
+    name: Any = ""
+    ts: msgspec.Raw = NOTHING
+    args: dict[str, Any] | None = None
+
+
+class _Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
+    pid: Any = None
+    tid: Any = None
+    name: Any = ""
+    args: _NameArgs | None = None
+
+
+#: By phase what an event becomes; what has any other is passed over.
+_PHASES: Final[dict[str, Any]] = {
+    "X": _Slice, "s": _Begin, "f": _End, "C": _Sample, "M": _Told,
+    **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
+       for number, phase in enumerate(("", *"iItBEnbe"))},
+}  # fmt: skip
+_ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
+_ADDED: Final[dict[Any, str]] = {
+    _Slice: "_add_slices", _Begin: "_add_flows", _End: "_add_flows", _Sample: "_add_samples", _Told: "_add_names",
+}  # fmt: skip
+#: Events whose columns are made at a time: of few of them numpy takes as long as of many.
+_AT_A_TIME: Final = 1 << 16
 #: Stands between the number of a file and that of a process.
 _PART: Final = "\x1f"
 
 _NO_ARGS: Final = _Args()
-_DECODE: Final = msgspec.json.Decoder(_Args).decode
-_DECODE_ALL: Final = msgspec.json.Decoder(list[_Args]).decode
-_DECODE_ANY: Final = msgspec.json.Decoder(dict[str, Any]).decode
-_DECODE_SAMPLES: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_values: Final = msgspec.structs.astuple
 _CODE_OF_FLOW: Final = {name: code for code, name in enumerate(_FLOWS)}
 
 
@@ -96,45 +141,77 @@ def read_trace_view(
         UnreadableError: One cannot be opened, or holds no list of events.
     """
     reader = _Reader(name)
-    for number, path in enumerate((*paths, *parts), 1 - len(paths)):
-        reader.part = f"{number}{_PART}" if number > 0 else ""
-        try:
+    collects = gc.isenabled()
+    # the many objects of a piece of text are no cycles and go with it
+    gc.disable()
+    try:
+        for number, path in enumerate((*paths, *parts), 1 - len(paths)):
             with path.open("rb") as raw:
-                reader.take(raw, progress)
-        except OSError as error:
-            raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
+                reader.take(raw, progress, f"{number}{_PART}" if number > 0 else "")
+    except OSError as error:
+        raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
+    finally:
+        if collects:
+            gc.enable()
     return reader.timeline()
 
 
 class _Codes(dict[Any, int]):
-    """Numbers things as they come."""
+    """Numbers what values are known as, by the values.
 
-    def __missing__(self, key: Any) -> int:
-        code = self[key] = len(self)
+    Args:
+        known_as: Gives that of a value.
+        codes: Those numbers.
+    """
+
+    def __init__(self, known_as: Callable[[Any], Any] = str, codes: dict[Any, int] | None = None) -> None:
+        self._known_as = known_as
+        self.codes: dict[Any, int] = {} if codes is None else codes
+
+    def __missing__(self, value: Any) -> int:
+        code = self[value] = self._code(value)
         return code
+
+    def _code(self, value: Any) -> int:
+        return self.codes.setdefault(self._known_as(value), len(self.codes))
+
+    def of(self, values: Iterable[Any]) -> I32:
+        """Their numbers."""
+        values = list(values)
+        try:
+            return np.array(list(map(self.__getitem__, values)), np.int32)
+        except TypeError:
+            # lists and objects
+            return np.array(list(map(self._code, values)), np.int32)
 
 
 class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
         #: Stands before the numbers of processes of a file that has its own.
-        self.part = ""
-        self._names, self._kinds, self._texts, self._keys = _Codes(), _Codes(), _Codes(), _Codes()
-        self._parts = GrowingColumns()
-        self._ends: list[tuple[bool, int, str, int]] = []
-        self._end_times = GrowingColumns()
-        self._counters, self._samples = _Codes(), GrowingColumns()
+        self._part = ""
+        self._names, self._kinds, self._texts = _Codes(), _Codes(), _Codes()
+        self._keys: dict[tuple[str, str], int] = {}
+        self._tracks = _Codes()
+        self._columns = {kind: GrowingColumns() for kind in (_Slice, _Begin, _End, _Sample)}
+        #: Texts of times that are not read yet.
+        self._waiting: defaultdict[Any, list[bytes]] = defaultdict(list)
+        self._lengths: list[bytes] = []
+        #: What stands for ids of flows that are no whole numbers.
+        self._ids: dict[str, int] = {}
+        self._counters: dict[tuple[str, str, str], int] = {}
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._sorts: dict[str, float] = {}
         self._threads: dict[int, str] = {}
         self._thread_sorts: dict[int, float] = {}
         self._problems: list[Problem] = []
-        self._count = self._untimed = self._clamped = 0
+        self._clamped = 0
 
     # -- one file
 
-    def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+    def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
+        self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
         size = os.fstat(raw.fileno()).st_size
         head = raw.read(2)
         raw.seek(0)
@@ -149,9 +226,18 @@ class _Reader:
                 progress(min(raw.tell(), size), size)
             return data
 
-        chunks = EventChunks(read, _Event, _loose)
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose)
+        waiting = 0
         for events in chunks:
-            self._add(events)
+            types = list(map(type, events))
+            for kind in dict.fromkeys(types):
+                if kind in _ADDED:
+                    getattr(self, _ADDED[kind])(list(compress(events, map(is_, types, repeat(kind)))))
+            waiting += len(events)
+            if waiting >= _AT_A_TIME:
+                self._read_numbers()
+                waiting = 0
+        self._read_numbers()
         if not chunks.found:
             raise UnreadableError(f"{self._name} holds no list of events.")
         if isinstance(source, Inflated) and source.damaged:
@@ -164,103 +250,113 @@ class _Reader:
     def _note(self, severity: Severity, what: str, done: str, offset: int = -1, count: int = 1) -> None:
         self._problems.append(Problem(severity, what, done, self._name, offset, count=count))
 
-    def _add(self, events: list[_Event]) -> None:
-        slices = [each for each in events if each.ph == "X"]
-        if len(slices) < len(events):
-            self._add_others(events)
-        if not slices:
-            return
-        start = numbers_of([each.ts for each in slices]).nanoseconds()
-        told = numbers_of([each.dur or b"0" for each in slices])
-        length, finer = told.nanoseconds(), told.finer()
-        sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
-        if not sound.all():
-            self._untimed += int((~sound).sum())
-            slices = [each for each, good in zip(slices, sound.tolist(), strict=True) if good]
-            start, length, finer = start[sound], length[sound], finer[sound]
-        self._clamped += int((length < 0).sum())
-        names, kinds, keys, texts, part = self._names, self._kinds, self._keys, self._texts, self.part
-        args = _all_arguments([NOTHING if each.cat == "python_function" else each.args for each in slices])
-        self._parts.add(
-            track=np.array([keys[part + str(each.pid), str(each.tid)] for each in slices], np.int64),
-            start=start, end=start + np.maximum(length, 0),
-            name=np.array([names[name if type(name) is str else str(name)]
-                           for name in (each.name for each in slices)], np.int32),
-            kind=np.array([kinds[kind if type(kind) is str else str(kind)] for kind in (
-                each.cat or told.task_type or told.task_type_old or told.level or ""
-                for each, told in zip(slices, args, strict=True))], np.int32),
-            place=self._count + np.arange(len(slices)),
-            connection=_wholes([each.connection_id for each in args]),
-            size=_wholes([each.size_old if each.size is None else each.size for each in args]),
-            finer=finer,
-            shapes=np.array([texts[each.dims] if type(each.dims) is str else -1 for each in args], np.int32),
-            stacks=np.array([texts[each.stack] if type(each.stack) is str else -1 for each in args], np.int32),
+    def _add_slices(self, slices: list[_Slice]) -> None:
+        pids, tids, names, categories, starts, lengths, told = zip(*map(_values, slices), strict=True)
+        args = map(_values, [each or _NO_ARGS for each in told])
+        tasks, old_tasks, levels, connections, dims, stacks, sizes, old_sizes = zip(*args, strict=True)
+        kinds = [each[0] or each[1] or each[2] or each[3] or ""
+                 for each in zip(categories, tasks, old_tasks, levels, strict=True)]  # fmt: skip
+        texts = self._texts
+        self._columns[_Slice].add(
+            track=self._tracks.of(zip(pids, tids, strict=True)), name=self._names.of(names), kind=self._kinds.of(kinds),
+            connection=_wholes(connections),
+            size=_wholes([old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True)]),
+            shapes=np.array([texts[each] if type(each) is str else -1 for each in dims], np.int32),
+            stacks=np.array([texts[each] if type(each) is str else -1 for each in stacks], np.int32),
         )  # fmt: skip
-        self._count += len(slices)
+        self._waiting[_Slice].append(text_of_times(starts))
+        self._lengths.append(text_of_times(lengths))
 
-    def _add_others(self, events: list[_Event]) -> None:
-        keys, part = self._keys, self.part
-        samples, times = [], []
-        for each in events:
-            if each.ph in ("s", "f"):
-                category = _CODE_OF_FLOW.get(each.cat) if type(each.cat) is str else None
-                if category is not None:
-                    track = keys[part + str(each.pid), str(each.tid)]
-                    self._ends.append((each.ph == "s", category, str(each.id), track))
-                    times.append(each.ts)
-            elif each.ph == "C":
-                samples.append(each)
-            elif each.ph == "M" and each.args:
-                self._add_name(each, _arguments(each.args))
-        if times:
-            self._end_times.add(time=numbers_of(times).nanoseconds())
-        if samples:
-            self._add_samples(samples)
+    def _add_flows(self, flows: list[_Begin]) -> None:
+        known = [each for each in flows if type(each.cat) is str and each.cat in _CODE_OF_FLOW]
+        if known:
+            pids, tids, categories, ids, times = zip(*map(_values, known), strict=True)
+            kind = type(known[0])
+            self._columns[kind].add(
+                track=self._tracks.of(zip(pids, tids, strict=True)),
+                category=np.array([_CODE_OF_FLOW[each] for each in categories], np.int8),
+                id=np.array(list(map(self._id, ids)), np.int64),
+            )  # fmt: skip
+            self._waiting[kind].append(text_of_times(times))
 
-    def _add_samples(self, events: list[_Event]) -> None:
-        known: dict[Any, int] = {}
-        counters: list[int] = []
-        rows: list[int] = []
+    def _id(self, value: Any) -> int:
+        """What stands for an id, the same for the same text: whole numbers for themselves."""
+        text = value if type(value) is str else str(value)
+        if text.isdecimal() and text.isascii() and len(text) < 20 and (text[0] != "0" or text == "0"):
+            number = int(text)
+            if number < 1 << 63:
+                return number
+        return -1 - self._ids.setdefault(text, len(self._ids))
+
+    def _add_samples(self, samples: list[_Sample]) -> None:
+        keys: list[tuple[Any, ...]] = []
         values: list[Any] = []
-        for row, (event, args) in enumerate(zip(events, _all_samples([each.args for each in events]), strict=True)):
+        for each in samples:
+            args = each.args or {}
             accelerator = args.pop("acc_id", None)
-            for key, value in args.items():
-                where = event.pid, event.name, accelerator, key
-                if type(event.name) is not str or type(event.pid) is not int or type(accelerator) not in _WHOLE:
-                    counter = self._counter(str(event.pid), str(event.name), str(accelerator), key)
-                elif (counter := known.get(where, -1)) < 0:
-                    told = "" if accelerator is None else str(accelerator)
-                    counter = known[where] = self._counter(str(event.pid), event.name, told, key)
-                counters.append(counter)
-                rows.append(row)
-                values.append(value)
-        times = numbers_of([each.ts for each in events]).nanoseconds()
-        self._samples.add(counter=np.array(counters, np.int64), time=times[np.array(rows, np.int64)],
-                          value=_reals(values))  # fmt: skip
+            keys.append((each.pid, each.name, accelerator, *args))
+            values += args.values()
+        groups = _Codes(_group)
+        group = groups.of(keys)
+        counters = [
+            [self._counters.setdefault((self._part + pid, name, key), len(self._counters)) for key in more]
+            for pid, name, *more in groups.codes
+        ]
+        count = np.array(list(map(len, counters)), np.int64)
+        # the counters of all groups one behind the other: where those of each event begin
+        first = (np.cumsum(count) - count)[group]
+        count = count[group]
+        place = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
+        self._columns[_Sample].add(counter=np.array([each for more in counters for each in more], np.int32)[place],
+                                   value=_reals(values), count=count)  # fmt: skip
+        self._waiting[_Sample].append(text_of_times([each.ts for each in samples]))
 
-    def _counter(self, pid: str, name: str, accelerator: str, key: str) -> int:
-        """Number of a counter."""
-        told = f"{name} {accelerator}" if accelerator and accelerator != "None" else name
-        return self._counters[self.part + pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]]
+    def _add_names(self, events: list[_Told]) -> None:
+        for event in events:
+            pid, args = self._part + str(event.pid), event.args or _NameArgs()
+            if event.name == "process_name" and isinstance(args.name, str):
+                self._processes[pid] = args.name
+            elif event.name == "process_labels" and isinstance(args.labels, str):
+                self._labels[pid] = args.labels
+            elif event.name == "process_sort_index":
+                self._sorts[pid] = _real(args.sort_index)
+            elif event.name in ("thread_name", "thread_sort_index"):
+                (track,) = self._tracks.of([(event.pid, event.tid)]).tolist()
+                if event.name == "thread_sort_index":
+                    self._thread_sorts[track] = _real(args.sort_index)
+                elif isinstance(args.name, str):
+                    self._threads[track] = args.name
 
-    def _add_name(self, event: _Event, args: _Args) -> None:
-        pid = self.part + str(event.pid)
-        if event.name == "process_name" and isinstance(args.name, str):
-            self._processes[pid] = args.name
-        elif event.name == "process_labels" and isinstance(args.labels, str):
-            self._labels[pid] = args.labels
-        elif event.name == "process_sort_index":
-            self._sorts[pid] = _real(args.sort_index)
-        elif event.name == "thread_name" and isinstance(args.name, str):
-            self._threads[self._keys[pid, str(event.tid)]] = args.name
-        elif event.name == "thread_sort_index":
-            self._thread_sorts[self._keys[pid, str(event.tid)]] = _real(args.sort_index)
+    def _read_numbers(self) -> None:
+        """Makes columns of the numbers that wait."""
+        waiting, self._waiting = self._waiting, defaultdict(list)
+        if self._lengths:
+            told, self._lengths = numbers_in(b"".join(self._lengths)), []
+            start, length = numbers_in(b"".join(waiting.pop(_Slice))).nanoseconds(), told.nanoseconds()
+            sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
+            self._clamped += int((sound & (length < 0)).sum())
+            self._columns[_Slice].add(start=np.where(sound, start, INT_MISSING), end=start + np.maximum(length, 0),
+                                      finer=told.finer())  # fmt: skip
+        for kind, texts in waiting.items():
+            self._columns[kind].add(time=numbers_in(b"".join(texts)).nanoseconds())
 
     # -- the whole
 
     def timeline(self) -> Timeline:
         tracks, order = [], []
-        unnamed = self._layers_by_kind()
+        slices = self._columns[_Slice]
+        columns: dict[str, Any] = {key: slices.take(key, dtype) for key, dtype in _COLUMNS.items()}
+        sound = columns["start"] != INT_MISSING
+        if not sound.all():
+            self._note(Severity.ERROR, "Slices without a time or a duration.", "They were left out.",
+                       count=int((~sound).sum()))  # fmt: skip
+            columns = {key: values[sound] for key, values in columns.items()}
+        if self._clamped:
+            self._note(Severity.WARNING, "Slices of a duration below 0.", "They are shown as of no length.",
+                       count=self._clamped)  # fmt: skip
+        track = columns.pop("track")
+        columns["place"] = np.arange(len(track))
+        unnamed = self._layers_by_kind(track, columns["kind"])
         for (pid, tid), number in self._keys.items():
             process = self._processes.get(pid, "")
             label = self._threads.get(number, "")
@@ -272,17 +368,8 @@ class _Reader:
             tracks.append(Track(layer, _shown(title), _shown(label or f"Thread {tid}"),
                                 min(whole, 1 << 31), self._device(pid)))  # fmt: skip
             order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), whole, tid))
-        columns: dict[str, Any] = {key: self._parts.whole(key, dtype) for key, dtype in _COLUMNS.items()}
-        track = columns.pop("track")
-        kinds = tuple(_shown(str(each)) for each in self._kinds)
-        names = tuple(_shown(str(each)) for each in self._names)
+        kinds, names = (tuple(map(_shown, known.codes)) for known in (self._kinds, self._names))
         columns["what"] = _what(tracks, track, columns, kinds, names)
-        if self._untimed:
-            self._note(Severity.ERROR, "Slices without a time or a duration.", "They were left out.",
-                       count=self._untimed)  # fmt: skip
-        if self._clamped:
-            self._note(Severity.WARNING, "Slices of a duration below 0.", "They are shown as of no length.",
-                       count=self._clamped)  # fmt: skip
         derived = any(each.layer == Layer.OVERLAP for each in tracks)
         told = np.array([self._is_told_before(pid) for pid, _ in self._keys], np.bool_)
         if told.any():
@@ -296,53 +383,61 @@ class _Reader:
             self._name, [tracks[number] for number in kept], [order[number] for number in kept],
             renumbered[track] if len(track) else track, columns,
             lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered]),
-            names=names, kinds=kinds, texts=tuple(_shown(text, _LONGEST_TEXT) for text in self._texts),
+            names=names, kinds=kinds, texts=tuple(_shown(text, _LONGEST_TEXT) for text in self._texts.codes),
             measured=tuple(self._measured()), derived=derived and bool(len(track)), problems=tuple(self._problems),
         )  # fmt: skip
 
-    def _layers_by_kind(self) -> dict[int, Layer]:
+    def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:
         """Layers of tracks whose processes have no name, as where a file is cut off before it says them."""
-        if all(pid in self._processes for pid, _ in self._keys) or "track" not in self._parts:
+        if all(pid in self._processes for pid, _ in self._keys):
             return {}
-        kinds = [str(each) for each in self._kinds]
+        kinds = list(self._kinds.codes)
         found: dict[int, Layer] = {}
-        pairs = np.unique(self._parts.whole("track") << 32 | self._parts.whole("kind"))
-        for track, kind in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
-            layer = _LAYER_OF_KIND.get(kinds[kind])
-            if layer is None and kinds[kind] and of_task(kinds[kind]) != What.SYNC:
+        pairs = np.unique(track.astype(np.int64) << 32 | kind)
+        for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
+            layer = _LAYER_OF_KIND.get(kinds[code])
+            if layer is None and kinds[code] and of_task(kinds[code]) != What.SYNC:
                 layer = Layer.STREAM
             if layer is not None:
-                found[track] = layer
+                found[number] = layer
         return found
 
     def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
-        begins: dict[tuple[int, str], int] = {}
-        for number, (begin, sort, name, _) in enumerate(self._ends):
-            if begin:
-                begins[sort, name] = number
-        pairs = [(begins.get((sort, name), -1), number)
-                 for number, (begin, sort, name, _) in enumerate(self._ends) if not begin]  # fmt: skip
-        found = np.array([pair for pair in pairs if pair[0] >= 0], np.int64).reshape(-1, 2)
-        times = self._end_times.whole("time")
-        found = found[(times[found] != INT_MISSING).all(axis=1)]
-        category = np.array([each[1] for each in self._ends], np.int8)[found[:, 1]]
-        numbers = np.array([each[3] for each in self._ends], np.int64)
-        tracks = track_of[numbers[found]] if len(found) else found
-        from_time, to_time = times[found[:, 0]], times[found[:, 1]]
+        begins, ends = (self._columns[kind] for kind in (_Begin, _End))
+        category, ids, begin_ids = ends.whole("category", np.int8), ends.whole("id"), begins.whole("id")
+        begin = np.full(len(ids), -1, np.int64)
+        for code in range(len(_FLOWS)):
+            mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.whole("category", np.int8) == code)
+            others = others[np.argsort(begin_ids[others], kind="stable")]
+            # of several that begin with an id the last
+            place = np.searchsorted(begin_ids[others], ids[mine], side="right") - 1
+            hit = np.flatnonzero(place >= 0)
+            hit = hit[begin_ids[others[place[hit]]] == ids[mine[hit]]]
+            begin[mine[hit]] = others[place[hit]]
+        end = np.flatnonzero(begin >= 0)
+        begin = begin[end]
+        from_time, to_time = begins.whole("time")[begin], ends.whole("time")[end]
+        timed = (from_time != INT_MISSING) & (to_time != INT_MISSING)
+        begin, end, from_time, to_time = begin[timed], end[timed], from_time[timed], to_time[timed]
+        category = category[end]
+        from_track, to_track = (
+            track_of[each.whole("track", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
+        )
         timeline = _Slices(first, columns)
-        from_row = np.full(len(found), -1, np.int64)
+        from_row = np.full(len(begin), -1, np.int64)
         for code, kind in enumerate(_FLOWS):
             mine = np.flatnonzero(category == code)
             if len(mine):
                 wanted = (What.CALL,) if kind == HOST_TO_DEVICE else (What.OPERATOR,) if kind == ASYNC_NPU else None
-                from_row[mine] = timeline.around(tracks[mine, 0], from_time[mine], wanted)
-        to_row = timeline.starting(tracks[:, 1], to_time) if len(found) else np.zeros(0, np.int64)
-        return Flows(_FLOWS, category, from_time, to_time, from_row, to_row)
+                from_row[mine] = timeline.around(from_track[mine], from_time[mine], wanted)
+        return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting(to_track, to_time))
 
     def _measured(self) -> Any:
-        counter = self._samples.take("counter")
+        samples = self._columns[_Sample]
+        counter = samples.take("counter", np.int32)
         order = np.argsort(counter, kind="stable")
-        every, values = self._samples.take("time")[order], self._samples.take("value", np.float64)[order]
+        every = np.repeat(samples.take("time"), samples.take("count"))[order]
+        values = samples.take("value", np.float64)[order]
         bounds = np.searchsorted(counter[order], np.arange(len(self._counters) + 1)).tolist()
         for (pid, name, key), low, high in zip(self._counters, bounds, bounds[1:], strict=False):
             if self._is_told_before(pid):
@@ -418,10 +513,9 @@ class _Slices:
 
 #: Columns that slices come with.
 _COLUMNS: Final = {
-    "track": np.int64, "start": np.int64, "end": np.int64, "name": np.int32, "kind": np.int32, "place": np.int64,
+    "track": np.int32, "start": np.int64, "end": np.int64, "name": np.int32, "kind": np.int32,
     "connection": np.int64, "size": np.int64, "finer": np.float32, "shapes": np.int32, "stacks": np.int32,
 }  # fmt: skip
-_WHOLE: Final = (int, type(None))
 _LAYER_OF_KIND: Final = {
     **dict.fromkeys(("cpu_op", "python_function", "enqueue", "dequeue"), Layer.PYTHON),
     **dict.fromkeys(("acl", "node", "runtime", "hccl", "model"), Layer.CANN),
@@ -448,43 +542,20 @@ def _what(
     return found
 
 
-def _arguments(raw: msgspec.Raw) -> _Args:
+def _group(key: tuple[Any, ...]) -> tuple[str, ...]:
+    """Process, name and keys of the numbers of a counter's event."""
+    pid, name, accelerator, *more = key
+    name = str(name) if accelerator in (None, "") else f"{name} {accelerator}"
+    return str(pid), name[:_LONGEST_NAME], *(each[:_LONGEST_NAME] for each in more)
+
+
+def _wholes(values: Sequence[Any]) -> I64:
     try:
-        return _DECODE(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return _NO_ARGS
-
-
-def _all_arguments(raws: Sequence[msgspec.Raw]) -> list[_Args]:
-    """Arguments of many slices; decoded one by one where some are no objects."""
-    try:
-        return _DECODE_ALL(b"[" + b",".join([raw or b"{}" for raw in raws]) + b"]")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return [_arguments(raw) if raw else _NO_ARGS for raw in raws]
-
-
-def _all_samples(raws: Sequence[msgspec.Raw]) -> list[dict[str, Any]]:
-    """The same of counters, whose keys are theirs."""
-    try:
-        return _DECODE_SAMPLES(b"[" + b",".join([raw or b"{}" for raw in raws]) + b"]")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return [_sample_of(raw) for raw in raws]
-
-
-def _sample_of(raw: msgspec.Raw) -> dict[str, Any]:
-    try:
-        return _DECODE_ANY(raw or b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return {}
-
-
-def _wholes(values: list[Any]) -> I64:
-    try:
-        found = np.array([INT_MISSING if value is None else value for value in values])
+        found = np.array(values)
     except (ValueError, OverflowError):
         found = np.zeros(0)
-    if found.dtype.kind == "i" and len(found) == len(values):
-        return found.astype(np.int64)
+    if found.dtype == np.int64 and len(found) == len(values):
+        return found
     return np.array(list(map(_whole, values)), np.int64)
 
 
@@ -517,15 +588,21 @@ def _shown(text: str, most: int = _LONGEST_NAME) -> str:
     return utf8_text(text[:most])
 
 
-def _loose(event: dict[str, Any]) -> _Event | None:
-    """An event that was decoded alone, numbers as their texts."""
-    texts = {key: event[key] if isinstance(event[key], str) else str(event[key])
-             for key in ("ph", "name", "cat") if event.get(key) is not None}  # fmt: skip
-    args = event.get("args")
-    known = msgspec.Raw(msgspec.json.encode(_plain(args))) if isinstance(args, dict) else NOTHING
-    return _Event(**texts, **{key: str(event[key]) for key in ("pid", "tid", "id") if event.get(key) is not None},
-                  ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")),
-                  args=known)  # fmt: skip
+def _loose(event: dict[str, Any]) -> Any:
+    """An event that was decoded alone, its numbers as their texts."""
+    phase = event.get("ph")
+    kind = _PHASES.get(phase if isinstance(phase, str) else "", _PHASES[""])
+    found: dict[str, Any] = {}
+    for each in msgspec.structs.fields(kind):
+        value = event.get(each.name)
+        if value is None:
+            continue
+        if each.name == "args":
+            if isinstance(value, dict):
+                found["args"] = msgspec.json.decode(msgspec.json.encode(_plain(value)), type=each.type)
+        else:
+            found[each.name] = raw_text(value) if each.type is msgspec.Raw else str(value)
+    return kind(**found)
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import AI_CORES, RECEIVE, STEP, What
-from ..read.coverage import Coverage, Stretches, coverage_of
+from ..read.coverage import Coverage, Stretches, coverage_of, sorted_stretches
 from ..read.kernels import Kernels, rows_of_work
 from ..read.profile import AscendProfile, AscendWorker, step_numbers
 from ..read.rank import STEP_COLUMNS, Rank, RecordedStep
@@ -147,28 +147,23 @@ class Run:
         self, coverage: Coverage, low: int | None, high: int | None, host_start: int | None
     ) -> tuple[float | None, ...]:  # fmt: skip
         computing, communication, exposed, free = (each.within(low, high).total for _, each in coverage.kinds())
-        bubble = self._bubble(low, high)
+        bubble = self._receives.within(low, high).total
         preparing = None if low is None or host_start is None else low - host_start
         return (computing, communication, communication - exposed, exposed, free,
                 computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
 
-    def _bubble(self, low: int | None, high: int | None) -> int:
-        """Time of receive operators, which wait for the stage of the pipeline before."""
+    @cached_property
+    def _receives(self) -> Stretches:
+        """Receive operators, which wait for the stage of the pipeline before."""
         timeline, kernels = self.timeline, self.kernels
         if timeline is not None:
             rows = timeline.rows(What.COLLECTIVE)
             rows = rows[timeline.named(RECEIVE.search)[rows]]
-            start, end = timeline.start[rows], timeline.end[rows]
-        elif kernels is not None:
+            return sorted_stretches(timeline.start[rows], timeline.end[rows])
+        if kernels is not None:
             rows = np.flatnonzero(kernels.timed & kernels.communicates & kernels.name.where(RECEIVE.search))
-            start, end = kernels.start[rows], kernels.end[rows]
-        else:
-            return 0
-        inside = np.ones(len(start), np.bool_)
-        inside &= start >= (low if low is not None else INT_MISSING)
-        if high is not None:
-            inside &= start < high
-        return int((end - start)[inside].sum())
+            return sorted_stretches(kernels.start[rows], kernels.end[rows])
+        return Stretches()
 
     # -- work in order of time
 

@@ -26,8 +26,8 @@ PARTS: Final = (
 )  # fmt: skip
 _OF: Final = (Column("step", "Step", spare=3), Column("kind", "Kind", spare=2), Column("op", "Operator"))
 LINK: Final = (
-    Column("link", "Link"), Column("size_mb", "Size", "number", "MB"), Column("transit_us", "Transit", "duration"),
-    Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s"),
+    Column("link", "Link"), Column("size_mb", "Size", "number", "MB", head="MB"),
+    Column("transit_us", "Transit", "duration"), Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", head="GB/s"),
 )  # fmt: skip
 TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
 
@@ -137,7 +137,7 @@ def _bandwidth(found: Communicated) -> Table:
 
 
 def _packets(found: Communicated) -> Table:
-    columns = (*_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB"),
+    columns = (*_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
                Column("count", "Count", "number"), Column("total_us", "Total", "duration"))  # fmt: skip
     rows = [
         (each.step, each.kind, each.op, each.link, each.packet_mb, each.count, each.total) for each in found.packets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
@@ -16,6 +17,9 @@ from .tables import Asked, Sums, lacks, of_workers, with_others
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
 _PARTS: Final = ("allocated", "reserved", "active")
+_MEGABYTES: Final = tuple(
+    Column(f"{key}_mb", key.capitalize(), "number", "MB", head=f"{key.capitalize()} (MB)") for key in _PARTS
+)
 
 
 def memory(query: Query) -> Answer:
@@ -97,7 +101,7 @@ def _values(told: dict[str, Any], key: str) -> Any:
 def _curve_table(asked: Asked, told: dict[str, Any]) -> Table:
     columns = (
         Column("component", "Component"), asked.moment("time_us", "Time"),
-        *(Column(f"{key}_mb", f"Total {key.capitalize()}", "number", "MB") for key in _PARTS),
+        *(replace(column, title=f"Total {column.title}") for column in _MEGABYTES),
         Column("device", "Device Type", spare=1),
     )  # fmt: skip
     count = len(told["component"])
@@ -119,15 +123,13 @@ def _peaks(told: dict[str, Any]) -> Table:
             known = values[~np.isnan(values)]
             peaks.append(float(known.max()) if len(known) else None)
         rows.append((name, *peaks))
-    columns = (Column("component", "Component"),
-               *(Column(f"{key}_mb", key.capitalize(), "number", "MB") for key in _PARTS))  # fmt: skip
-    return Table.of_rows("peaks", "Peaks", columns, rows)
+    return Table.of_rows("peaks", "Peaks", (Column("component", "Component"), *_MEGABYTES), rows)
 
 
 def _allocations(asked: Asked, told: dict[str, Any]) -> Table:
     order = np.argsort(-np.nan_to_num(told["size"]), kind="stable")
     columns = (
-        Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True),
+        Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True, head="KB"),
         asked.moment("allocation_time_us", "Allocated"), asked.moment("release_time_us", "Released"),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
@@ -148,8 +150,10 @@ def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:
     order = np.argsort(-total, kind="stable")
     columns = (
         Column("name", "Name", narrows="name"), Column("count", "Allocations", "count"),
-        Column("total_kb", "Total", "number", "KB", bar=True), Column("min_kb", "Min", "number", "KB", spare=2),
-        Column("max_kb", "Max", "number", "KB", spare=1), Column("never_released", "Not released", "count"),
+        Column("total_kb", "Total", "number", "KB", bar=True, head="Total (KB)"),
+        Column("min_kb", "Min", "number", "KB", spare=2, head="Min (KB)"),
+        Column("max_kb", "Max", "number", "KB", spare=1, head="Max (KB)"),
+        Column("never_released", "Not released", "count"),
     )  # fmt: skip
     return Table("by_name", "By name", columns, (
         told["name"].values(sums.rows[order]), sums.count[order], total[order], least[order], most[order], kept[order],
@@ -163,5 +167,5 @@ def _modules(component: Texts, reserved: Any) -> Table:
         known = values[~np.isnan(values)]
         rows.append((name, float(known.max()) if len(known) else None))
     rows.sort(key=lambda row: -(row[1] or 0))
-    columns = (Column("component", "Component"), Column("peak_mb", "Peak", "number", "MB", bar=True))
+    columns = (Column("component", "Component"), Column("peak_mb", "Peak", "number", "MB", bar=True, head="Peak (MB)"))
     return Table.of_rows("modules", "Components of CANN", columns, rows)

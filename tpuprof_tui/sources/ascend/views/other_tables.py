@@ -8,7 +8,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
-from .tables import Asked, of_workers
+from .tables import Asked, of_workers, plain_column
 
 #: Files that other views tell.
 TOLD: Final = frozenset(
@@ -47,15 +47,9 @@ def _tables(asked: Asked) -> Answer:
             continue
         read = table.read(dict.fromkeys(table.columns, "text"))
         rows.append((table.name, len(table.columns), table.rows))
-        columns = tuple(
-            Column(name, name, "number" if _numeric(read[name].plain) else "text") for name in table.columns
-        )
+        columns = tuple(plain_column(name, read[name]) for name in table.columns)
         key = role.removesuffix(".csv")
         tables.append(Table(key, key, columns, tuple(read[name].plain_values() for name in table.columns)))
     heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
     names = Table.of_rows("files", "Files", heads, rows)
     return Answer(tables=(names, *tables), source=rows[0][0] if rows else "")
-
-
-def _numeric(values: tuple[object, ...]) -> bool:
-    return bool(values) and not isinstance(values[0], str)

@@ -260,11 +260,16 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     return Table(key, title, (*heads, *columns), (*told, *times))
 
 
+def plain_column(name: str, texts: Texts) -> Column:
+    """A column of a file as it stands; numbers of things are no numbers."""
+    is_text = not texts.plain or isinstance(texts.plain[0], str) or name.lower().endswith("id")
+    return Column(name, name, "text" if is_text else "number")
+
+
 def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) -> Table:
     """A table of the rows of a file, with those of its columns that are not known at the end, by their own names."""
     others = {key.removeprefix(OTHER): texts for key, texts in told.items() if key.startswith(OTHER)}
-    heads = (Column(name, name, "text" if isinstance((*texts.plain, "")[0], str) else "number", spare=9)
-             for name, texts in others.items())  # fmt: skip
+    heads = (replace(plain_column(name, texts), spare=9) for name, texts in others.items())
     values = (texts.plain_values(rows) for texts in others.values())
     return replace(table, columns=(*table.columns, *heads), values=(*table.values, *values))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import random
 import re
 import shutil
+import sqlite3
 import sys
 import zipfile
 from decimal import Decimal
@@ -427,6 +429,22 @@ def test_communication_that_msprof_analysed_lies_beside_its_output(tmp_path, cap
     assert report(analysed, capsys)["workers"][0]["events"] == there["workers"][0]["events"]
 
 
+def test_a_database_that_msprof_analysed_lies_beside_its_output(made, tmp_path, capsys):
+    # made of what torch_npu writes into analysis.db; no real folder of this kind is public
+    profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
+    (profile / "mindstudio_profiler_output").mkdir(parents=True)
+    (profile / "analyze").mkdir()
+    shutil.copy(made / "db" / RANK / OUTPUT / "ascend_pytorch_profiler_0.db", profile / "msprof_20260511093035.db")
+    (before,) = report(profile, capsys)["views"]["communication"]["workers"].values()
+    assert any("msprof --analyze=on" in each["do"] for each in before["missing"])
+    shutil.copy(made / "db" / RANK / OUTPUT / "analysis.db", profile / "analyze" / "communication_analyzer.db")
+    there, same = report(profile, capsys), report(made / "db" / RANK, capsys)
+    assert there["views"]["communication"]["workers"][profile.name]["source"] == "analyze/communication_analyzer.db"
+    for table in ("operations", "bandwidth", "packets", "matrix"):
+        told, known = (rows(each, "communication", table, each["workers"][0]["key"]) for each in (there, same))
+        assert told == known != []
+
+
 def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
     # made up: no real file of this generation is public
     summary = tmp_path / "PROF_1" / "device_3" / "summary"
@@ -543,6 +561,61 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
     ]  # fmt: skip
     slow = {each["column"]: (each["rank"], each["excess_share"]) for each in rows(found, "cluster", "slow")}
     assert slow["free_us"] == ("1", pytest.approx(1 / 3))
+
+
+def test_a_cluster_as_a_database_says_what_the_texts_say(tmp_path, capsys):
+    """The tables of both versions of msprof-analyze; made up: no such database is public."""
+    texts = tmp_path / "text"
+    texts.mkdir()
+    ranks, group, op = "(0, 1)", "4711", "hcom_send__1_0_1"
+    (texts / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Free\n1,rank,0,10,2,3\n1,rank,1,11,1,6\n"
+    )
+    links = {"RDMA": {"Transit Size(MB)": 4, "Transit Time(ms)": 0.5, "Bandwidth(GB/s)": 8, "Large Packet Ratio": 1,
+                      "Size Distribution": {"2": [2, 0.5]}}}  # fmt: skip
+    times = [{"Start Timestamp(us)": 1700000000000000.5, "Elapse Time(ms)": 1.5, "Transit Time(ms)": 0.5,
+              "Wait Time(ms)": wait, "Synchronization Time(ms)": wait / 2, "Idle Time(ms)": 0}
+             for wait in (1, 0.25)]  # fmt: skip
+    (texts / "cluster_communication.json").write_text(json.dumps({ranks: {"step1": {f"{op}@{group}": {
+        str(rank): {"Communication Time Info": each, "Communication Bandwidth Info": links}
+        for rank, each in enumerate(times)}}}}))  # fmt: skip
+    pair = {"Transport Type": "RDMA", "Transit Size(MB)": 4, "Transit Time(ms)": 0.5, "Bandwidth(GB/s)": 8,
+            "Op Name": op}  # fmt: skip
+    (texts / "cluster_communication_matrix.json").write_text(json.dumps({ranks: {"step1": {f"{op}@{group}": {
+        "0-1": pair}}}}))  # fmt: skip
+    told = report(texts, capsys)
+    for prefix in ("ClusterCommAnalyzer", "ClusterCommunication"):
+        old = prefix == "ClusterCommAnalyzer"
+        folder = tmp_path / prefix
+        folder.mkdir()
+        with contextlib.closing(sqlite3.connect(folder / "cluster_analysis.db")) as made:
+            made.execute("create table ClusterStepTraceTime (step, type, \"index\", computing, "
+                         "communication_not_overlapped, free)")  # fmt: skip
+            made.executemany("insert into ClusterStepTraceTime values (?,?,?,?,?,?)",
+                             [("1", "rank", "0", 10, 2, 3), ("1", "rank", "1", 11, 1, 6)])  # fmt: skip
+            who = "rank_set, " if old else ""
+            made.execute(f"create table {prefix}Time ({who}step, rank_id, hccl_op_name, group_name, start_timestamp, "
+                         "elapsed_time, transit_time, wait_time, synchronization_time, idle_time)")  # fmt: skip
+            made.execute(f"create table {prefix}Bandwidth ({who}step, rank_id, hccl_op_name, group_name, band_type, "
+                         "transit_size, transit_time, bandwidth, large_packet_ratio, package_size, count, "
+                         "total_duration)")  # fmt: skip
+            made.execute(f"create table {prefix}Matrix ({who}step, hccl_op_name, group_name, src_rank, dst_rank, "
+                         "transit_size, transit_time, bandwidth, transport_type, op_name)")  # fmt: skip
+            made.execute("create table CommunicationGroupMapping (type, rank_set, group_name)")
+            made.execute("insert into CommunicationGroupMapping values ('collective', ?, ?)", (ranks, group))
+            first = (ranks,) if old else ()
+            for rank, each in enumerate(times):
+                values = (*first, "step1", rank, op, group, *each.values())
+                made.execute(f"insert into {prefix}Time values ({','.join('?' * len(values))})", values)
+                values = (*first, "step1", rank, op, group, "RDMA", 4, 0.5, 8, 1, 2, 2, 0.5)
+                made.execute(f"insert into {prefix}Bandwidth values ({','.join('?' * len(values))})", values)
+            values = (*first, "step1", op, group, "0", "1", 4, 0.5, 8, "RDMA", op)
+            made.execute(f"insert into {prefix}Matrix values ({','.join('?' * len(values))})", values)
+            made.commit()
+        found = report(folder, capsys)
+        for table in ("steps", "operations", "links", "matrix", "slow", "late"):
+            assert rows(found, "cluster", table) == rows(told, "cluster", table) != []
+        assert found["views"]["cluster"]["source"] == "cluster_analysis.db"
 
 
 async def test_the_explorer_shows_a_cluster_without_events(tmp_path, monkeypatch):

@@ -24,6 +24,9 @@ _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchr
 _RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 _MOST_BYTES: Final = 1 << 30
 _PICO: Final = Decimal("0.001")
+#: What names of the tables of databases begin with: of a rank, of a cluster, and of one with the simplified tables.
+_PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
+_OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
 
 
 class Operation(Struct, frozen=True):
@@ -225,42 +228,51 @@ def _add_pairs(found: Communicated, step: str, kind: str, op: str, pairs: Any) -
 
 
 def of_database(database: Database) -> Communicated | None:
-    """The tables CommAnalyzer* of ``analysis.db``; None without them. Ratios are computed: it has none."""
-    if "CommAnalyzerTime" not in database.tables:
+    """The tables CommAnalyzer* of ``analysis.db``, or those of a cluster's; None without them.
+
+    Ratios are computed: no database has them. A cluster's kind is the group of ranks.
+    """
+    prefix = next((each for each in _PREFIXES if f"{each}Time" in database.tables), "")
+    if not prefix:
         return None
     found = Communicated(database.name)
-    for step, kind, op, group, start, *times in database.rows(
-        "CommAnalyzerTime", "step", "type", "hccl_op_name", "group_name", "start_timestamp", "elapse_time",
-        "transit_time", "wait_time", "synchronization_time", "idle_time",
+    groups = {group: "p2p" if kind == "p2p" else ranks for group, kind, ranks in database.rows(
+        "CommunicationGroupMapping", "group_name", "type", "rank_set")}  # fmt: skip
+
+    def of(step: Any, kind: Any, ranks: Any, op: Any, group: Any) -> tuple[str, str, str]:
+        return str(step), str(kind or ranks or groups.get(group, group)), utf8_text(f"{op}@{group}")
+
+    for *what, rank, start, elapsed, elapse, transit, wait, synchronization, idle in database.rows(
+        f"{prefix}Time", *_OF, "rank_id", "start_timestamp", "elapsed_time", "elapse_time", "transit_time",
+        "wait_time", "synchronization_time", "idle_time",
     ):  # fmt: skip
-        elapse, transit, wait, synchronization, idle = map(_ns, times)
         begin = number(start)
+        elapse, transit, wait, synchronization, idle = map(
+            _ns, (elapsed if elapse is None else elapse, transit, wait, synchronization, idle)
+        )
         found.operations.append(Operation(
-            str(step), str(kind), _op(op, group), "", None if begin is None else int(begin * 1000), elapse, transit,
-            wait, synchronization, idle, _ratio(wait, transit), _ratio(synchronization, transit),
+            *of(*what), "" if rank is None else str(rank), None if begin is None else int(begin * 1000), elapse,
+            transit, wait, synchronization, idle, _ratio(wait, transit), _ratio(synchronization, transit),
         ))  # fmt: skip
     seen = set()
-    for step, kind, op, group, link, size, transit, bandwidth, large, packet, count, total in database.rows(
-        "CommAnalyzerBandwidth", "step", "type", "hccl_op_name", "group_name", "transport_type", "transit_size",
-        "transit_time", "bandwidth", "large_packet_ratio", "package_size", "count", "total_duration",
+    for *what, rank, link, band, size, transit, bandwidth, large, packet, count, total in database.rows(
+        f"{prefix}Bandwidth", *_OF, "rank_id", "transport_type", "band_type", "transit_size", "transit_time",
+        "bandwidth", "large_packet_ratio", "package_size", "count", "total_duration",
     ):  # fmt: skip
-        key = (str(step), str(kind), _op(op, group), "", str(link))
+        key = (*of(*what), "" if rank is None else str(rank), str(link or band))
         mega = number(size)
         if mega and key not in seen:
             seen.add(key)
             found.transfers.append(Transfer(*key, float(mega), _ns(transit), _float(bandwidth), _float(large)))
         if number(count):
             found.packets.append(Packets(*key[:3], key[4], _float(packet) or 0.0, _count(number(count)), _ns(total)))
-    if "CommAnalyzerMatrix" in database.tables:
-        found.matrix = True
-        for step, kind, op, group, src, dst, link, size, transit, bandwidth, name in database.rows(
-            "CommAnalyzerMatrix", "step", "type", "hccl_op_name", "group_name", "src_rank", "dst_rank",
-            "transport_type", "transit_size", "transit_time", "bandwidth", "op_name",
-        ):  # fmt: skip
-            found.pairs.append(Pair(
-                str(step), str(kind), _op(op, group), str(src), str(dst), _text(link), _float(size), _ns(transit),
-                _float(bandwidth), _text(name),
-            ))  # fmt: skip
+    found.matrix = f"{prefix}Matrix" in database.tables
+    for *what, src, dst, link, size, transit, bandwidth, name in database.rows(
+        f"{prefix}Matrix", *_OF, "src_rank", "dst_rank", "transport_type", "transit_size", "transit_time", "bandwidth",
+        "op_name",
+    ):  # fmt: skip
+        found.pairs.append(Pair(*of(*what), str(src), str(dst), _text(link), _float(size), _ns(transit),
+                                _float(bandwidth), _text(name)))  # fmt: skip
     return found
 
 
@@ -279,10 +291,6 @@ def late(found: Sequence[Communicated | None]) -> int:
     least = min(waits, key=lambda place: waits[place][0], default=-1)
     waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != least)
     return least if waited else -1
-
-
-def _op(op: Any, group: Any) -> str:
-    return utf8_text(f"{op}@{group}")
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,8 +15,9 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.communication import Communicated, of_cluster
+from ..read.communication import Communicated, of_cluster, of_database
 from ..read.csv_table import CsvTable
+from ..read.database import Database
 from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS, ns_of
 from .communication import LINK, PARTS, TO_WHOM, times
@@ -38,7 +40,7 @@ def cluster(query: Query) -> Answer:
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
-    told, sources, missing = _tables_of_msprof_analyze(profile)
+    told, found, sources, missing = _of_msprof_analyze(profile.cluster)
     step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
     steps: list[_StepRow] = list(told)
@@ -48,15 +50,7 @@ def cluster(query: Query) -> Answer:
             rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
             steps += [_StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
             sources.append(recorded[0] if recorded is not None else run.steps[0])
-    found: list[tuple[str, Communicated]] = []
-    if profile.cluster.get("cluster_communication.json") or profile.cluster.get("cluster_communication_matrix.json"):
-        try:
-            found.append(("", of_cluster(profile.cluster.get("cluster_communication.json"),
-                                         profile.cluster.get("cluster_communication_matrix.json"))))  # fmt: skip
-            sources.append(found[0][1].file)
-        except UnreadableError as error:
-            missing.append(Missing(str(error)))
-    elif len(ranked) > 1:
+    if not found and len(ranked) > 1:
         found = [(str(run.rank.rank), run.rank.communicated) for run in ranked if run.rank.communicated is not None]
         sources += [each.file for _, each in found]
     if not steps and not found:
@@ -91,21 +85,47 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], list[str], list[Missing]]:
-    path = profile.cluster.get("cluster_step_trace_time.csv")
-    if path is None:
-        return [], [], []
-    try:
-        table = CsvTable.opened([path], path.name)
-        read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
-    except UnreadableError as error:
-        return [], [], [Missing(str(error))]
+def _of_msprof_analyze(
+    files: Mapping[str, Path],
+) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
+    """Steps and communication of the files about all ranks, the files that tell them, and what cannot be read."""
+    missing: list[Missing] = []
+
+    def tried(read: Callable[[], Any], *names: str) -> Any:
+        try:
+            return read() if any(map(files.get, names)) else None
+        except UnreadableError as error:
+            missing.append(Missing(str(error)))
+            return None
+
+    steps, communication, matrix, database = (
+        "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
+        "cluster_analysis.db",
+    )  # fmt: skip
+    rows = tried(lambda: _recorded(files[steps]), steps)
+    told = tried(lambda: of_cluster(files.get(communication), files.get(matrix)), communication, matrix)
+    known = tried(lambda: Database(files[database], database), database) if rows is None or told is None else None
+    if known is not None:
+        if rows is None:
+            columns = ("type", "index", "step", *(name for _, name, _ in STEP_COLUMNS))
+            rows = [_StepRow(str(kind or "rank"), str(index), None if step in (None, "") else str(step),
+                             tuple(ns_of(values)))
+                    for kind, index, step, *values in known.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
+        told = told or of_database(known)
+        known.close()
+    sources = [steps if steps in files else database] if rows else []
+    sources += [told.file] if told else []
+    return rows or [], [("", told)] if told else [], sources, missing
+
+
+def _recorded(path: Path) -> list[_StepRow]:
+    table = CsvTable.opened([path], path.name)
+    read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
     nothing = [None] * table.rows
     values = zip(*(ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS), strict=True)
     heads = (read.get(name, nothing) for name in ("Type", "Index", "Step"))
-    rows = [_StepRow(kind or "rank", index or "", step, each)
+    return [_StepRow(kind or "rank", index or "", step, each)
             for kind, index, step, each in zip(*heads, values, strict=True)]  # fmt: skip
-    return rows, [path.name], []
 
 
 def _steps(rows: Sequence[_StepRow]) -> Table:

@@ -166,7 +166,8 @@ class _Maker:
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         return AscendProfile(
             path=str(self._path), name=self._path.absolute().name, vocabulary=VOCABULARY, device=Device(chip),
-            recording=Recording(levels or "an Ascend profile", levels, "CANN's profiler"),
+            recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
+                                "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), own={}, groups=Groups(self._groups),
             lanes=lanes, scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
@@ -452,7 +453,7 @@ class _Shapes:
         for column in self._columns:
             found = column()
             table = np.full(len(found.texts) + 1, -1, np.int32)
-            for code in np.unique(found.codes[found.codes >= 0]).tolist():
+            for code in np.flatnonzero(np.bincount(found.codes[found.codes >= 0])).tolist():
                 table[code] = builder.code(" ".join(found.texts[code].split()))
             codes.append(table[found.codes])
         return codes, builder.build()

@@ -228,7 +228,7 @@ def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: 
     if not len(rows):
         return found
     track = timeline.track[rows]
-    for number in np.unique(tracks[tracks >= 0]).tolist():
+    for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
         low, high = np.searchsorted(track, [number, number + 1])
         mine = np.flatnonzero(tracks == number)
         place = low + np.searchsorted(timeline.start[rows[low:high]], times[mine], side="right") - 1

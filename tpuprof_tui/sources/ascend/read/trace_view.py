@@ -490,7 +490,7 @@ class _Slices:
         lone = np.flatnonzero((place < 0) & (tracks >= 0))
         if len(lone) and len(rows):
             track = self.track[rows]
-            for number in np.unique(tracks[lone]).tolist():
+            for number in np.flatnonzero(np.bincount(tracks[lone])).tolist():
                 low, high = np.searchsorted(track, [number, number + 1])
                 mine = lone[tracks[lone] == number]
                 before = low + np.searchsorted(self.start[rows[low:high]], times[mine], side="right") - 1
@@ -500,7 +500,7 @@ class _Slices:
     def starting(self, tracks: I64, times: I64) -> I64:
         """The slice that starts at each point, the first in the file of several; -1 without."""
         found = np.full(len(tracks), -1, np.int64)
-        for number in np.unique(tracks[tracks >= 0]).tolist():
+        for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
             low, high = int(self._first[number]), int(self._first[number + 1])
             order = low + np.lexsort((self._place[low:high], self.start[low:high]))
             mine = np.flatnonzero(tracks == number)

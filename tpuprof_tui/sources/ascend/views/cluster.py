@@ -171,14 +171,15 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
     rows = []
     for step in dict.fromkeys(each.step for each in steps):
         mine = [each for each in steps if each.step == step and each.kind == "rank"]
-        for key in _COMPARED:
+        for title, _, key in (STEP_COLUMNS[_PLACE[key]] for key in _COMPARED):
             known = [(value, each.index) for each in mine if (value := each.values[_PLACE[key]]) is not None]
             if len(known) < 2:
                 continue
             value, rank = max(known, key=lambda each: each[0])
             mean = sum(each for each, _ in known) / len(known)
-            rows.append((step, key, rank, value, mean, value / mean - 1 if mean else None))
-    columns = (Column("step", "Step", spare=1), Column("column", "What"), Column("rank", "Rank"),
+            rows.append((step, key, title, rank, value, mean, value / mean - 1 if mean else None))
+    columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
+               Column("what", "What"), Column("rank", "Rank"),
                Column("value_us", "Its time", "duration"), Column("mean_us", "Mean", "duration"),
                Column("excess_share", "Above the mean", "share"))  # fmt: skip
     return Table.of_rows("slow", "Slow ranks", columns, rows)

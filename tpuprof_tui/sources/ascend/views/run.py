@@ -305,7 +305,7 @@ class _Pieces:
         rows = timeline.rows(what)
         self._of_track: dict[int, tuple[I64, I64, I64]] = {}
         tracks = timeline.track[rows]
-        for track in np.unique(tracks).tolist():
+        for track in np.flatnonzero(np.bincount(tracks)).tolist():
             self._of_track[track] = _pieces(timeline, rows[tracks == track])
 
     def longest(self, track: int, low: int, high: int) -> int:

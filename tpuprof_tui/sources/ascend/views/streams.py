@@ -96,7 +96,7 @@ def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
         return []
     rows = np.flatnonzero(chosen)
     found = []
-    for number in np.unique(place[rows]).tolist():
+    for number in np.flatnonzero(np.bincount(place[rows])).tolist():
         mine = rows[place[rows] == number]
         if kept[number]:
             found.append((names[number], len(mine), Intervals.union(start[mine], end[mine])))

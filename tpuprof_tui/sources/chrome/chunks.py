@@ -38,6 +38,8 @@ _ENDS_KEY: Final = re.compile(r'"\s*:(?!:)')
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
 _KEY: Final = re.compile(r'[\s,]*(")')
 _COLON: Final = re.compile(r"\s*:\s*")
+#: Numbers beyond this are none.
+_MOST_NUMBER: Final = 1e300
 #: How many places of one event are mended.
 _MENDED: Final = 64
 
@@ -52,6 +54,25 @@ class Number(str):
 
 #: What an event lacks.
 NOTHING: Final = msgspec.Raw()
+
+
+def decoded_alone(event: dict[str, Any], kind: Any) -> Any:
+    """What an event that was decoded alone becomes, its numbers exact; None where it becomes none."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(_sound(event)), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _sound(value: Any) -> Any:
+    """A value as JSON can hold it: numbers as their texts, characters that are none as ?."""
+    if isinstance(value, Number):
+        return msgspec.Raw(value.encode()) if abs(float(value)) < _MOST_NUMBER else None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_sound(each) for each in value]
+    return {_sound(key): _sound(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def raw_text(value: Any) -> msgspec.Raw:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
 
-from .events import KNOWN_PHASES, NULL, ArgumentsOf, raw_args
+from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
 from .packed import text_of
 
 I64 = npt.NDArray[np.int64]
@@ -176,7 +177,7 @@ def _skip(source: Any, count: int) -> None:
 
 def _told(text: bytes) -> list[msgspec.Raw]:
     """Texts of the arguments of the complete events of a piece of text."""
-    return [each.args for each in _events(text, _Complete, _loose) if each.ph == "X"]
+    return [each.args for each in _events(text, _Complete, partial(loose, kind=_Complete)) if each.ph == "X"]
 
 
 def _events(text: bytes, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> list[Any]:
@@ -189,9 +190,3 @@ def state_of(file: int) -> tuple[int, int]:
     """Size and time of the last change of an open file."""
     found = os.fstat(file)
     return found.st_size, found.st_mtime_ns
-
-
-def _loose(event: dict[str, Any]) -> _Complete:
-    """An event that was decoded alone; its numbers are texts."""
-    told = raw_args(event["args"]) if isinstance(event.get("args"), dict) else NOTHING
-    return _Complete(ph="X" if event.get("ph") == "X" else "", args=told)

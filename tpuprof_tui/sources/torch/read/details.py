@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
-from .events import FLOW_ENDS, Begins, FrameArgs, HostArgs, loose_flow
+from .events import FLOW_ENDS, Begins, FrameArgs, HostArgs, loose
 from .values import I32, I64, Codes, ShownCodes, raw_codes, shown, whole
 
 _TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
@@ -103,7 +104,9 @@ def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]]
     lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
     parts: list[tuple[npt.NDArray[Any], ...]] = []
     times = []
-    for events in arguments.events(FLOW_ENDS, loose_flow, _FLOW_WORDS) if arguments is not None else ():
+    for events in (
+        arguments.events(FLOW_ENDS, partial(loose, kind=FLOW_ENDS), _FLOW_WORDS) if arguments is not None else ()
+    ):
         mine = [each for each in events if isinstance(each, Begins) and each.cat in _FLOWS]
         begins = np.array([type(each) is Begins for each in mine], np.bool_)
         parts.append((begins, *(codes([getattr(each, key) for each in mine]) for key in ("id", "pid", "tid"))))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Union, get_args
+from typing import Any, Final, Union
 
 import msgspec
 import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.chunks import NOTHING, Number, raw_text
+from tpuprof_tui.sources.chrome.chunks import NOTHING, decoded_alone
 
 NULL: Final = msgspec.Raw(b"null")
 as_tuple: Final = msgspec.structs.astuple
@@ -203,70 +203,13 @@ class ArgumentsOf:
 # -- events that were decoded alone, numbers as their texts
 
 
-def loose(event: dict[str, Any], phases: dict[str, Any] = _PHASES) -> Any:
-    """The struct of such an event."""
-    phase = event.get("ph", "")
-    kind = phases.get(phase, phases[""]) if isinstance(phase, str) else phases[""]
-    made: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        value = event.get(field.name)
-        if value is None:
-            continue
-        if field.name == "args":
-            made["args"] = _args_of(field.type, value)
-        elif field.type is msgspec.Raw:
-            made[field.name] = raw_text(value)
-        elif field.type is str:
-            made[field.name] = value if isinstance(value, str) else str(value)
-        else:
-            made[field.name] = _plain(value)
-    return kind(**made)
-
-
-def loose_flow(event: dict[str, Any]) -> Any:
-    """The same of flows."""
-    return loose(event, _FLOW_PHASES)
-
-
-def raw_args(told: Any) -> msgspec.Raw:
-    """The text of arguments."""
-    return _text_of(told) if isinstance(told, dict) else NULL
-
-
-def _text_of(value: Any) -> msgspec.Raw:
-    try:
-        return msgspec.Raw(msgspec.json.encode(_plain_all(value)))
-    except (ValueError, OverflowError, RecursionError):
-        return NULL
-
-
-def _args_of(kind: Any, told: Any) -> Any:
-    if kind is Any:
-        return {key: _plain(value) for key, value in told.items()} if isinstance(told, dict) else None
-    (struct,) = (each for each in get_args(kind) if each is not type(None))
-    known = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    return struct(**{known[key].name: _text_of(value) if known[key].type is msgspec.Raw else _plain(value)
-                     for key, value in told.items() if key in known} if isinstance(told, dict) else {})  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Number):
-        try:
-            return int(value) if value.lstrip("-").isdecimal() else float(value)
-        except ValueError:
-            return None
-    return None if isinstance(value, (list, dict)) else value
-
-
-def _plain_all(value: Any) -> Any:
-    """The same of what holds others."""
-    if isinstance(value, list):
-        return [_plain_all(each) for each in value]
-    if isinstance(value, dict):
-        return {_sound(key): _plain_all(each) for key, each in value.items()}
-    value = _plain(value)
-    return _sound(value) if isinstance(value, str) else value
-
-
-def _sound(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+def loose(event: dict[str, Any], kind: Any = ANY_EVENT) -> Any:
+    """The struct of such an event; None where it becomes none."""
+    told = {key: value for key, value in event.items() if value is not None}
+    phase = told.get("ph")
+    told["ph"] = phase if isinstance(phase, str) and phase in _PHASES else ""
+    if phase == "X":
+        told |= {key: str(told[key]) for key in ("name", "cat") if key in told}
+    if not isinstance(told.get("args"), dict):
+        told.pop("args", None)
+    return decoded_alone(told, kind)

@@ -15,7 +15,7 @@ from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
 from .events import FLOW_ENDS, Begins, FrameArgs, HostArgs, loose
-from .values import I32, I64, Codes, ShownCodes, raw_codes, shown, whole
+from .values import I32, I64, Codes, raw_codes, shown, shown_codes, whole
 
 _TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
@@ -44,22 +44,6 @@ class Frames(Struct, frozen=True, eq=False):
     id: I64
     parent: I64
     module: I64
-
-
-class FlowEnds(Struct, frozen=True, eq=False):
-    """Ends of flows from forward to backward operators in the order of the file, in columns of one length.
-
-    Attributes:
-        begins: Whether it is the flow's beginning.
-        id: int64, the same of all ends of a flow.
-        lane: Place of the thread.
-        time: ns, as events have them.
-    """
-
-    begins: npt.NDArray[np.bool_]
-    id: I64
-    lane: I64
-    time: I64
 
 
 def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frames: I64) -> tuple[Operators, Frames]:
@@ -91,16 +75,20 @@ def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frame
     return Operators(dims, types, stack, told), Frames(number, parent, module)
 
 
-def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int) -> FlowEnds:
-    """Flows between some threads.
+def flow_ends_of(
+    arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int
+) -> tuple[npt.NDArray[np.bool_], I64, I64, I64]:  # fmt: skip
+    """Ends of flows from forward to backward operators in the order of the file.
 
     Args:
         arguments: Of the file; None where it has no flows.
         threads: Process and thread of each lane, as texts.
         zero_ns: What times are told from.
+
+    Returns:
+        Whether each begins its flow; ids, the same of all ends of a flow; places of threads; ns, as events have them.
     """
     texts = Codes()
-    codes = ShownCodes(texts).codes
     lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
     parts: list[tuple[npt.NDArray[Any], ...]] = []
     times = []
@@ -109,7 +97,9 @@ def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]]
     ):
         mine = [each for each in events if isinstance(each, Begins) and each.cat in _FLOWS]
         begins = np.array([type(each) is Begins for each in mine], np.bool_)
-        parts.append((begins, *(codes([getattr(each, key) for each in mine]) for key in ("id", "pid", "tid"))))
+        parts.append(
+            (begins, *(shown_codes(texts, [getattr(each, key) for each in mine]) for key in ("id", "pid", "tid")))
+        )
         times.append(text_of_times([each.ts for each in mine]))
     begins, number, pid, tid = map(np.concatenate, zip((np.zeros(0, np.bool_), *[np.zeros(0, np.int32)] * 3),
                                                        *parts, strict=True))  # fmt: skip
@@ -117,7 +107,7 @@ def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]]
     lane = np.array([lanes.get(pair, -1) for pair in distinct.tolist()], np.int64)[which]
     known = lane >= 0
     time = exact_ns(b"".join(times)) - zero_ns
-    return FlowEnds(begins[known], number[known].astype(np.int64), lane[known], time[known])
+    return begins[known], number[known].astype(np.int64), lane[known], time[known]
 
 
 def _at(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

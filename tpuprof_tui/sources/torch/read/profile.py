@@ -105,7 +105,6 @@ class _Run:
         self._lanes: list[Lane] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._counters: list[Counter] = []
-        self._units = 0
 
     def profile(self) -> TorchProfile:
         clocks = [_whole(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
@@ -129,15 +128,17 @@ class _Run:
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         self._problems += self._missing_ranks(set(ranks))
         capabilities = {NAMES}
-        capabilities |= {DEVICE} if any(len(trace.work_rows) for trace in self._traces) else set()
-        capabilities |= {MEMORY} if any(len(trace.memory) for trace in self._traces) else set()
-        capabilities |= {MODULES} if any(name.startswith(MODULE) for trace in self._traces
-                                         for name in trace.names) else set()  # fmt: skip
+        for trace in self._traces:
+            told = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
+                    (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
+            capabilities |= {capability for capability, there in told if there}
+        cards = [str(each.get("name") or "") for trace in self._traces for each in properties_of(trace)]
+        card = next(filter(None, cards), "GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
         steps = self._steps
         lanes = tuple(self._lanes)
         return TorchProfile(
-            path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(_card(self._traces)),
+            path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
             own={}, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
@@ -316,7 +317,9 @@ class _Columns:
         arrays: MappedArrays,
     ) -> None:  # fmt: skip
         self._trace, self._steps, self._arrays = trace, steps, arrays
-        self._name = _recoded(trace.name, [texts["name"].code(text) for text in trace.names])
+        names = [texts["name"].code(text) for text in trace.names]
+        # the same array where codes are the same
+        self._name = trace.name if names == list(range(len(names))) else np.array(names, np.int32)[trace.name]
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = trace.start, trace.end
         if shift:
@@ -339,7 +342,8 @@ class _Columns:
             "start": start, "end": end, "order": trace.place[rows],
             "role": constant(count, role, np.int8), "duration": lambda asked: end[asked] - start[asked],
             "name": self._name[rows], "type": self._taken(rows, lambda some: self._types[trace.category[some]]),
-            "step": self._taken(rows, self._on_host if kind == "thread" else self._on_device),
+            "step": self._taken(rows, lambda some: self._step_of(trace.start[some])) if kind == "thread" else
+                    self._taken(rows, self._on_device),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
         if kind == "thread":
@@ -366,10 +370,6 @@ class _Columns:
     def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
         """A column that is computed for the trace's rows that are asked for."""
         return lambda asked: values(rows_at(rows, asked))
-
-    def _on_host(self, rows: I64) -> I64:
-        """Numbers of the steps in which events of the host begin."""
-        return self._step_of(self._trace.start[rows])
 
     def _on_device(self, rows: I64) -> I64:
         """Numbers of the steps in which what the device did was started; of marks and waits those they begin in."""
@@ -405,11 +405,6 @@ def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
     return found
 
 
-def _recoded(codes: npt.NDArray[np.int32], to: list[int]) -> npt.NDArray[np.int32]:
-    """Codes as others; the same array where these are the same."""
-    return codes if to == list(range(len(to))) else np.array(to, np.int32)[codes]
-
-
 def device_name(kind: int, number: int) -> str:
     """What a memory instant's device is called."""
     return "CPU" if kind == 0 else f"GPU{number}" if kind in (1, 6) else f"type{kind}:{number}"
@@ -429,11 +424,6 @@ def _distributed(trace: Trace) -> dict[str, Any]:
 def _rank(trace: Trace) -> int | None:
     rank = _distributed(trace).get("rank")
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
-
-
-def _card(traces: Sequence[Trace]) -> str:
-    names = [str(each.get("name") or "") for trace in traces for each in properties_of(trace)]
-    return next(filter(None, names), "GPU" if any(len(trace.work_rows) for trace in traces) else "CPU")
 
 
 def _whole(value: Any) -> int:

@@ -35,7 +35,7 @@ from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Window, in_outline, window_of
 from .second_half import Border, FirstHalf, Half, border_of, second_half
 from .trace import Memory, Series, Trace, by_number
-from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole, whole_rows
+from .values import I32, I64, Codes, floats, raw_codes, shown, shown_codes, whole, whole_rows
 
 #: More numbers of counters than this are no counters.
 _MOST_SERIES: Final = 1000
@@ -157,7 +157,6 @@ class _Reader:
         self._source: Any = text_of(path, raw) if not raw.tell() else raw
         self._passed = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
-        self._shown = ShownCodes(self._texts)
         self._kinds = np.zeros(0, np.int8)
         #: Values whose columns are not made yet, and the number of their first complete event.
         self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
@@ -386,9 +385,10 @@ class _Reader:
         keeps = self._make_complete(first, waiting) if waiting["key"] else None
         place = np.array(waiting["place"], np.int64)
         columns: dict[str, npt.NDArray[Any]] = {
-            "place": place, **{key: self._shown.codes(waiting[key]) for key in ("device", "stream")},
+            "place": place, **{key: shown_codes(self._texts, waiting[key]) for key in ("device", "stream")},
             **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
-            **{key: self._shown.codes([each or 0 for each in waiting[key]]) for key in ("registers", "shared_memory")},
+            **{key: shown_codes(self._texts, [each or 0 for each in waiting[key]])
+               for key in ("registers", "shared_memory")},
             **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": whole(waiting["bytes"]),
             "collective": np.array([each is not None for each in waiting["collective"]], np.bool_),
         }  # fmt: skip

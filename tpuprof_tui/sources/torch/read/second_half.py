@@ -41,16 +41,8 @@ class Half(Struct, frozen=True, eq=False):
 
     Attributes:
         state: Size and time of change of the file.
-        count: Complete events.
         first, offset: Number of the first complete event of each piece of text, and where each begins.
         names, keys, texts: What is numbered, in order.
-        events, work, memory: Columns.
-        series: Times and values of counters.
-        process_names, thread_names, has_flows: As the reader has them.
-        seen: What was wrong with events.
-        metadata: What stands behind the list.
-        tallies: What was wrong with the text, by name (``EventChunks``).
-        truncated: Whether the text ended within the list.
         list_end, passed: Where the list and the text end.
     """
 

@@ -173,18 +173,18 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
         The file is read again for it.
         """
-        ends = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
+        begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # by thread, then start, as rows are: of several that begin together the first
-        at = np.full(len(ends.time), -1, np.int64)
+        at = np.full(len(times), -1, np.int64)
         lane = self.thread_of(rows)
-        for number in np.unique(ends.lane).tolist():
-            mine = np.flatnonzero(ends.lane == number)
+        for number in np.unique(lanes).tolist():
+            mine = np.flatnonzero(lanes == number)
             there = rows[lane == number]
-            at[mine] = looked_up(self.start[there], ends.time[mine], there)
-        begin = dict(zip(ends.id[ends.begins].tolist(), at[ends.begins].tolist(), strict=True))
-        target = np.flatnonzero(~ends.begins & (at >= 0))
-        source = np.array([begin.get(number, -1) for number in ends.id[target].tolist()], np.int64)
+            at[mine] = looked_up(self.start[there], times[mine], there)
+        begin = dict(zip(ids[begins].tolist(), at[begins].tolist(), strict=True))
+        target = np.flatnonzero(~begins & (at >= 0))
+        source = np.array([begin.get(number, -1) for number in ids[target].tolist()], np.int64)
         return source[source >= 0], at[target][source >= 0]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:

@@ -29,22 +29,9 @@ class Codes(dict[Any, int]):
         return code
 
 
-class ShownCodes(dict[Any, int]):
+def shown_codes(texts: Codes, values: list[Any]) -> I32:
     """Codes of the texts of what is shown as text, whatever it was."""
-
-    def __init__(self, texts: Codes) -> None:
-        self._texts = texts
-
-    def __missing__(self, key: Any) -> int:
-        code = self[key] = self._texts[str(key)]
-        return code
-
-    def codes(self, values: list[Any]) -> I32:
-        """Codes of values; of lists and objects those of how Python says them."""
-        try:
-            return np.array(list(map(self.__getitem__, values)), np.int32)
-        except TypeError:
-            return np.array([self._texts[str(value)] for value in values], np.int32)
+    return np.array([texts[str(value)] for value in values], np.int32)
 
 
 def looked_up(keys: I64, wanted: I64, values: I64 | None = None) -> I64:

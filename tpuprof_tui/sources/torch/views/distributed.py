@@ -63,7 +63,7 @@ def _distributed(query: Query) -> Answer:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
     rows = [row for each in one_by_one(query, found) for row in _rows(each, moved.get(each.run.worker.key))]
     overlap = [row for run in one_by_one(query, runs) for row in _overlap(run)]
-    transfers = _transfers(query, found, moved)
+    moves = transfers(query)
     groups = {run.worker.key: run.worker.group for run in runs}
 
     def worker(of: list[tuple[Any, ...]], row: int) -> Target:
@@ -79,7 +79,7 @@ def _distributed(query: Query) -> Answer:
             Table.of_rows("transfer", "Transfer", (
                 Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
                 Column("synchronising_us", "Synchronising", "duration"),
-            ), transfers, target=partial(worker, transfers)),
+            ), moves, target=partial(worker, moves)),
             Table.of_rows("collectives", "Collectives", (
                 Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes", zero_unknown=True),
@@ -92,12 +92,6 @@ def _distributed(query: Query) -> Answer:
         notes=("One worker alone: all of its collectives count as transfer.",) if len(found) == 1 else (),
         missing=tuple(missing),
     )  # fmt: skip
-
-
-def transfers(query: Query) -> list[tuple[Any, ...]]:
-    """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
-    found, moved, _ = _compared(query)
-    return _transfers(query, found, moved)
 
 
 def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
@@ -182,7 +176,9 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _transfers(query: Query, found: list[Collectives], moved: dict[str, I64]) -> list[tuple[Any, ...]]:
+def transfers(query: Query) -> list[tuple[Any, ...]]:
+    """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
+    found, moved, _ = _compared(query)
     return [row for each in one_by_one(query, found) if each.run.worker.key in moved
             for row in _transfer(each, moved[each.run.worker.key])]  # fmt: skip
 

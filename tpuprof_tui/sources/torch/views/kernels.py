@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import Asked
-from .tables import Grouped, of_each_worker
+from .tables import Grouped, of_each_worker, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
@@ -45,7 +45,7 @@ def kernels(asked: Asked) -> Answer:
     cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tells_tensor_cores)
     by_name = Grouped(name)
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
-    tables = [_table("by_name", "By name", [
+    tables = [time_table("by_name", "By name", [
         (_NAME, names), (cores, [uses_tensor_cores(each) for each in names]),
         *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
@@ -57,7 +57,7 @@ def kernels(asked: Asked) -> Answer:
     names = [trace.names[code] for code in keys[0]]
     operators = ["" if code < 0 else trace.names[code] for code in keys[1]]
     texts = [["None" if code < 0 else compact(trace.texts[code]) for code in column] for column in keys[2:]]
-    tables.append(_table("by_launch", "By launch", [
+    tables.append(time_table("by_launch", "By launch", [
         (_NAME, names), (Column("operator", "Operator"), operators),
         *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
             ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
@@ -79,7 +79,7 @@ def _copies(asked: Asked) -> Table:
     size = trace.work["bytes"][chosen] if len(chosen) else np.zeros(0, np.int64)
     known = size != INT_MISSING
     total, has = group.total(np.where(known, size, 0)), group.any(known)
-    return _table("copies", "Copies and sets", [
+    return time_table("copies", "Copies and sets", [
         (_NAME, [trace.names[code] for code in group.keys[:, 0].tolist()]),
         *zip(_TIMES, _times(group, length), strict=True),
         (Column("bytes", "Bytes", "bytes"), [int(each) if one else None for each, one in zip(total, has, strict=True)]),
@@ -107,13 +107,3 @@ def compact(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-def _table(key: str, title: str, columns: list[tuple[Column, list[Any]]], keys: tuple[str, ...]) -> Table:
-    """Rows by total time, the longest first, equal ones by their keys."""
-    order = [column.key for column, _ in columns]
-    rows = sorted(
-        zip(*(values for _, values in columns), strict=True),
-        key=lambda row: (-row[order.index("total_us")], *(row[order.index(each)] for each in keys)),
-    )
-    return Table.of_rows(key, title, [column for column, _ in columns], rows)

@@ -66,9 +66,9 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
     inner = np.flatnonzero(tree.stays & tree.operator & (tree.parent >= 0))
     operators, device_self = np.zeros(len(tree.rows), np.int64), np.zeros(len(tree.rows), np.int64)
     np.add.at(operators, tree.parent[inner], 1)
-    np.add.at(device_self, tree.parent[inner], tree.device_total[inner])
+    np.add.at(device_self, tree.parent[inner], tree.device[1][inner])
     # of all children, without what the module starts itself
-    device_total = tree.device_total - tree.device_self
+    device_total = tree.device[1] - tree.device[0]
     columns = (np.ones(len(tree.rows), np.int64), operators, tree.host_total, tree.host_self_without_children,
                device_total, device_self)  # fmt: skip
     sums = np.zeros((len(columns), len(number_of)), np.int64)

@@ -14,7 +14,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from ..read.values import looked_up
 from .kernels import compact
 from .run import Asked
-from .tables import Grouped, of_each_worker
+from .tables import Grouped, of_each_worker, time_table
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -45,7 +45,7 @@ def operators(asked: Asked) -> Answer:
     shape_texts = list(shapes)
     stack = told.stack[known].astype(np.int64)
     with_stack = stack >= 0
-    by_device = bool(tree.device_self[nodes].any())
+    by_device = bool(tree.device[0][nodes].any())
     return Answer(tables=(
         _table("by_name", "By name", asked, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
         _table("by_shape", "By name and shapes", asked, nodes, Grouped(name, shape), by_device,
@@ -65,22 +65,21 @@ def _table(
     keys: list[tuple[str, str, Sequence[str]]],
 ) -> Table:
     tree = asked.run.tree
-    device_self, device_total = group.total(tree.device_self[nodes]), group.total(tree.device_total[nodes])
+    device_self, device_total = group.total(tree.device[0][nodes]), group.total(tree.device[1][nodes])
     columns = [
         group.calls(), device_self, device_total, group.total(tree.host_self[nodes]),
         group.total(tree.host_total[nodes]), group.any(tree.eligible[nodes]),
-        _share(group.total(tree.tensor_self[nodes]), device_self),
-        _share(group.total(tree.tensor_total[nodes]), device_total),
+        _share(group.total(tree.tensor[0][nodes]), device_self),
+        _share(group.total(tree.tensor[1][nodes]), device_total),
     ]  # fmt: skip
-    texts = [[known[code] for code in group.keys[:, place].tolist()] for place, (_, _, known) in enumerate(keys)]
-    rows = list(zip(*texts, *(column.tolist() for column in columns), strict=True))
     told = asked.run.tells_tensor_cores
     figures = [replace(each, shown=told or not each.key.startswith("tensor_core")) for each in _FIGURES]
-    main = len(keys) + (1 if by_device else 3)
-    rows.sort(key=lambda row: (-row[main], *row[: len(keys)]))
-    return Table.of_rows(key, title, [
-        *(Column(each, head, narrows="name" if each == "name" else "") for each, head, _ in keys), *figures
-    ], rows)  # fmt: skip
+    names = [(Column(each, head, narrows="name" if each == "name" else ""),
+              [known[code] for code in group.keys[:, place].tolist()])
+             for place, (each, head, known) in enumerate(keys)]  # fmt: skip
+    values = [column.tolist() for column in columns]
+    return time_table(key, title, [*names, *zip(figures, values, strict=True)], [each for each, _, _ in keys],
+                      "device_self_us" if by_device else "host_self_us")  # fmt: skip
 
 
 def _share(part: I64, whole: I64) -> npt.NDArray[np.float64]:

@@ -195,21 +195,18 @@ def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
     for code in codes:
         mine = kernels & (device == code)
         told = known.get(trace.texts[code], {})
+        capability = told.get("computeMajor"), told.get("computeMinor")
         span = high - low
         used = run.work_union(mine).between(low, high) / span if span > 0 else None
         by_operator = mine & of_operator
         whole = int(length[by_operator].sum())
         rows.append((
-            trace.texts[code], told.get("name"), told.get("totalGlobalMem"), _capability(told), used,
+            trace.texts[code], told.get("name"), told.get("totalGlobalMem"),
+            "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, used,
             _efficiency(run, mine, low, high), _occupancy(run, mine, low, high),
             int(length[by_operator & run.tensor_cores].sum()) / whole if whole else None,
         ))  # fmt: skip
     return Table.of_rows("devices", "Devices", columns, rows)
-
-
-def _capability(told: dict[str, Any]) -> str | None:
-    major, minor = told.get("computeMajor"), told.get("computeMinor")
-    return f"{major}.{minor}" if type(major) is int and type(minor) is int else None
 
 
 def _inside(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> tuple[I64, I64]:

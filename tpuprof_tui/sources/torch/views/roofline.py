@@ -167,14 +167,14 @@ def roofline(asked: Asked) -> Answer:
     counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
     # what lies within another one is part of that
     outside = tree.summed_down(counted) == counted
-    nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device_total > 0))
+    nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device[1] > 0))
     if not len(nodes):
         what = "There are no matrix products, convolutions or attention with shapes."
         return Answer(missing=(Missing(what, "record_shapes=True"),))
     rows = tree.rows[nodes]
     place = looked_up(trace.operator_rows, rows)
     group = Grouped(trace.name[rows].astype(np.int64), trace.operators.dims[place].astype(np.int64))
-    calls, device = group.calls(), group.total(tree.device_total[nodes])
+    calls, device = group.calls(), group.total(tree.device[1][nodes])
     first = np.full(group.count, len(rows))
     np.minimum.at(first, group.place, np.arange(len(rows)))
     names = [str(each.get("name") or "") for each in properties_of(trace)]

@@ -277,33 +277,22 @@ class Tree:
         owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
         return self.at(owner)
 
-    def _own(self, which: Mask) -> I64:
-        """Time of the device work of each node's own calls."""
+    def _sums(self, which: Mask) -> tuple[I64, I64]:
         run = self.run
         chosen = which & (self.work_node >= 0)
         found = np.zeros(len(self.rows), np.int64)
         np.add.at(found, self.work_node[chosen], (run.work_end - run.work_start)[chosen])
-        return found
+        return found, self.summed_up(found)
 
     @cached_property
-    def device_self(self) -> I64:
-        """Device time of each node's own calls, ns."""
-        return self._own(np.ones(len(self.run.call), np.bool_))
+    def device(self) -> tuple[I64, I64]:
+        """Device time of each node's own calls, and with all below, ns."""
+        return self._sums(np.ones(len(self.run.call), np.bool_))
 
     @cached_property
-    def device_total(self) -> I64:
-        """The same with all below."""
-        return self.summed_up(self.device_self)
-
-    @cached_property
-    def tensor_self(self) -> I64:
-        """Time of tensor-core kernels of each node's own calls."""
-        return self._own(self.run.tensor_cores)
-
-    @cached_property
-    def tensor_total(self) -> I64:
-        """The same with all below."""
-        return self.summed_up(self.tensor_self)
+    def tensor(self) -> tuple[I64, I64]:
+        """The same of tensor-core kernels."""
+        return self._sums(self.run.tensor_cores)
 
     @cached_property
     def eligible(self) -> Mask:

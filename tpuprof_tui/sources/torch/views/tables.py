@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.totals.groups import distinct_together
-from tpuprof_tui.views.answer import Answer, Missing
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
@@ -99,6 +99,17 @@ class Grouped:
         part = np.bincount(self.place, weights=np.where(known, values, 0) * weights, minlength=self.count)
         has = self.any(known)
         return [float(p / w) if h and w else None for h, p, w in zip(has, part, whole, strict=True)]
+
+
+def time_table(
+    key: str, title: str, columns: Sequence[tuple[Column, Sequence[Any]]], keys: Sequence[str], main: str = "total_us"
+) -> Table:  # fmt: skip
+    """Rows by time, the longest first, equal ones by their keys."""
+    order = [column.key for column, _ in columns]
+    places = [order.index(each) for each in (main, *keys)]
+    rows = sorted(zip(*(values for _, values in columns), strict=True),
+                  key=lambda row: (-row[places[0]], *(row[place] for place in places[1:])))  # fmt: skip
+    return Table.of_rows(key, title, [column for column, _ in columns], rows)
 
 
 def ratio(part: float | int, whole: float | int) -> float | None:

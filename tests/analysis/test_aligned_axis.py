@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
 
 
 def axis(other: list[int], base: list[int], other_end: int, base_end: int) -> AlignedAxis:

@@ -12,8 +12,8 @@ from profiles import Texts, make_lane, make_profile
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals import call_tree as trees
-from tpuprof_tui.analysis.totals.call_tree import call_tree
+from tpuprof_tui.analysis.totals import call_stacks as trees
+from tpuprof_tui.analysis.totals.call_stacks import call_tree
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.views.answer import Table

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
+from tpuprof_tui.analysis.critical_path import CriticalPath, Part, Slack, SlackSearch, critical_path, longest_beside
 from tpuprof_tui.analysis.links.dependencies import dependencies_in, find_dependencies
-from tpuprof_tui.analysis.slack import Slack, SlackSearch, longest_beside
 from tpuprof_tui.model import Activity, Links, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.query import Query, query_of

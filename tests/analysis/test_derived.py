@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from profiles import big_profile, small_profile
 
-from tpuprof_tui.analysis.derived import Counted, Derived
+from tpuprof_tui.analysis.derived import Counted, Derived, memory_of
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
-from tpuprof_tui.analysis.memory import memory_of
+from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.selecting.filter_masks import KEPT, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
@@ -103,19 +102,6 @@ def test_so_many_are_kept_the_last_made():
         derived.get("bounded", lambda number=number: number, number, most=3)
     assert [derived.known("bounded", number) for number in range(5)] == [None, None, 2, 3, 4]
     assert derived.known("other") == 0
-
-
-def test_things_made_together_are_made_by_one_call():
-    derived, calls = Derived(), []
-
-    def make(keys):
-        calls.append(keys)
-        return {key: key.upper() for key in keys}
-
-    assert derived.get_all("texts", make, "ab") == {"a": "A", "b": "B"}
-    assert derived.get_all("texts", make, "bca") == {"b": "B", "c": "C", "a": "A"}
-    assert calls == [["a", "b"], ["c"]]
-    assert derived.known("texts", "c") == "C"
 
 
 def test_sizes_are_those_of_arrays_and_each_counts_once():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.steps.steady_state import FEWEST, steadiness
+from tpuprof_tui.analysis.steps.step_figures import FEWEST, steadiness
 
 
 def judged(lengths, unusual=()):

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import small_profile
 
-from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
+from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, split_step, with_step
 from tpuprof_tui.analysis.steps.step_detection import with_steps
 
 PROFILE = with_steps(small_profile(1))
@@ -36,7 +35,7 @@ PROFILE = with_steps(small_profile(1))
     ],
 )
 def test_the_step_of_a_filter(text, step, rest):
-    assert chosen_step(text) == step
+    assert split_step(text)[0] == step
     assert with_step(text, None) == rest
 
 
@@ -64,7 +63,7 @@ def test_what_passes_is_of_the_step_and_passes_the_rest(text, number):
     except FilterError:
         return
     made = with_step(text, number)
-    assert chosen_step(made) == number
+    assert split_step(made)[0] == number
     passes, step = compile_filter(made, PROFILE), compile_filter(f"step={number}", PROFILE)
     for lane in PROFILE.lanes:
         assert passes(lane).tolist() == (rest(lane) & step(lane)).tolist()

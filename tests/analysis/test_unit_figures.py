@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from work_rows import top
 
-from tpuprof_tui.analysis.findings.findings import findings
-from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
+from tpuprof_tui.analysis.findings.findings import LARGE, findings, slow_score
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import chart_data
@@ -17,8 +16,8 @@ from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
-from tpuprof_tui.views.lanes import lanes
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
 
 COMPUTE, TRANSFER, COMMUNICATION, HOST = (int(each) for each in Activity)
@@ -157,7 +156,7 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     assert one.rows() == other.rows()
     assert sum(chart_data(session, state, state.scope).durations) == 6
     found = findings(session, state, Scope(), 3)
-    assert all(each.lane != number for each in (*found.exposed, *found.slow, *found.wait))
+    assert all(each.lane != number for events in found for each in events)
     alone = replace(state, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")
     assert (told.column("name"), told.column("total_us")) == (["all_reduce"], [15])

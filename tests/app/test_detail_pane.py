@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.findings.peers import peers_of
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
+from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profiles import make_lane, make_profile
 from screen import explorer, opened, press
 
-from tpuprof_tui.analysis.path_lane import path_lane
+from tpuprof_tui.analysis.critical_path import path_lane
 
 
 async def test_the_path_is_a_lane():

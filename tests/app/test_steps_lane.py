@@ -14,7 +14,7 @@ from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened,
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.steps.step_lane import step_lane, step_span
+from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.theme import Palette

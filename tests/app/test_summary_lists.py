@@ -14,7 +14,7 @@ from work_rows import headroom
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.findings import findings
-from tpuprof_tui.analysis.findings.unit_busy import unit_reason
+from tpuprof_tui.analysis.findings.unit_busy import differences, longest_pauses
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
@@ -24,6 +24,8 @@ from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.views.answer import Table
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.units import one_unit
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -105,7 +107,7 @@ async def test_enter_on_an_instruction_selects_it(profile):
         row = table.column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
         await press(pilot, "enter")
-        found = findings(screen.session, screen.state, Scope(), 3).exposed[0]
+        found = findings(screen.session, screen.state, Scope(), 3)[0][0]
         assert (screen.state.selection.lane, screen.state.selection.row) == (found.lane, found.row)
 
 
@@ -285,30 +287,31 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
             waits += [
                 (-int(lane["end"][row] - lane["start"][row]), number, row) for row in np.flatnonzero(own).tolist()
             ]
-        assert [(-each.value, each.lane, each.row) for each in found.wait] == sorted(waits)[:3]
+        assert [(-each.value, each.lane, each.row) for each in found[2]] == sorted(waits)[:3]
     from msgspec.structs import replace
 
     only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
-    lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only.exposed, *only.wait)}
+    lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only[0], *only[2])}
     assert lanes == {"Core 1 SDMA"}
     every = findings(
         session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes)), 3
     )
-    assert only.wait == every.wait
+    assert only[2] == every[2]
 
 
 def test_a_reason_adds_up(profile):
     session = Session.build(profile)
     for core in profile.groups.numbers:
-        reason = unit_reason(session, core, profile.start_ns, profile.end_ns)
-        assert 1 <= reason.place <= reason.units == len(profile.groups.numbers)
-        lengths = [pause.end - pause.start for pause in reason.pauses]
+        place = one_unit(Query(session, Scope(core))).figure("place")
+        assert 1 <= place <= len(profile.groups.numbers)
+        pauses = longest_pauses(session, core, profile.start_ns, profile.end_ns)
+        lengths = [pause.end - pause.start for pause in pauses]
         assert lengths == sorted(lengths, reverse=True)
         busy = session.indexes.by_unit[core].either
-        assert all(busy.between(pause.start, pause.end) == 0 for pause in reason.pauses)
+        assert all(busy.between(pause.start, pause.end) == 0 for pause in pauses)
         if core == 2:
-            assert reason.pauses[0].text == "nothing runs"
-            assert all(ns < 0 for _, ns in reason.differences)
+            assert pauses[0].text == "nothing runs"
+            assert all(ns < 0 for _, ns in differences(session, core, profile.start_ns, profile.end_ns, True))
 
 
 @pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])
@@ -316,9 +319,10 @@ def test_differences_are_told_by_what_is_known(sample, by):
     profile = open_profile(SAMPLES / sample)
     session = Session.build(profile)
     for core in profile.groups.numbers:
-        differences = unit_reason(session, core, profile.start_ns, profile.end_ns).differences
-        assert bool(differences) == bool(by)
-        assert all(label in profile.strings[by].texts(np.arange(len(profile.strings[by]))) for label, _ in differences)
+        parts = [differences(session, core, profile.start_ns, profile.end_ns, less) for less in (False, True)]
+        assert any(parts) == bool(by)
+        texts_of = profile.strings[by].texts(np.arange(len(profile.strings[by]))) if by else ()
+        assert all(label in texts_of for part in parts for label, _ in part)
 
 
 @pytest.mark.parametrize(

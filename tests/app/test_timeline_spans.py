@@ -8,7 +8,7 @@ from profiles import make_lane, make_profile
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.links.session_dependencies import MARKED, dependencies_of, ties_of
+from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, ties_of
 from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState

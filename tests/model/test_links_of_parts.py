@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.model.links import Links
+from tpuprof_tui.model.profile import Links
 
 
 def test_links_of_a_part_are_those_among_its_events():

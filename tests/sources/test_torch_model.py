@@ -16,7 +16,7 @@ from command_line import SAMPLES
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile, open_profiles
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
+from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures

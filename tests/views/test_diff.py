@@ -26,7 +26,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, views_asked, why
 from tpuprof_tui.views.differences import difference_text, differences_of
-from tpuprof_tui.views.joining import Renamed, joined
+from tpuprof_tui.views.joining import joined
 from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -354,7 +354,7 @@ def test_what_does_not_repeat_varies_as_its_like_does():
         scopes = Scopes(kernel=np.array([0, 0, 0, 0, 1], np.int32), group=np.full(5, core, np.int32))
         sides.append(make_profile([lane], strings=strings, scopes=scopes))
     both = compared(*sides)
-    assert both.noise.within < 0.03 < 0.1 < both.comparison.within_events
+    assert both.comparison.noise.within < 0.03 < 0.1 < both.comparison.within_events
     (once,) = [part for part in both.cuts["operations"] if part.name == "once"]
     assert (once.delta, once.status) == (16, "unclear")
 
@@ -390,7 +390,7 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
 
     several = answer_of(("one", 3, 30, 10.0, 15, 5, 0.3), ("two", 1, 30, 30.0, 30, 30, 0.3))
     single = answer_of(("both", 4, 64, 16.0, 32, 4, 0.6))
-    renamed = Renamed("operation", dict.fromkeys(("one", "two"), "both"))
+    renamed = ("operation", dict.fromkeys(("one", "two"), "both"))
     (table,) = joined(several, single, lambda *_: "same", renamed).tables
     (row,) = table.rows()
     told = dict(zip((column.key for column in table.columns), row, strict=True))
@@ -398,3 +398,11 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
     assert [told[f"base_{key}"] for key in keys] == [4, 60, 15.0, 30, 5]
     assert [told[f"delta_{key}"] for key in keys] == [0, 4, 1.0, 2, -1]
     assert told["base_share"] == pytest.approx(0.6)
+
+
+def test_a_table_without_rows_that_the_other_side_lacks_stays_without_rows():
+    columns = (Column("name", "Name"), Column("count", "Count", "count"))
+    empty = Answer(tables=(Table.of_rows("t", "T", columns, [], word="operation"),))
+    for sides in ((empty, Answer()), (Answer(), empty)):
+        (table,) = joined(*sides, lambda *_: "same").tables
+        assert not len(table)

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
-from tpuprof_tui.analysis.index.extremes import LARGE
+from tpuprof_tui.analysis.findings.findings import LARGE
 from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, with_one_name
+from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
 from tpuprof_tui.analysis.compare.operation_names import one_operation
-from tpuprof_tui.analysis.compare.students_t import quantile, upper_tail
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 
+from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.selecting.step_filter import with_step
-from tpuprof_tui.analysis.steps.step_lane import step_span
+from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Problem, Role, Severity
 from tpuprof_tui.sources.catalog import open_profile

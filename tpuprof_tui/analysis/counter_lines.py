@@ -9,9 +9,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.model import Counter, Profile
+from tpuprof_tui.model import Profile
 
-from .index.flow import Flow
+from .index.running_sums import Flow
 from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -25,7 +25,6 @@ class CounterLine(Struct, frozen=True):
     """A line of one counter, or of several that fold into it.
 
     Attributes:
-        label: What it is called.
         group: Id of the group that was measured; -1: everything.
         counters: Places in ``Profile.counters``.
         depth: How many lines it is folded into.
@@ -52,30 +51,22 @@ def _lines(profile: Profile) -> Iterator[CounterLine]:
         by_group.setdefault(counter.group, []).append(place)
     number = 0
     for group, places in by_group.items():
-        for line in _of_group(profile.counters, group, places, number):
-            yield line
-            number += 1
-
-
-def _of_group(counters: Sequence[Counter], group: int, places: list[int], first: int) -> Iterator[CounterLine]:
-    """The lines of a group, of which the first has the number ``first``."""
-    families: dict[str, list[int]] = {}
-    for place in places:
-        families.setdefault(counters[place].family or counters[place].name, []).append(place)
-    if len(places) <= FEW:
-        yield from (CounterLine(clean(counters[place].name), group, (place,)) for place in places)
-        return
-    outer, depth, number = -1, 0, first
-    if len(families) > 1:
-        yield CounterLine("Counters", group, tuple(places), folds=True)
-        outer, depth, number = first, 1, first + 1
-    for family, members in families.items():
-        if len(members) > 1:
-            yield CounterLine(clean(family), group, tuple(members), depth, outer, folds=True)
-        inside = (number, depth + 1) if len(members) > 1 else (outer, depth)
-        for place in members:
-            yield CounterLine(clean(counters[place].name), group, (place,), inside[1], inside[0])
-        number += len(members) + (len(members) > 1)
+        few, families = len(places) <= FEW, dict[object, list[int]]()
+        for place in places:
+            counter = profile.counters[place]
+            families.setdefault(place if few else counter.family or counter.name, []).append(place)
+        outer, depth = -1, 0
+        if not few and len(families) > 1:
+            yield CounterLine("Counters", group, tuple(places), folds=True)
+            outer, depth, number = number, 1, number + 1
+        for family, members in families.items():
+            folds = len(members) > 1
+            if folds:
+                yield CounterLine(clean(str(family)), group, tuple(members), depth, outer, folds=True)
+            for place in members:
+                parent = number if folds else outer
+                yield CounterLine(clean(profile.counters[place].name), group, (place,), depth + folds, parent)
+            number += len(members) + folds
 
 
 def folded_into(lines: Sequence[CounterLine], number: int) -> Iterator[int]:

@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +30,15 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 
-from .links.dependencies import Dependencies
+from .index.intervals import last_of_each
+from .index.lane_index import LaneIndex, build_index
+from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
+from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
+#: Events that a search looks at; beyond that slack is told as a lower bound.
+_MOST: Final = 1_000
+_KEY = "critical path over time"
 
 
 class Part(IntEnum):
@@ -81,12 +88,7 @@ _FEWEST: Final = 3
 
 
 class _Order:
-    """Events by their end, to find the last that ended up to a time.
-
-    Args:
-        numbers: Of the events, int64.
-        end: Of all events, int64 ns.
-    """
+    """Events by their end, to find the last that ended up to a time: their numbers, and the ends of all events, ns."""
 
     def __init__(self, numbers: Ints, end: Ints) -> None:
         self.numbers = numbers
@@ -124,13 +126,9 @@ def _plain(values: npt.NDArray[np.integer[Any]]) -> array[int]:
 def critical_path(
     profile: Profile, known: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None
 ) -> CriticalPath:
-    """The critical path of a window. O(n log n) to begin with, then O(parts log n).
+    """The critical path of a window, ns. O(n log n) to begin with, then O(parts log n).
 
-    Args:
-        profile: The profile.
-        known: Its links; None where its source knows none.
-        start, end: The window, ns.
-        lanes: Places of the lanes that it may run on; None: all.
+    ``known``: links, None where the source knows none; ``lanes``: places of those that it may run on, None: all.
     """
     return _Walk(profile, known, lanes).path(start, end)
 
@@ -171,23 +169,17 @@ class _Walk:
         releaser, ender, meets = (
             [np.full(len(start), _NONE)] * 3 if known is None else _releasers(known, start, end, chosen)
         )
-        self._releaser, self._ender, self._meets = map(_plain, (releaser, ender, meets))
+        self._ender, self._meets = map(_plain, (ender, meets))
         begun = np.flatnonzero(releaser >= 0)
         cause = releaser[begun]
         launched = host.astype(bool)[cause] & ~host.astype(bool)[begun]
-        #: Whether it is a call that started several events, whose order among themselves no link tells.
+        # whether it is a call that started several events, whose order among themselves no link tells
         several = np.bincount(cause[launched], minlength=len(start)) > 1
-        self._several = several.tobytes()
-        self._units = [units.get(profile.unit_of(lane)) for lane in lanes]
-        self._begun, self._partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
+        self._begun, partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
         linked = np.bincount(self._lane[begun], minlength=len(lanes)) if len(begun) else few
-        # a lane of which links are known has no others
-        self._unit_order = [
-            None if lane.on_host or linked[number] else self._units[number] for number, lane in enumerate(lanes)
-        ]
         self._start, self._end, self._waits = _plain(start), _plain(end), _plain(waits)
         self._lanes = _plain(self._lane)
-        self._causes = _plain(self._all_before(start, end, releaser, several))
+        self._causes = _plain(self._all_before(start, end, releaser, several, units, partners, linked))
         awaits = self._may_await(start, end)
         self._awaits = awaits.tobytes()
         self._simple = ((waits == 0) & ~awaits & (meets < 0)).tobytes()
@@ -203,8 +195,15 @@ class _Walk:
                 found[first : first + len(lane)] = np.where(parents >= 0, parents + first, _NONE)
         return found
 
-    def _all_before(self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_]) -> Ints:
-        """What ``_before`` tells of each event at its start: the event and one, twice, and one where it is assumed."""
+    def _all_before(
+        self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_], units: dict[int, _Order],
+        partners: dict[int, _Order], linked_lanes: npt.NDArray[Any],
+    ) -> Ints:  # fmt: skip
+        """What let each event begin: the event and one, twice, and one where it is assumed.
+
+        A lane of which links are known waits for no others of its unit. What a call started together begins in an order
+        that the call alone knows.
+        """
         causes = np.zeros(len(start), np.int64)
         for number in range(len(self._by_lane)):
             mine = slice(int(self._first[number]), int(self._first[number + 1]))
@@ -212,9 +211,13 @@ class _Walk:
             cause = self._by_lane[number].before_all(times)
             ended = np.where(cause >= 0, end[cause], -1)
             assumed = np.zeros(len(times), np.bool_)
-            partners, unit, order = self._partners.get(number), self._units[number], self._unit_order[number]
+            lane = self._profile.lanes[number]
+            unit = units.get(self._profile.unit_of(lane))
             # what counts most comes last
-            others = [(order, times), (partners, times - 1)]
+            others = [
+                (None if lane.on_host or linked_lanes[number] else unit, times),
+                (partners.get(number), times - 1),
+            ]
             for known, until in others:
                 if known is not None:
                     other = known.before_all(until)
@@ -290,8 +293,9 @@ class _Walk:
                     time, assumed = min(starts[waiter], ends[event]), causes[waiter] & 1 == 1
                     continue
             begin = starts[event] if starts[event] > start else start
-            awaited = self._meanwhile(self._begun, self._lanes[event], begin, time) if awaits[event] else _NONE
-            if awaited != _NONE:
+            # what ended last on the threads that its own began work on
+            awaited = self._begun[self._lanes[event]].before(time - 1) if awaits[event] else _NONE
+            if awaited != _NONE and ends[awaited] > begin:
                 self._add(_EVENT, event, ends[awaited], assumed)
                 event, time, assumed = awaited, ends[awaited], True
                 continue
@@ -303,8 +307,7 @@ class _Walk:
                 event = waiter = met
             else:
                 self._add(_EVENT, event, begin, assumed)
-            time = begin
-            event, assumed = self._before(event, time)
+            time, event, assumed = begin, (causes[event] >> 1) - 1, causes[event] & 1 == 1
         return self._made(end)
 
     def _add(self, part: int, event: int, begin: int, assumed: bool) -> None:
@@ -357,11 +360,6 @@ class _Walk:
         if time > start:
             self._add(_GAP, waiter, start, assumed)
 
-    def _meanwhile(self, threads: dict[int, _Order], lane: int, since: int, time: int) -> int:
-        """What ended last, after one time and before another, on the threads of one of the host; -1 without."""
-        found = threads[lane].before(time - 1) if lane in threads else _NONE
-        return found if found != _NONE and self._end[found] > since else _NONE
-
     def _through(self, event: int, time: int, start: int) -> tuple[int, int, bool]:
         """From the end of a wait to what let it end: event, time and whether that is assumed."""
         known = self._ender[event]
@@ -371,36 +369,11 @@ class _Walk:
         if releaser == _NONE or ended <= begin or self._start[releaser] >= time:
             # nothing ended meanwhile: the wait itself took the time
             self._add(_WAIT, event, begin, True)
-            before, assumed = self._before(event, begin)
-            return before, begin, assumed
+            return (self._causes[event] >> 1) - 1, begin, self._causes[event] & 1 == 1
         ended = min(ended, time)
         if ended < time:
             self._add(_WAIT, event, ended, known == _NONE)
         return releaser, ended, known == _NONE
-
-    def _before(self, event: int, time: int) -> tuple[int, bool]:
-        """What let an event begin that was under way at a time, and whether that is assumed."""
-        lane = self._lanes[event]
-        own = self._by_lane[lane].before(time)
-        ended = self._end[own] if own != _NONE else -1
-        released = self._releaser[event]
-        unit = self._units[lane]
-        if released != _NONE and self._several[released] and unit is not None:
-            # what a call started together begins in an order that the call alone knows
-            other = unit.before(time)
-            if other != _NONE and self._releaser[other] == released and self._end[other] > ended:
-                return other, True
-        if released != _NONE and self._start[released] < time and min(self._end[released], time) > ended:
-            return released, False
-        partner = self._meanwhile(self._partners, lane, ended, time)
-        if partner != _NONE:
-            return partner, True
-        order = self._unit_order[lane]
-        if order is not None:
-            other = order.before(time)
-            if other != _NONE and self._end[other] > ended:
-                return other, True
-        return own, False
 
     def _made(self, end: int) -> CriticalPath:
         found, begins = (np.frombuffer(each, np.int64)[::-1] for each in (self._found, self._begins))
@@ -445,9 +418,159 @@ def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[in
         if lanes is not None:
             real &= np.isin(known.releaser_lane[chosen], list(lanes))
         waiter, releaser = waiter[real], releaser[real]
-        order = np.lexsort((end[releaser], waiter))
-        waiter, releaser = waiter[order], releaser[order]
-        last = np.append(waiter[1:] != waiter[:-1], True)[: len(waiter)]
+        last = last_of_each(np.lexsort((end[releaser], waiter)), waiter)
         found.append(np.full(len(start), _NONE))
         found[-1][waiter[last]] = releaser[last]
     return found
+
+
+class Slack(Struct, frozen=True):
+    """How much later an event may end, ns; 0 on the path.
+
+    Attributes:
+        at_least: Whether the search ended early, so that it is a lower bound.
+        assumed: Whether the way that takes it up rests on the order of lanes of a unit alone.
+    """
+
+    ns: int
+    at_least: bool = False
+    assumed: bool = False
+
+
+class SlackSearch:
+    """Slack of single events of a window that ends at ``end``, ns, beside its critical path.
+
+    A delay of an event reaches what runs next on its lane, what waits for it by a link and, on lanes of which the
+    source knows no links, what begins next on its unit. The pause before each of these takes some of the delay up, a
+    wait all of its length. Slack is therefore the least sum of pauses on any way to an event on the path, or to the
+    end of the window: a shortest way (Dijkstra), which the critical path method calls total float.
+    """
+
+    def __init__(self, profile: Profile, known: Dependencies | None, path: CriticalPath, end: int) -> None:
+        self._profile, self._known, self._end = profile, known, end
+        on = path.part != Part.GAP
+        self._on_path = [np.zeros(len(lane), np.bool_) for lane in profile.lanes]
+        for number in np.unique(path.lane[on]).tolist():
+            self._on_path[number][path.row[on & (path.lane == number)]] = True
+        self._times: dict[int, tuple[Ints, Ints, npt.NDArray[np.bool_]]] = {}
+        linked: set[int] = set()
+        if known is not None:
+            begun = ~np.isin(known.links.kind, list(known.links.ending))
+            linked = set(np.unique(known.waiter_lane[begun]).tolist())
+        self._by_unit: dict[int, list[int]] = {}
+        for number, lane in enumerate(profile.lanes):
+            if not lane.on_host and lane.in_sums and number not in linked and len(lane):
+                self._by_unit.setdefault(profile.unit_of(lane), []).append(number)
+
+    def of(self, lane: int, row: int) -> Slack:
+        """Slack of an event. O(events looked at, log n each), ``_MOST`` of them at most."""
+        if self._on_path[lane][row]:
+            return Slack(0)
+        first = self._span(lane, row)[1]
+        ways: list[tuple[int, bool, int, int]] = [(0, False, lane, row)]
+        done: set[tuple[int, int]] = set()
+        best = max(self._end - first, 0), False
+        while ways:
+            ns, assumed, *event = heappop(ways)
+            if ns >= best[0]:
+                break
+            place = event[0], event[1]
+            if self._on_path[place[0]][place[1]]:
+                return Slack(ns, False, assumed)
+            if place in done:
+                continue
+            done.add(place)
+            if len(done) > _MOST:
+                return Slack(ns, True, assumed)
+            ended = self._span(*place)[1]
+            best = min(best, (ns + max(self._end - ended, 0), assumed))
+            for pause, guess, *after in self._after(*place, ended):
+                heappush(ways, (ns + pause, assumed or guess, after[0], after[1]))
+        return Slack(best[0], False, best[1])
+
+    def _columns(self, lane: int) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+        """Starts, ends, and which events wait."""
+        if lane not in self._times:
+            columns = self._profile.lanes[lane]
+            self._times[lane] = columns["start"], columns["end"], columns["role"] == Role.WAIT
+        return self._times[lane]
+
+    def _span(self, lane: int, row: int) -> tuple[int, int]:
+        start, end, _ = self._columns(lane)
+        return int(start[row]), int(end[row])
+
+    def _after(self, lane: int, row: int, ended: int) -> Iterator[tuple[int, bool, int, int]]:
+        """What a delay of an event's end reaches: the delay that is taken up, whether assumed, lane and row."""
+        if row + 1 < len(self._profile.lanes[lane]):
+            yield self._pause(lane, row + 1, ended), False, lane, row + 1
+        for each in self._known.releases(lane, row) if self._known is not None else ():
+            start, end = self._span(*each.waiter)
+            yield max((end if each.ends else start) - ended, 0), each.guessed, *each.waiter
+        for other in self._by_unit.get(self._profile.unit_of(self._profile.lanes[lane]), ()):
+            starts = self._columns(other)[0]
+            place = int(starts.searchsorted(ended))
+            if other != lane and place < len(starts):
+                yield self._pause(other, place, ended), True, other, place
+
+    def _pause(self, lane: int, row: int, ended: int) -> int:
+        start, end, waits = self._columns(lane)
+        return max(int(end[row] if waits[row] else start[row]) - ended, 0)
+
+
+def longest_beside(profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int) -> Ints:
+    """The longest work of a window that is not on the path: (lane, row) of each, int64, n by 2. O(events)."""
+    found: list[tuple[int, int, int]] = []
+    for number in lanes.tolist():
+        lane = profile.lanes[number]
+        if lane.on_host or not lane.in_sums or not len(lane):
+            continue
+        low, high = np.searchsorted(lane["start"], (start, end))
+        length = lane["end"][low:high] - lane["start"][low:high]
+        length = np.where(lane.take("role", slice(int(low), int(high))) == Role.WORK, length, 0)
+        mine = path.row[(path.lane == number) & (path.part == Part.EVENT)] - low
+        length[mine[(mine >= 0) & (mine < len(length))]] = 0
+        rows = np.argpartition(length, -most)[-most:] if len(length) > most else np.arange(len(length))
+        found += [(int(length[row]), number, int(row + low)) for row in rows.tolist() if length[row] > 0]
+    chosen = sorted(found, key=lambda each: (-each[0], *each[1:]))[:most]
+    return np.array([each[1:] for each in chosen], np.int64).reshape(-1, 2)
+
+
+def path_lane(session: Session) -> LaneIndex:
+    """Events and ends of waits of the path, without its gaps; columns ``kernel`` and ``name`` where they are known.
+
+    O(n log n) the first time: meant for a thread.
+    """
+
+    def made() -> LaneIndex:
+        known = dependencies_of(session) if may_have_dependencies(session) else None
+        profile = session.profile
+        return build_index(_lane(session, critical_path(profile, known, profile.start_ns, profile.end_ns)))
+
+    found: LaneIndex = session.derived.get(_KEY, made)
+    return found
+
+
+def known_path_lane(session: Session) -> LaneIndex | None:
+    """The same where it has been found; None before."""
+    found: LaneIndex | None = session.derived.known(_KEY)
+    return found
+
+
+def _lane(session: Session, path: CriticalPath) -> Lane:
+    kept = np.flatnonzero((path.part != Part.GAP) & (path.lane >= 0))
+    lanes, rows = path.lane[kept], path.row[kept]
+    count = len(kept)
+    texts: dict[str, npt.NDArray[np.int32]] = {}
+    for key in ("kernel", "name"):
+        if key in session.profile.strings:
+            texts[key] = np.full(count, -1, np.int32)
+            for number in np.unique(lanes).tolist():
+                lane, mine = session.profile.lanes[number], np.flatnonzero(lanes == number)
+                if key in lane:
+                    texts[key][mine] = lane.take(key, rows[mine])
+    return Lane(
+        kind="path", group=-1, label="Critical path",
+        columns={"start": path.start[kept], "end": path.end[kept], "order": np.arange(count, dtype=np.int64),
+                 "role": np.where(path.part[kept] == Part.WAIT, Role.WAIT, Role.WORK).astype(np.int8),
+                 "sublane": np.zeros(count, np.int16), **texts},
+    )  # fmt: skip

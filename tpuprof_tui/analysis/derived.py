@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from sys import getsizeof
 from threading import Lock, RLock
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
-Key = TypeVar("Key", bound=Hashable)
+if TYPE_CHECKING:
+    from .selecting.session import Session
+
 Thing = TypeVar("Thing")
 
 #: What holds nothing that counts.
@@ -39,13 +42,9 @@ class Derived:
         self._lock = Lock()
 
     def get(self, what: str, make: Callable[[], Thing], *which: Hashable, most: int = 0) -> Thing:
-        """A thing, made now where it is not known.
+        """A thing, by what it is (in words for a list of all that is kept) and which; made now where it is not known.
 
-        Args:
-            what: What it is, in words for a list of all that is kept.
-            make: Makes it; may ask for other things.
-            which: Which of these it is.
-            most: So many of these are kept, those that were made last; 0: all.
+        ``make`` may ask for other things. ``most``: so many of these are kept, those that were made last; 0: all.
         """
         key = (what, *which)
         try:
@@ -61,20 +60,6 @@ class Derived:
                         self._after()
         return found
 
-    def get_all(
-        self, what: str, make: Callable[[list[Key]], Mapping[Key, Thing]], which: Iterable[Key]
-    ) -> dict[Key, Thing]:
-        """Several of these things; those that are not known are made by one call."""
-        keys = {each: (what, each) for each in which}
-        if not keys.keys() <= {each for each, key in keys.items() if key in self._kept}:
-            with self._turn((what,)):
-                missing = [each for each, key in keys.items() if key not in self._kept]
-                for each, thing in make(missing).items() if missing else ():
-                    self._keep(keys[each], thing, 0)
-            if self._after is not None:
-                self._after()
-        return {each: self._kept[key] for each, key in keys.items()}
-
     def known(self, what: str, *which: Hashable) -> Any:
         """A thing that has been made; None before."""
         return self._kept.get((what, *which))
@@ -86,11 +71,7 @@ class Derived:
         return ((str(key[0]), thing) for key, thing in kept)
 
     def sizes(self, counted: Counted | None = None) -> dict[str, int]:
-        """Bytes by what holds them; ``a/b`` is what was computed of ``a``.
-
-        Args:
-            counted: What has been counted already, such as the columns that things were computed of.
-        """
+        """Bytes by what holds them, without what has been counted; ``a/b`` is what was computed of ``a``."""
         sizes: dict[str, int] = {}
         counted = counted or Counted()
         counted.leave_out(self)
@@ -178,3 +159,39 @@ def _held_by(thing: Any) -> Iterator[object]:
         for kind in type(thing).__mro__:
             slots = getattr(kind, "__slots__", ())
             yield from (getattr(thing, name, None) for name in ((slots,) if isinstance(slots, str) else slots))
+
+
+class Memory(Struct, frozen=True):
+    """Bytes of arrays and texts; what several things share counts where it comes first.
+
+    Attributes:
+        columns: Columns that are kept as arrays, by kind of lane.
+        names: Texts of names, which columns refer to by number.
+        records: What was recorded, from which other columns and details are made when they are asked for.
+        derived: What was computed and is kept; ``a/b`` is what was computed of ``a``.
+    """
+
+    columns: Mapping[str, int]
+    names: int
+    records: int
+    derived: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.columns.values()) + self.names + self.records + sum(self.derived.values())
+
+
+def memory_of(session: Session) -> Memory:
+    """What a profile, and all that is kept of it, takes; O(arrays)."""
+    counted, profile = Counted(), session.profile
+    columns: dict[str, int] = {}
+    for lane in profile.lanes:
+        columns[lane.kind] = columns.get(lane.kind, 0) + counted.of(*lane.kept_arrays())
+    names = counted.of(profile.strings)
+    records = counted.of(profile)
+    derived: dict[str, int] = {}
+    # columns that are computed of other lanes keep themselves what that takes
+    for each in (*counted.inside(), session.derived):
+        derived |= each.sizes(counted)
+    return Memory(columns, names, records, derived)

@@ -60,7 +60,7 @@ def print_diff(
     """
     from tpuprof_tui.formats.answers import answer_text
     from tpuprof_tui.views.as_text import ROWS
-    from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown, views_asked
+    from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, views_asked
 
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
@@ -74,7 +74,7 @@ def print_diff(
         # people are told views that they ask for
         told = views if options.views else []
         if options.markdown:
-            print(markdown(both, told, limit, options.offset), end="")
+            print("\n".join(markdown_report(both, told, limit, options.offset)))
         else:
             show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
     return LOST if lossy(both) else FINE

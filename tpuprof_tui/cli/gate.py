@@ -148,9 +148,9 @@ def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
     Raises:
         UsageError: One is not.
     """
-    from tpuprof_tui.views.gating import known_figures
+    from tpuprof_tui.analysis.compare.gating import figures_of
 
-    known = known_figures(base, other)
+    known = figures_of(base.runs, other.runs)
     for rule in rules:
         if rule.figure not in known:
             kind = rule.figure.partition(":")[0]

@@ -48,7 +48,7 @@ from .texts import (
 )
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.memory import Memory
+    from tpuprof_tui.analysis.derived import Memory
     from tpuprof_tui.model import Profile
     from tpuprof_tui.sources.catalog import Part
 
@@ -324,7 +324,7 @@ def info_command(options: argparse.Namespace) -> int:
     def memory(profile: Profile) -> Memory | None:
         if not options.memory:
             return None
-        from tpuprof_tui.analysis.memory import memory_of
+        from tpuprof_tui.analysis.derived import memory_of
         from tpuprof_tui.views.screen import first_screen
 
         return memory_of(first_screen(profile))

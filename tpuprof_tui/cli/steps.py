@@ -39,7 +39,7 @@ def filter_asked(options: argparse.Namespace, profile: Profile) -> str:
     """
     if options.step is None:
         return options.filter or ""
-    from tpuprof_tui.analysis.selecting.step_filter import with_step
+    from tpuprof_tui.analysis.selecting.filters import with_step
 
     check_step(options.step, profile)
     return with_step(options.filter or "", options.step)

@@ -13,53 +13,25 @@ from tpuprof_tui.lazy_names import lazy_names
 if TYPE_CHECKING:
     from .activity import Activity, Role
     from .columns import Column
-    from .counter import Counter
     from .group import Group, Groups
     from .lane import Lane, RegisterFields
-    from .links import Links
     from .missing import INT_MISSING, is_missing
-    from .problem import Problem, Severity, worst
-    from .profile import Device, Profile, Redaction, Scopes
-    from .steps import Steps
+    from .profile import Counter, Device, Links, Problem, Profile, Redaction, Scopes, Severity, Steps, worst
     from .strings import Strings, StringsBuilder
     from .vocabulary import Vocabulary
 
-__all__ = [
-    "INT_MISSING",
-    "Activity",
-    "Column",
-    "Counter",
-    "Device",
-    "Group",
-    "Groups",
-    "Lane",
-    "Links",
-    "Problem",
-    "Profile",
-    "Redaction",
-    "RegisterFields",
-    "Role",
-    "Scopes",
-    "Severity",
-    "Steps",
-    "Strings",
-    "StringsBuilder",
-    "Vocabulary",
-    "is_missing",
-    "worst",
-]
+__all__ = ["INT_MISSING", "Activity", "Column", "Counter", "Device", "Group", "Groups", "Lane", "Links", "Problem"]
+__all__ += ["Profile", "Redaction", "RegisterFields", "Role", "Scopes", "Severity", "Steps", "Strings"]
+__all__ += ["StringsBuilder", "Vocabulary", "is_missing", "worst"]
 
+_OF_PROFILE = ("Counter", "Device", "Links", "Problem", "Profile", "Redaction", "Scopes", "Severity", "Steps", "worst")
 _MODULES = {
     "activity": ("Activity", "Role"),
     "columns": ("Column",),
-    "counter": ("Counter",),
     "group": ("Group", "Groups"),
     "lane": ("Lane", "RegisterFields"),
-    "links": ("Links",),
     "missing": ("INT_MISSING", "is_missing"),
-    "problem": ("Problem", "Severity", "worst"),
-    "profile": ("Device", "Profile", "Redaction", "Scopes"),
-    "steps": ("Steps",),
+    "profile": _OF_PROFILE,
     "strings": ("Strings", "StringsBuilder"),
     "vocabulary": ("Vocabulary",),
 }

@@ -19,16 +19,12 @@ class Column(Struct, frozen=True):
 
     Attributes:
         key: Stable name in code, filters and settings.
-        title: Header on the screen.
         file_name: Name in files; empty: files of all that is known do not hold it, tables call it by its title.
-        kind: How values are held and shown.
         unit: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown beside them.
-        help: One sentence for the detail pane and the help screen.
         width: Preferred width of the column on the screen, in cells.
         engines: Engines whose instructions have it; empty: all.
         needs: Key of the capability that a capture must have for the value to be known; empty: always known.
         aliases: Short names accepted in filters.
-        decimals: Digits after the point of float columns.
         shown: Whether the table shows it before the user chooses.
         group: Heading in the detail pane.
         source: Where the formula comes from.

@@ -22,7 +22,6 @@ class Group(Struct, frozen=True):
     """One of the things that lanes belong to. Its id is its place in ``Profile.groups``.
 
     Attributes:
-        label: What people call it ("Core 3").
         kind: Key of its kind ("core", "ports", "host", "rank", "gpu").
         parent: Id of the group it belongs to; -1 at the top.
         number: As people type it (3); -1 without one.
@@ -41,11 +40,7 @@ class Group(Struct, frozen=True):
 
 
 class Groups(tuple[Group, ...]):
-    """All groups of a profile, parents before their children.
-
-    Raises:
-        ValueError: A group stands before its parent.
-    """
+    """All groups of a profile; ValueError where one stands before its parent."""
 
     def __new__(cls, groups: Iterable[Group] = ()) -> Groups:
         """The groups in their order."""
@@ -150,19 +145,16 @@ class Groups(tuple[Group, ...]):
         return next((unit for unit in self.units if self[unit].number == number), NO_GROUP)
 
     def units_of(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Ids of the units that many groups are or lie in; -1 where there is none.
-
-        Args:
-            owners: int64 ids, missing or negative for none.
-        """
-        table = np.array([*self._unit_of, NO_GROUP], np.int64)
-        return np.asarray(table[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
+        """Ids of the units that many groups (int64, missing or negative for none) lie in; -1 of those in none."""
+        return self._looked_up([*self._unit_of, NO_GROUP], owners)
 
     def unit_numbers(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Numbers of these units; ``INT_MISSING`` where there is none."""
         known = [self[unit].number if unit >= 0 else -1 for unit in self._unit_of]
-        table = np.array([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], np.int64)
-        return np.asarray(table[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
+        return self._looked_up([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], owners)
+
+    def _looked_up(self, table: list[int], owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.asarray(np.array(table, np.int64)[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
 
 
 def free_number(groups: Iterable[Group], wanted: int) -> int:

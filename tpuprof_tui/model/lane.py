@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
+Columns = TypeVar("Columns", bound=Struct)
 
 
 def row_count(rows: Rows) -> int:
@@ -61,7 +62,7 @@ def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
         yield row_part(rows, first, last), last - first
 
 
-def taken(columns: Any, rows: npt.NDArray[Any]) -> Any:
+def taken(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
     """Some rows of a struct whose fields are columns of one length."""
     return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))
 
@@ -168,12 +169,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return html_table(self.label, (), rows)
 
     def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
-        """Its events as a data frame, as ``Profile.to_pandas`` gives those of all lanes.
-
-        Raises:
-            ValueError: It belongs to no profile, so that nothing says what its columns mean.
-            MissingPackageError: pandas is not installed.
-        """
+        """Its events as in ``Profile.to_pandas``; ValueError without a profile, which says what columns mean."""
         if self.meaning is None:
             raise ValueError("the lane belongs to no profile")
         return lane_frame(self, self.meaning, counters=counters)
@@ -218,18 +214,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return self.take(key, ALL)
 
     def take(self, key: str, rows: Rows) -> Array:
-        """A column's values for some rows, computing only those.
-
-        Args:
-            key: Column key.
-            rows: A slice, or an integer array of row numbers.
-
-        Returns:
-            Array with one value per row, in the order asked for.
-
-        Raises:
-            KeyError: The lane does not know the column.
-        """
+        """A column's values for some rows in the order asked for, computing only those; KeyError without it."""
         values = self.columns[key]
         return values[rows] if isinstance(values, np.ndarray) else values(rows)
 
@@ -240,19 +225,14 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
     def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
         """A lane of some of the rows, in that order, without registers.
 
-        Args:
-            rows: Those rows.
-            eager: Columns that are taken now, ``start`` always; the others are when they are asked for.
-            only: Leave out all other columns; empty: none.
+        ``eager``: columns that are taken now, ``start`` always, the others when they are asked for; ``only``: no other
+        columns; empty: all.
         """
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
         now = {"start", *eager}
-        columns = {key: self.take(key, numbers) if key in now else self._later(key, numbers) for key in keys}
+        columns = {key: self.take(key, numbers) if key in now else _later(self, key, numbers) for key in keys}
         return replace(self, columns=columns, registers=None, describe=None, arguments=None)
-
-    def _later(self, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
-        return lambda wanted: self.take(key, numbers[wanted])
 
     def kept_arrays(self) -> Iterator[Array]:
         """The columns that are kept as arrays; the others are computed when they are asked for."""
@@ -261,3 +241,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""
         return {key: self[key] for key in self.columns}
+
+
+def _later(lane: Lane, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
+    return lambda wanted: lane.take(key, numbers[wanted])

@@ -7,6 +7,7 @@ import os
 import pickle
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Final, TypeVar
@@ -92,20 +93,18 @@ class MappedArrays:
                 if isinstance(value, np.ndarray):
                     vars(thing)[name] = self.kept(value)
                 for columns in value if isinstance(value, tuple) else (value,):
-                    if isinstance(columns, Struct):
-                        self._put_columns_away(columns)
+                    for key in columns.__struct_fields__ if isinstance(columns, Struct) else ():
+                        if isinstance(column := getattr(columns, key), np.ndarray):
+                            force_setattr(columns, key, self.kept(column))
         self.give_back()
-
-    def _put_columns_away(self, columns: Struct) -> None:
-        for name in columns.__struct_fields__:
-            value = getattr(columns, name)
-            if isinstance(value, np.ndarray):
-                force_setattr(columns, name, self.kept(value))
 
     def give_back(self) -> None:
         """Gives the memory back that the files take, where that is much; what is asked for is read again."""
-        if not self._maps or _mapped_bytes() < _MOST_MAPPED:
+        if not self._maps:
             return
+        with suppress(OSError, IndexError, ValueError):  # where nobody tells how much that is, it is much
+            if int(Path("/proc/self/statm").read_bytes().split()[2]) * mmap.PAGESIZE < _MOST_MAPPED:
+                return
         for each in self._maps:
             if (found := each()) is not None:
                 found.madvise(mmap.MADV_DONTNEED)
@@ -132,8 +131,11 @@ class MappedArrays:
         # slow to import, and most profiles need no file
         import tempfile
 
+        # on a disk: not where temporary files are in memory, if nobody asked for that
+        there = "/var/tmp"
+        folder = None if "TMPDIR" in os.environ or not os.access(there, os.W_OK) else there
         # it lives as long as arrays lie in it
-        file = tempfile.TemporaryFile(prefix="tpuprof", dir=_folder())  # noqa: SIM115
+        file = tempfile.TemporaryFile(prefix="tpuprof", dir=folder)  # noqa: SIM115
         file.truncate(size)
         self._file, self._used = file, 0
         self._map = mmap.mmap(file.fileno(), size)
@@ -143,16 +145,9 @@ class MappedArrays:
 def _in_memory(array: Array) -> bool:
     """Whether an array is all that lies in memory of its own."""
     base = array.base
-    return bool(array.flags.owndata or (isinstance(base, np.ndarray) and base.flags.owndata
-                                        and base.nbytes == array.nbytes))  # fmt: skip
-
-
-def _mapped_bytes() -> int:
-    """Memory that files take which are mapped; as much as is worth to be given back where nobody tells."""
-    try:
-        return int(Path("/proc/self/statm").read_bytes().split()[2]) * mmap.PAGESIZE
-    except (OSError, IndexError, ValueError):
-        return _MOST_MAPPED
+    return bool(
+        array.flags.owndata or (isinstance(base, np.ndarray) and base.flags.owndata and base.nbytes == array.nbytes)
+    )
 
 
 def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
@@ -171,9 +166,3 @@ def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
 def unpickled(data: bytes, buffers: Iterable[memoryview]) -> Any:
     """What was pickled; its arrays are read-only and lie in the buffers."""
     return pickle.loads(data, buffers=[each.toreadonly() for each in buffers])
-
-
-def _folder() -> str | None:
-    """Where temporary files lie on a disk: not where they are in memory, if nobody asked for that."""
-    there = "/var/tmp"
-    return None if "TMPDIR" in os.environ or not os.access(there, os.W_OK) else there

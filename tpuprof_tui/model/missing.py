@@ -12,14 +12,7 @@ INT_MISSING: Final = int(np.iinfo(np.int64).min)
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where a column holds nothing.
-
-    Args:
-        values: Any column: float (NaN is missing), int64 (``INT_MISSING``), or smaller ints (codes, below 0).
-
-    Returns:
-        Boolean array of the same shape.
-    """
+    """Where a column holds nothing: floats (NaN), int64 (``INT_MISSING``), or smaller ints (codes, below 0)."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values), dtype=np.bool_)
     if values.dtype == np.int64:

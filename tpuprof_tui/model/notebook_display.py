@@ -27,20 +27,13 @@ short: Final = partial(line_text, most=60)
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
     """A table as HTML; all texts are escaped."""
-    return "".join(_html(title, header, rows, notes))
 
+    def cells(tag: str, texts: Iterable[str]) -> str:
+        return "".join(f"<{tag}>{html_text(line_text(text, _CELL))}</{tag}>" for text in texts)
 
-def _html(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str]) -> Iterator[str]:
-    def cell(text: str) -> str:
-        return html_text(line_text(text, _CELL))
-
-    yield f"<table><caption>{cell(title)}</caption>"
-    if header:
-        yield f"<thead><tr>{''.join(f'<th>{cell(text)}</th>' for text in header)}</tr></thead>"
-    yield "<tbody>"
-    yield from (f"<tr>{''.join(f'<td>{cell(text)}</td>' for text in row)}</tr>" for row in rows)
-    yield "</tbody></table>"
-    yield from (f"<p>{cell(note)}</p>" for note in notes)
+    head = f"<thead><tr>{cells('th', header)}</tr></thead>" if header else ""
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<table>{cells('caption', [title])}{head}<tbody>{body}</tbody></table>{cells('p', notes)}"
 
 
 def lane_frame(lane: Lane, meaning: Meaning, *, counters: bool = False) -> pandas.DataFrame:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,15 +17,11 @@ from tpuprof_tui.errors import needed_for
 from tpuprof_tui.formats.units import time_text
 
 from .columns import LANE_KIND
-from .counter import Counter
 from .group import Groups
 from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
-from .links import Links
 from .mapped_arrays import MappedArrays
 from .missing import INT_MISSING
 from .notebook_display import html_table, short
-from .problem import Problem
-from .steps import Steps
 from .strings import Strings
 from .vocabulary import Vocabulary
 
@@ -80,13 +78,7 @@ class Device(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """How a profile was recorded, as people say it.
-
-    Attributes:
-        name: "mode 1".
-        short: The same in a column: "1".
-        meaning: What that is.
-    """
+    """How a profile was recorded, as people say it: "mode 1", the same in a column: "1", and what that is."""
 
     name: str = ""
     short: str = ""
@@ -108,6 +100,178 @@ class Scopes(Struct, frozen=True):
         return len(self.kernel)
 
 
+class Counter(Struct, frozen=True, eq=False):
+    """Values of one thing at growing times. Immutable.
+
+    Attributes:
+        group: Id of the group it was measured of; -1: of everything.
+        name: What was measured.
+        unit: Unit of the values ("B", "GB/s", "MHz"); empty without one.
+        times: int64 ns on the profile's time line, ascending.
+        values: float64, one for each time; NaN where one is missing.
+        family: What it tells a part of, with others of its group (``HBM``); empty: it stands alone.
+
+    Raises:
+        ValueError: Times and values are not of one length.
+    """
+
+    group: int
+    name: str
+    unit: str
+    times: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    family: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.values):
+            raise ValueError("a counter has another number of times than of values")
+        self.times.flags.writeable = self.values.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+class Links(Struct, frozen=True, eq=False):
+    """Links in columns of one length. Immutable.
+
+    Events are numbered over all lanes of the profile, lane by lane.
+
+    Attributes:
+        kinds: What links mean ("launch").
+        kind: int8 codes into them.
+        from_row, to_row: int64 numbers of the events: of the first the second is a consequence.
+        ending: Codes of kinds whose second event is a wait that the first lets end; of others it lets it begin.
+        guessed: Codes of kinds that rest on guesswork.
+        meeting: Codes of ending kinds whose second event goes on when the first begins, as in a collective.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+
+    kinds: tuple[str, ...]
+    kind: npt.NDArray[np.int8]
+    from_row: npt.NDArray[np.int64]
+    to_row: npt.NDArray[np.int64]
+    ending: frozenset[int] = frozenset()
+    guessed: frozenset[int] = frozenset()
+    meeting: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not len(self.kind) == len(self.from_row) == len(self.to_row):
+            raise ValueError("columns of links are not of one length")
+        for column in (self.kind, self.from_row, self.to_row):
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def renumbered(self, numbers: npt.NDArray[np.int64]) -> Links:
+        """The links among some events: int64, the new number of each event; -1 of those that are left out."""
+        first, second = numbers[self.from_row], numbers[self.to_row]
+        kept = (first >= 0) & (second >= 0)
+        return replace(self, kind=self.kind[kept], from_row=first[kept], to_row=second[kept])
+
+
+class Steps(Struct, frozen=True, eq=False):
+    """Steps of all groups in columns of one length. Immutable.
+
+    The column ``step`` of an event is the number of its step: device work belongs to the step that launched it,
+    whenever it ran.
+
+    Attributes:
+        labels: The distinct labels.
+        label: int32 codes into them.
+        group: int32 ids of the groups that made the steps; -1: everything together.
+        start, end: int64 ns on the profile's time line.
+        number: int64, as people type it, no two of a group alike (1009 of "ProfilerStep#1009"); none given: they are
+            counted from 0 in each group.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+
+    labels: Strings = field(default_factory=Strings)
+    label: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    group: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    start: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    number: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.number):
+            force_setattr(self, "number", turns_among(self.group))
+        columns = (self.label, self.group, self.start, self.end, self.number)
+        if len({len(column) for column in columns}) != 1:
+            raise ValueError("columns of steps are not of one length")
+        for column in columns:
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def counts(self) -> dict[str, int]:
+        """How many steps have each label, in order of first use."""
+        counted = np.bincount(self.label[self.label >= 0], minlength=len(self.labels))
+        return {label: int(count) for label, count in zip(self.labels, counted, strict=True)}
+
+
+class Severity(IntEnum):
+    """How much a problem matters to who reads the figures."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def word(self) -> str:
+        """Lower-case name, as written to files."""
+        return self.name.lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be in a capture.
+
+    Attributes:
+        severity: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: something recorded is lost or unreadable.
+        what: What happened, one sentence.
+        done: What was done about it, or what to do next.
+        file: Name of the file inside the capture; empty when it concerns no single file.
+        offset: Byte offset in that file; -1 when unknown.
+        group: Id of the group concerned; -1 when it concerns no single one.
+        lane: Lane concerned, as it is labelled in its group; empty when none.
+        rows: int64, ascending: the instructions of that lane that it concerns. None where it concerns none, or nobody
+            knows which.
+        lost: How many records are known to be lost by it.
+        behind: Whether what it is about is not there: the rows are those right behind it.
+    """
+
+    severity: Severity
+    what: str
+    done: str = ""
+    file: str = ""
+    offset: int = -1
+    group: int = -1
+    lane: str = ""
+    count: int = 1
+    rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
+    lost: int = dataclasses.field(default=0, compare=False)
+    behind: bool = dataclasses.field(default=False, compare=False, repr=False)
+
+    def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
+        """Plain values for JSON; ``unit``: name of the unit's number ("core"), which stands in place of the group."""
+        record = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
+        number = groups.unit_number(record["group"])
+        told = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
+                "group": None if number < 0 else number}  # fmt: skip
+        return {unit if key == "group" else key: told.get(key, value) for key, value in record.items()}
+
+    def is_about(self, lane: Lane, groups: Groups) -> bool:
+        """Whether it concerns a lane."""
+        place = self.group < 0 or lane.group in groups.within(self.group)
+        return bool(self.lane) and self.lane == lane.label and place
+
+
 class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """One capture, read once. Immutable.
 
@@ -115,15 +279,11 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         path: Where it was read from.
         name: Short name for headlines.
         vocabulary: What its source calls things.
-        device: Chip and clocks.
-        recording: How it was recorded.
         capabilities: Keys of the vocabulary's capabilities that it has.
         own: What its source knows of how it was recorded, for `info` and for the source's own files.
         groups: What lanes belong to; idle units too, and groups of which nothing is there.
         lanes: By group, in the order of groups.
         strings: Table of texts of each text column, by column key.
-        scopes: Kernel function launches.
-        problems: What was odd in the capture.
         tail_ns: Largest end of all records, ns on the profile's time line; None without records.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None when not captured.
         facts: Further facts of the source, for `info`.
@@ -244,11 +404,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self if None not in device else self.keeping(device)
 
     def keeping(self, rows: Sequence[Rows | None]) -> Profile:
-        """The profile with some events alone, and the links among them.
-
-        Args:
-            rows: Of each lane the rows that stay, ascending; None: the lane goes.
-        """
+        """The profile with some events alone, and links among them: ascending rows of each lane; None: it goes."""
         lanes = tuple(
             lane if isinstance(some, slice) and some == slice(0, len(lane)) else lane.taking(some)
             for lane, some in zip(self.lanes, rows, strict=True)
@@ -321,10 +477,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
         Columns have the keys of the source's schema, as in filters, ``--columns`` and Parquet; ``lane`` is the place in
         ``lanes``. Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats
-        NaN.
-
-        Args:
-            counters: Also the raw hardware counters; they are many.
+        NaN. ``counters``: also the raw hardware counters; they are many.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -351,3 +504,19 @@ def _durations(lane: Lane, rows: Rows) -> Array:
     """End minus start; missing where there are no times."""
     start = lane.take("start", rows)
     return np.where(start == INT_MISSING, INT_MISSING, lane.take("end", rows) - start)
+
+
+def turns_among(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How many rows with the same keys stand before each row."""
+    order = np.lexsort(keys[::-1])
+    heads = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0))[: len(order)]
+    turns = np.arange(len(order), dtype=np.int64)
+    turns -= np.maximum.accumulate(np.where(heads, turns, 0))
+    found = np.empty(len(order), np.int64)
+    found[order] = turns
+    return found
+
+
+def worst(problems: Iterable[Problem]) -> Severity | None:
+    """The highest severity among ``problems``; None without any."""
+    return max((problem.severity for problem in problems), default=None)

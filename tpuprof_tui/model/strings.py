@@ -10,10 +10,7 @@ import numpy.typing as npt
 
 
 class Strings(Sequence[str]):
-    """The distinct strings of one text column, in order of first use. Immutable.
-
-    ``strings[code]`` is the text; code -1 (missing) is the empty string.
-    """
+    """The distinct strings of a text column by code, in order of first use; the empty one of -1 (missing)."""
 
     def __init__(self, values: Iterable[str] | Callable[[], Iterable[str]] = ()) -> None:
         """A table of some strings, or of those that a function gives when they are first asked for."""

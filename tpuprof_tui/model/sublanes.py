@@ -24,15 +24,10 @@ _MOST_SUBLANES = 32_000
 
 
 def packed(start: I64, end: I64) -> I64 | None:
-    """The line of each event: the first whose last event has ended when it begins.
+    """The line of each event, int64 from 0 without gaps: the first whose last event has ended when it begins.
 
+    Events are ordered by start; where two begin together, as they are to be placed. None where nothing overlaps.
     O(events), for each of the first ``_SWEPT`` lines; what needs more of them is dealt one by one.
-
-    Args:
-        start, end: int64 ns, ordered by start; where two begin together, as they are to be placed.
-
-    Returns:
-        int64 numbers from 0 without gaps; None where nothing overlaps.
     """
     if not bool((start[1:] < end[:-1]).any()):
         return None
@@ -49,14 +44,7 @@ def packed(start: I64, end: I64) -> I64 | None:
 
 
 def split_overlaps(start: I64, end: I64) -> tuple[I16 | None, int]:
-    """Sub-lane of each event, such that sums over each sub-lane stay exact: events of one do not overlap.
-
-    Args:
-        start, end: Times of the events, ordered by start.
-
-    Returns:
-        int16 sub-lane per event and the number of sub-lanes; (None, 1) where nothing overlaps.
-    """
+    """Sub-lane (int16) of each event by start, none of which overlap, and their number; (None, 1) for one alone."""
     lines = packed(start, end)
     return (None, 1) if lines is None else _as_sublanes(lines)
 
@@ -64,11 +52,8 @@ def split_overlaps(start: I64, end: I64) -> tuple[I16 | None, int]:
 def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
     """Depth of each slice within those of its thread, and the number of its stack.
 
-    Slices of a thread that cross (neither within the other, nor apart) go to different stacks.
-
-    Args:
-        start, end: int64 ns, ordered by start, then by falling end.
-        thread: What each ran on.
+    Slices are ordered by start, then by falling end. Those of a thread that cross (neither within the other, nor apart)
+    go to different stacks.
     """
     stacks: list[list[int]] = []
     of_thread: dict[Any, list[int]] = {}
@@ -92,11 +77,7 @@ def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
 
 
 def nested_depths(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I16, I64, int]:
-    """Sub-lanes of slices by depth of nesting; order and arguments as of `nested`.
-
-    Returns:
-        Sub-lane of each slice (those of one do not overlap), number of its stack, and number of sub-lanes.
-    """
+    """Sub-lanes of slices by depth (those of one do not overlap), stacks, number of sub-lanes; see `nested`."""
     depths, numbers = nested(start, end, thread)
     heights = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
     np.maximum.at(heights, numbers, depths + 1)

@@ -16,7 +16,6 @@ class View(Struct, frozen=True):
     Attributes:
         id: Its name on the command line and in JSON; stable.
         title: Its heading; ``{units}``, ``{lane}`` and the like are the vocabulary's words (``Vocabulary.say``).
-        help: What it says, one sentence; the same words.
         compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
         needs: Keys of the capabilities a profile must have.
         untimed: Whether it has something to say of events without times.

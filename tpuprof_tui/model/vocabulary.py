@@ -38,11 +38,6 @@ class Word(Struct, frozen=True):
         """A number of them: ``1 core``, ``2,000 cores``."""
         return f"{count:,} {self.one if count == 1 else self.plural}"
 
-    @property
-    def with_article(self) -> str:
-        """``a core``, ``an instruction``."""
-        return f"{'an' if self.one[:1].lower() in 'aeio' else 'a'} {self.one}"
-
 
 class Shades(Struct, frozen=True):
     """A colour on each kind of ground, ``#rrggbb``: dark, paper, and one for all eyes; empty: made of the first."""
@@ -53,12 +48,9 @@ class Shades(Struct, frozen=True):
 
 
 class LaneKind(Struct, frozen=True):
-    """A kind of lane.
+    """A kind of lane: its name in filters, files and options, and for people; what most of its events do.
 
     Attributes:
-        key: Its name in filters, files and options.
-        title: Its name for people.
-        activity: What most of its events do.
         order: Its place among the kinds of a group.
         shades: Colours of work that no category colours.
     """
@@ -84,14 +76,7 @@ class GroupKind(Struct, frozen=True):
 
 
 class Category(Struct, frozen=True):
-    """Events of one sort, told apart by their colour and letter.
-
-    Attributes:
-        name: Its name in legends.
-        letter: Stands in cells where colours cannot be told apart.
-        shades: Its colours.
-        words: An event is of the first category one of whose words is part of its type.
-    """
+    """Events of one sort, whose types have one of these words: the first sort that fits. A letter tells it too."""
 
     name: str
     letter: str
@@ -100,13 +85,7 @@ class Category(Struct, frozen=True):
 
 
 class Capability(Struct, frozen=True):
-    """Something a profile can know.
-
-    Attributes:
-        key: Its name in code.
-        title: What is then known.
-        needs: How to record it ("mode 2").
-    """
+    """Something a profile can know: its name in code, what is then known, and how to record it ("mode 2")."""
 
     key: str
     title: str
@@ -114,11 +93,9 @@ class Capability(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """A way of colouring by a share of what the hardware could do.
+    """A way of colouring by a share of what the hardware could do: its name in settings, and in legends.
 
     Attributes:
-        key: Name in settings.
-        title: Name in legends.
         columns: Columns it rests on, the first that is known and set counts; each with the name of the peak
             (``Device.peaks``) it is a share of, or nothing where the column is in percent.
         peak_text: What it is a share of, in words.
@@ -134,9 +111,7 @@ class Condition(Struct, frozen=True):
     """A condition of filters that is no column: ``KEY=WORD``.
 
     Attributes:
-        key: Its name.
-        words: What it can be.
-        fault: What to say of any other.
+        fault: What to say of any other word.
         mask: Entry of a function from profile, lane and word to a boolean mask of the lane's rows.
     """
 
@@ -151,7 +126,6 @@ class Output(Struct, frozen=True):
 
     Attributes:
         key: What the command line calls it.
-        title: What people call it.
         writer: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and says
             which (``export.job``), where ``paths`` are those of ``files``; empty: the table of the explorer, in the
             form ``key``.
@@ -324,7 +298,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
                 found |= {name: text, name.capitalize(): text[:1].upper() + text[1:]}
-            found[f"a_{key}"] = word.with_article
+            found[f"a_{key}"] = f"{'an' if word.one[:1].lower() in 'aeio' else 'a'} {word.one}"
         return found
 
     def say(self, sentence: str, **more: object) -> str:
@@ -334,11 +308,6 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     def phrase(self, key: str, sentence: str, **more: object) -> str:
         """A sentence of the screen in this source's words: its own under this key, else a generic one."""
         return self.say(self.phrases.get(key, sentence), **more)
-
-    @cached_property
-    def column_groups(self) -> tuple[str, ...]:
-        """Headings of the columns, in their order."""
-        return tuple(dict.fromkeys(column.group for column in self.columns))
 
     def heading(self, group: str) -> str:
         """The heading of a group of columns: those of the event itself stand below its word."""

@@ -51,8 +51,6 @@ class Column(Struct, frozen=True):
 
     Attributes:
         key: Its name in JSON; stable.
-        title: Its header for people.
-        kind: What its values are.
         unit: Unit of a ``number``.
         spare: Left out where there is no room, the highest first; 0: never.
         bar: Whether screens draw a bar of it, full at the table's largest value.
@@ -82,12 +80,7 @@ class Column(Struct, frozen=True):
 
 
 class Later(Sequence[Any]):
-    """A column of a table whose values are made when they are asked for.
-
-    Args:
-        count: How many there are.
-        take: Gives those of a slice without a step.
-    """
+    """A column of ``count`` values that are made when asked for: ``take`` gives those of a slice without a step."""
 
     def __init__(self, count: int, take: Callable[[slice], Sequence[Any] | npt.NDArray[Any]]) -> None:
         self._count = count
@@ -116,8 +109,6 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         key: Its name in JSON; stable.
-        title: Its heading for people.
-        columns: Its columns.
         values: For each column a sequence of one length: a list, a tuple or an array.
         target: What a row leads to, by its number; None: to its time where columns tell when it was, else to the
             events with its text, where a column narrows.
@@ -204,14 +195,16 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         """What a row leads to."""
         if self.target is not None:
             return self.target(row)
-        return self._time(row) if self._stretch else self._events(row)
-
-    def _time(self, row: int) -> Target | None:
-        """When it was; an instant is 1 ns long."""
-        start, *duration = (plain(column[row]) for column in self._stretch)
-        if start is None or None in duration:
-            return None
-        return Target(time=(int(start), int(start + max(sum(duration), 1))))
+        if self._stretch:
+            start, *duration = (plain(column[row]) for column in self._stretch)
+            if start is None or None in duration:
+                return None
+            # an instant is 1 ns long
+            return Target(time=(int(start), int(start + max(sum(duration), 1))))
+        for column, values in zip(self.columns, self.values, strict=True):
+            if column.narrows and (text := plain(values[row])):
+                return Target(condition=text_condition(column.narrows, text))
+        return None
 
     @cached_property
     def _stretch(self) -> tuple[Any, ...]:
@@ -225,19 +218,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         lasts = kinds.index("duration", begin) if "duration" in kinds[begin:] else kinds.index("duration")
         return self.values[begin], self.values[lasts]
 
-    def _events(self, row: int) -> Target | None:
-        """The events that have its text."""
-        for column, values in zip(self.columns, self.values, strict=True):
-            if column.narrows and (text := plain(values[row])):
-                return Target(condition=text_condition(column.narrows, text))
-        return None
-
     def to_pandas(self) -> Any:
-        """The table as a data frame of the values that JSON has: times and durations in us. Imports pandas only now.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
+        """A data frame of the values that JSON has, times in us; MissingPackageError where pandas is not installed."""
         from tpuprof_tui.errors import needed_for
 
         with needed_for("A data frame"):
@@ -264,9 +246,6 @@ class Series(Struct, frozen=True, eq=False):
     """Values over time.
 
     Attributes:
-        key: Its name in JSON; stable.
-        title: Its heading for people.
-        unit: Unit of the values.
         times: int64 ns; value i holds from time i to time i + 1, so that there may be one time more than values.
         values: float64.
     """
@@ -288,9 +267,7 @@ class Fact(Struct, frozen=True):
 
     Attributes:
         key: Its name in JSON; stable.
-        title: What people call it.
         value: The figure; None where it is not known.
-        kind: What it is.
         about: What it is a figure of ("core 3"); empty: all that was asked about.
         share: The same as a share of the window; None: no such.
         unit: Unit of a ``number``.
@@ -315,14 +292,7 @@ class Fact(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """Something that cannot be told.
-
-    Attributes:
-        what: What, a sentence, or the key of a table.
-        needs: What it would need.
-        do: What to do, a sentence or what to type.
-        told: What people are told where ``what`` is a key.
-    """
+    """Something that cannot be told: a sentence, or the key of a table and what people read; its needs; what to do."""
 
     what: str
     needs: str = ""
@@ -336,14 +306,7 @@ class Missing(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """All that a view says.
-
-    Attributes:
-        facts, tables, series: See there.
-        notes: Sentences for people.
-        missing: What cannot be told.
-        source: Name of the file that decided; empty: no single one.
-    """
+    """All that a view says, what it cannot tell, and the name of the file that decided; empty: no single one."""
 
     facts: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -353,22 +316,14 @@ class Answer(Struct, frozen=True):
     source: str = field(default="")
 
     def table(self, key: str) -> Table:
-        """The table of a key.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The table of a key; KeyError without one."""
         for table in self.tables:
             if table.key == key:
                 return table
         raise KeyError(key)
 
     def figure(self, key: str) -> Any:
-        """The value of a fact.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The value of a fact by its key; KeyError without one."""
         for fact in self.facts:
             if fact.key == key:
                 return plain(fact.value)

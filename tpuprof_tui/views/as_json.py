@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .answer import Answer, Column, Fact, Missing, Series, Table, plain, plain_list
+from .answer import Answer, Column, Fact, Series, Table, plain, plain_list
 
 #: Units that programs read; durations and times are us, with all the digits that are known.
 _UNITS: Final[dict[str, str]] = {
@@ -13,14 +13,7 @@ _UNITS: Final[dict[str, str]] = {
 
 
 def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-    """What a view says.
-
-    Args:
-        answer: The answer.
-        start_ns: Where the worker's time line begins: times count from there.
-        limit: Rows of each table at most; None: all.
-        offset: Rows of each table that are passed over.
-    """
+    """What a view says; times count from ``start_ns``; of each table ``limit`` rows (None: all) from ``offset`` on."""
     record: dict[str, Any] = {
         "figures": {fact.key: _values([plain(fact.value)], fact, start_ns)[0] for fact in answer.facts}
     }
@@ -29,13 +22,8 @@ def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, o
     if answer.source:
         record["source"] = answer.source
     if answer.missing or answer.source:
-        record["missing"] = [missing_record(each) for each in answer.missing]
+        record["missing"] = [{"what": each.what, "needs": each.needs, "do": each.do} for each in answer.missing]
     return record
-
-
-def missing_record(missing: Missing) -> dict[str, str]:
-    """What cannot be told."""
-    return {"what": missing.what, "needs": missing.needs, "do": missing.do}
 
 
 def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
@@ -47,19 +35,15 @@ def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offs
     ]
     rows = list(map(list, zip(*values, strict=True)))
     record: dict[str, Any] = {
-        "columns": [column_record(column) for column in table.columns],
+        "columns": [{"key": each.key, "title": each.title, "unit": each.unit or _UNITS.get(each.kind, "")}
+                    for each in table.columns],
         "rows": rows,
         "total_rows": len(table),
         "truncated": len(rows) < len(table),
-    }
+    }  # fmt: skip
     if table.guessed:
         record["guessed"] = sorted(row - offset for row in table.guessed if offset <= row < stop)
     return record
-
-
-def column_record(column: Column) -> dict[str, str]:
-    """What a column is."""
-    return {"key": column.key, "title": column.title, "unit": column.unit or _UNITS.get(column.kind, "")}
 
 
 def us(ns: int | float | None) -> int | float | None:

@@ -22,19 +22,15 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
         found = answer(view, query) if view.summed_up and view.id not in leaving_out else Answer()
         if found.facts or any(len(table) for table in found.tables):
             title, told = (query.vocabulary.say(text) for text in (view.title, view.help))
-            records.append({"id": view.id, "title": title, "help": told, **_record(found)})
+            facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts
+                     if fact.shown and fact.value is not None]  # fmt: skip
+            records.append({"id": view.id, "title": title, "help": told, "facts": facts, "notes": list(found.notes),
+                            "tables": [_table(table) for table in found.tables if len(table)]})  # fmt: skip
     return records
-
-
-def _record(found: Answer) -> dict[str, Any]:
-    facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts if fact.shown and fact.value is not None]
-    tables = [_table(table) for table in found.tables if len(table)]
-    return {"facts": facts, "tables": tables, "notes": list(found.notes)}
 
 
 def _table(table: Table) -> dict[str, Any]:
     cells, places = Cells.of(table), shown_columns(table)
-    guessed = table.guessed or frozenset()
     shown = table.rows(0, ROWS)
     columns = [
         {
@@ -46,14 +42,6 @@ def _table(table: Table) -> dict[str, Any]:
         }
         for column, place in ((table.columns[place], place) for place in places)
     ]
-    rows = [
-        [
-            line_text(
-                cells.text(table.columns[place], row[place], guessed=number in guessed, depth=table.depth_of(number))
-            )
-            for place in places
-        ]
-        for number, row in enumerate(shown)
-    ]
+    rows = [[line_text(text) for text in row] for row in cells.rows(table, places, 0, ROWS)]
     return {"key": table.key, "title": cells.title(table), "columns": columns, "rows": rows, "total": table.total,
             "more": len(table) - len(shown), "notes": list(table.notes)}  # fmt: skip

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.text import in_sentence
 
-from .answer import Answer, Column, Kind, Series, Table
+from .answer import Kind, Series, Table
 from .query import Query
 from .registry import answer, views_of
 
@@ -29,15 +29,7 @@ _LONGEST_TITLE: Final = 31
 
 
 class Sheet(Struct, frozen=True):
-    """A table as a sheet.
-
-    Attributes:
-        title: Its name, which no other sheet has.
-        header: Titles of the columns, with units.
-        forms: Number formats of the columns.
-        rows: Raw values; None where nothing is known.
-        cut: Rows that did not fit.
-    """
+    """A table as a sheet: a name of its own, titles of columns with units, number formats, raw values, rows cut off."""
 
     title: str
     header: tuple[str, ...]
@@ -47,15 +39,14 @@ class Sheet(Struct, frozen=True):
 
 
 def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
-    """A sheet for the facts of all views, then one for each table that has rows, and one of problems.
-
-    Args:
-        query: What is asked about.
-        leaving_out: Ids of views that are written otherwise, or not at all.
-    """
+    """A sheet for the facts of all views but some, by id, one for each table that has rows, and one of problems."""
     found = [(view, answer(view, query)) for view in views_of(query.vocabulary) if view.id not in leaving_out]
     taken: set[str] = set()
-    facts = [row for view, each in found for row in _fact_rows(query.vocabulary.say(view.title), each)]
+    facts = [
+        (query.vocabulary.say(view.title), fact.title, fact.about, _scaled(fact.value, fact.kind),
+         fact.unit or _UNITS.get(fact.kind, ""), fact.share)
+        for view, each in found for fact in each.facts if fact.shown and fact.value is not None
+    ]  # fmt: skip
     if facts:
         yield Sheet(_title("Overview", taken), ("View", "Figure", "Of", "Value", "Unit", "Share"),
                     ("General", "General", "General", "#,##0.000", "General", "0.00%"), facts)  # fmt: skip
@@ -73,13 +64,6 @@ def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[
         yield _sheet(table, _title(title, taken), query.profile.start_ns)
 
 
-def _fact_rows(view: str, found: Answer) -> Iterator[tuple[Any, ...]]:
-    for fact in found.facts:
-        if fact.shown and fact.value is not None:
-            unit = fact.unit or _UNITS.get(fact.kind, "")
-            yield view, fact.title, fact.about, _scaled(fact.value, fact.kind), unit, fact.share
-
-
 def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
     places = [place for place, column in enumerate(table.columns) if column.shown]
     columns = [table.columns[place] for place in places]
@@ -89,12 +73,10 @@ def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
         for row in table.rows(0, shown)
     ]
     forms = tuple(_FORMS.get(column.kind, "General") for column in columns)
-    return Sheet(title, tuple(map(_header, columns)), forms, rows, len(table) - shown)
-
-
-def _header(column: Column) -> str:
-    unit = column.unit or _UNITS.get(column.kind, "")
-    return f"{column.title} ({unit})" if unit and column.title != unit else column.title
+    units = [column.unit or _UNITS.get(column.kind, "") for column in columns]
+    header = tuple(f"{column.title} ({unit})" if unit not in ("", column.title) else column.title
+                   for column, unit in zip(columns, units, strict=True))  # fmt: skip
+    return Sheet(title, header, forms, rows, len(table) - shown)
 
 
 def _scaled(value: Any, kind: Kind, start_ns: int = 0) -> Any:

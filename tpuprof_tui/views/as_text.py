@@ -44,13 +44,7 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     cells, places = Cells.of(table), shown_columns(table)
     columns = [table.columns[place] for place in places]
     stop = len(table) if limit is None else min(offset + limit, len(table))
-    guessed = table.guessed or frozenset()
-    told = table.rows(offset, stop)
-    rows = tuple(
-        tuple(cells.text(column, row[place], guessed=number in guessed, depth=table.depth_of(number))
-              for column, place in zip(columns, places, strict=True))
-        for number, row in enumerate(told, offset)
-    )  # fmt: skip
+    told, rows = table.rows(offset, stop), tuple(cells.rows(table, places, offset, stop))
     notes = list(table.notes)
     more = len(table) - len(rows)
     if more:
@@ -77,7 +71,8 @@ def _series_table(series: tuple[Series, ...]) -> TextTable:
     for each in series:
         known = each.values[each.values == each.values]
         figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
-        rows.append((each.title, f"{len(each.values):,}",
-                     *(value_text(figure, "number", each.unit) for figure in figures)))  # fmt: skip
+        rows.append(
+            (each.title, f"{len(each.values):,}", *(value_text(figure, "number", each.unit) for figure in figures))
+        )
     return TextTable("Over time", ("What", "Values", "Mean", "Most"), tuple(rows), left=frozenset((0,)),
                      notes=("--json gives the values.",))  # fmt: skip

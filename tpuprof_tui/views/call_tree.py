@@ -7,8 +7,7 @@ import numpy as np
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed, passing
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.call_stacks import Labels, call_stacks
-from tpuprof_tui.analysis.totals.call_tree import CallTree
+from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
 from tpuprof_tui.formats.escape import line_text
 
 from .answer import Answer, Column, Table, Target

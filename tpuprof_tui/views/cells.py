@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -81,6 +81,16 @@ class Cells(Struct, frozen=True):
         else:
             told = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
         return signed(told, value) if value and column.key.startswith(DELTA) else told
+
+    def rows(self, table: Table, places: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
+        """Cells of some rows of its table, in some of its columns."""
+        guessed, columns = table.guessed or frozenset(), [table.columns[place] for place in places]
+        for number, row in enumerate(table.rows(start, stop), start):
+            known, depth = number in guessed, table.depth_of(number)
+            yield tuple(
+                self.text(column, row[place], guessed=known, depth=depth)
+                for column, place in zip(columns, places, strict=True)
+            )
 
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,34 +12,37 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.alignment import Pairs
 from tpuprof_tui.analysis.compare.comparison import Comparison
-from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Noise, Status, status_of
-from tpuprof_tui.analysis.compare.work import Work
+from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.model import Profile, Role, is_missing
 from tpuprof_tui.model.view import View
 
 from .answer import Answer, Column, Fact, Kind, Table
-from .joining import Renamed, joined
+from .joining import joined
 from .query import Query
-from .registry import answer, views_of
-from .report import Worker, worker_record, workers_of
+from .registry import answer, view_named, views_of
+from .report import Worker, of_worker, worker_record, workers_of
 
 #: Views that only a comparison has.
 OWN: Final = (
     View("waits", "Waits", "Waits of each {unit}, by what they wait in.", ""),
     View("alignment", "Alignment", "Which launches and {events} belong together, were added, removed or changed.", ""),
 )
-_NO_ANSWER: Final = Answer()
+
+#: Of launches, and of events within them.
+_COLUMNS: Final = (
+    Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
+    Column("delta_count", "More", "count", spare=4), Column("matched", "Matched", "count", spare=2),
+    Column("changed", "Changed", "count"), Column("moved", "Moved", "count", spare=5),
+    Column("added", "Added", "count"), Column("removed", "Removed", "count"),
+    Column("base_us", "Base", "duration", spare=1), Column("other_us", "Other", "duration", spare=1),
+    Column("delta_us", "Delta", "duration"), Column("status", "Status"),
+)  # fmt: skip
 
 
 class Compared(Struct, frozen=True, eq=False, dict=True):
-    """Two profiles and the part of them that is compared.
-
-    Attributes:
-        base, other: What is asked of each side.
-        run_noise: How far runs of the same lie apart, a share.
-    """
+    """Two profiles and the part of them that is compared; ``run_noise``: how far runs lie apart, a share."""
 
     base: Query
     other: Query
@@ -61,7 +64,12 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         ours, theirs = map(list, self.workers)
         found: list[tuple[Worker | None, Worker | None]] = []
         if len(ours) > 1 or len(theirs) > 1:
-            one, two = _by_rank(ours), _by_rank(theirs)
+            # of those that have a rank alone: traces of one process at two times have one rank
+            one, two = (
+                {each.rank: each for each in side if [other.rank for other in side].count(each.rank) == 1}
+                for side in (ours, theirs)
+            )
+            one.pop(None, None)
             found += ((one[rank], two[rank]) for rank in one if rank in two)
             ours = [each for each in ours if one.get(each.rank) is not each or each.rank not in two]
             theirs = [each for each in theirs if two.get(each.rank) is not each or each.rank not in one]
@@ -84,22 +92,17 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     def comparison(self) -> Comparison:
         """Sums and what belongs together."""
         groups = [tuple(-2 if worker is None else worker.scope.group for worker in pair) for pair in self.pairs]
+        steps: Any = None
+        if self.base.step is None and not self.base.passes and not self.other.passes:
+            found = [query.session.steps for query in self._queries]
+            steps = tuple((each.steps.end - each.steps.start)[each.usual] for each in found)
         return Comparison(self.base.shown.profile, self.other.shown.profile, pairs=groups,  # type: ignore[arg-type]
-                          run_noise=self.run_noise, steps=self._step_lengths())  # fmt: skip
-
-    def _step_lengths(self) -> tuple[Any, Any] | None:
-        """Lengths of the usual steps of each side, ns; None of single steps."""
-        if self.base.step is not None or self.base.passes or self.other.passes:
-            return None
-        found = [query.session.steps for query in self._queries]
-        base, other = ((each.steps.end - each.steps.start)[each.usual] for each in found)
-        return base, other
+                          run_noise=self.run_noise, steps=steps)  # fmt: skip
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """First start and last end of each side, ns."""
-        ours, theirs = (_span(query, workers) for query, workers in zip(self._queries, self.workers, strict=True))
-        return ours, theirs
+        return _span(self.base, self.workers[0]), _span(self.other, self.workers[1])
 
     @property
     def _queries(self) -> tuple[Query, Query]:
@@ -139,11 +142,6 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
         return self.comparison.judged(Amount("", *sums))
 
-    @property
-    def noise(self) -> Noise:
-        """What a difference has to be beyond."""
-        return self.comparison.noise
-
     # -- views
 
     def answer(self, view: View) -> Answer:
@@ -155,7 +153,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             told = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
             return joined(told[0], told[1], self._judge(view), self._renamed)
         for ours, theirs in self.pairs:
-            sides = [_NO_ANSWER if worker is None else answer(view, _of_worker(query, worker))
+            sides = [Answer() if worker is None else answer(view, of_worker(query, worker))
                      for query, worker in zip(self._queries, (ours, theirs), strict=True)]  # fmt: skip
             parts.append(((ours or theirs), joined(sides[0], sides[1], self._judge(view), self._renamed)))
         found = parts[0][1] if len(parts) == 1 else _stacked([(each.key, told) for each, told in parts if each])
@@ -164,8 +162,8 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         return found
 
     @property
-    def _renamed(self) -> Renamed:
-        return Renamed(self.base.vocabulary.operation.one, self.comparison.both.renamed)
+    def _renamed(self) -> tuple[str, Mapping[str, str]]:
+        return self.base.vocabulary.operation.one, self.comparison.both.renamed
 
     def _judge(self, view: View) -> Any:
         known = {part.name: part.status for part in self.comparison.cuts.get(view.id, ())}
@@ -175,7 +173,9 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
                 return known[names[0]]
             if kind == "duration":
                 return self.comparison.judged(amount).status
-            noise = self.noise if kind not in ("count", "bytes") else replace(self.noise, between=0.0)
+            noise = (
+                self.comparison.noise if kind not in ("count", "bytes") else replace(self.comparison.noise, between=0.0)
+            )
             exact = replace(amount, low=float(amount.delta), high=float(amount.delta))
             return status_of(exact if kind in ("count", "bytes") else amount, noise, self.comparison.lost)
 
@@ -197,18 +197,8 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         return Table.of_rows("parts", "Steps and gaps: they add up to the total", columns, rows, word="part")
 
 
-def _by_rank(workers: Sequence[Worker]) -> dict[int | None, Worker]:
-    """Workers by their rank, where it is theirs alone: traces of one process at two times have one rank."""
-    known = [worker.rank for worker in workers]
-    return {worker.rank: worker for worker in workers if worker.rank is not None and known.count(worker.rank) == 1}
-
-
 def refuse_unlike(base: Profile, other: Profile) -> None:
-    """Whether two profiles can be compared.
-
-    Raises:
-        UsageError: They are of different sources or chips; the sentence names both.
-    """
+    """UsageError, which names both, where two profiles are of different sources or chips: nothing can be compared."""
     ours, theirs = base.vocabulary, other.vocabulary
     if ours.source != theirs.source:
         raise UsageError(f"{base.path} is a profile of {ours.title}, {other.path} of {theirs.title}.",
@@ -224,21 +214,8 @@ def views_to_compare(profile: Profile) -> tuple[View, ...]:
 
 
 def view_to_compare(profile: Profile, name: str) -> View:
-    """The view with an id.
-
-    Raises:
-        UsageError: There is none.
-    """
-    views = views_to_compare(profile)
-    for view in views:
-        if view.id == name:
-            return view
-    known = ", ".join(view.id for view in views)
-    raise UsageError(f"There is no view {name!r} of {profile.vocabulary.title} profiles.", f"There are: {known}.")
-
-
-def _of_worker(query: Query, worker: Worker) -> Query:
-    return query if worker.scope.everything or not query.scope.everything else replace(query, scope=worker.scope)
+    """The one with an id, or UsageError."""
+    return view_named(profile.vocabulary, views_to_compare(profile), name)
 
 
 def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
@@ -264,8 +241,7 @@ def _stacked(parts: Sequence[tuple[str, Answer]]) -> Answer:
     stacked = []
     for known in tables.values():
         first = known[0][1]
-        rows = [(key, *row) for key, table in known if len(table.columns) == len(first.columns)
-                for row in table.rows()]  # fmt: skip
+        rows = [(key, *row) for key, table in known if len(table.columns) == len(first.columns) for row in table.rows()]
         place = next((n for n, each in enumerate(first.columns, 1) if each.key.startswith("delta_")), None)
         if place is not None:
             rows.sort(key=lambda row: -abs(row[place] or 0))
@@ -301,8 +277,9 @@ def _waits(query: Query) -> Answer:
         distinct, which, count = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True, return_counts=True)
         total = np.bincount(which.reshape(-1), weights=length)
         for (kernel, name), ns, number in zip(distinct.tolist(), total.tolist(), count.tolist(), strict=True):
-            texts = (profile.text(key, code) if code >= 0 else UNKNOWN
-                     for key, code in (("kernel", kernel), ("name", name)))  # fmt: skip
+            texts = (
+                profile.text(key, code) if code >= 0 else UNKNOWN for key, code in (("kernel", kernel), ("name", name))
+            )
             one = sums.setdefault((unit, *texts), [0, 0])  # type: ignore[arg-type]
             one[0] += int(ns)
             one[1] += number
@@ -342,144 +319,98 @@ def _alignment(compared: Compared) -> Answer:
     gone, new = launches.rest(len(base), len(other))
     gone, new = gone[base.unit[gone] >= 0], new[other.unit[new] >= 0]
     moved = base.unit[pairs.base] != other.unit[pairs.other]
+    known, known_other = base.unit >= 0, other.unit >= 0
     counts = (("matched", len(pairs)), ("added", len(new)), ("removed", len(gone)),
               ("changed", int(pairs.changed.sum())), ("moved", int(moved.sum())))  # fmt: skip
     facts = [Fact(key, key.capitalize(), value) for key, value in counts]
-    facts += [Fact("base_launches", "Launches of the base", int((base.unit >= 0).sum())),
-              Fact("other_launches", "Launches of the other", int((other.unit >= 0).sum()))]  # fmt: skip
-    names = both.kernels
-    rows = _Rows(len(names) + 1)
-    rows.add("matched", base.kernel[pairs.base])
-    rows.add("changed", base.kernel[pairs.base[pairs.changed]])
-    rows.add("moved", base.kernel[pairs.base[moved]])
-    rows.add("added", other.kernel[new])
-    rows.add("removed", base.kernel[gone])
-    for side, each in (("base", base), ("other", other)):
-        known = each.unit >= 0
-        rows.add(f"{side}_count", each.kernel[known])
-        rows.add(f"{side}_us", each.kernel[known], each.work[known])
-    words = compared.base.vocabulary
+    facts += [
+        Fact("base_launches", "Launches of the base", int(known.sum())),
+        Fact("other_launches", "Launches of the other", int(known_other.sum())),
+    ]
+    codes = {
+        "base_count": base.kernel[known], "other_count": other.kernel[known_other],
+        "matched": base.kernel[pairs.base], "changed": base.kernel[pairs.base[pairs.changed]],
+        "moved": base.kernel[pairs.base[moved]], "added": other.kernel[new], "removed": base.kernel[gone],
+    }  # fmt: skip
+    work = base.work[known], other.work[known_other]
+    words, texts = compared.base.vocabulary, [(name,) for name in (*both.kernels, UNKNOWN)]
     name = Column("name", words.say("{Scope}") if base.whole else words.say("{Operation}"))
-    table = rows.table("launches", "Launches", [name], lambda place: (_named(names, place),), comparison)
+    table = _rows("launches", "Launches", [name], texts, codes, work, comparison)
     return Answer(tuple(facts), (table, *_operations(compared)))
 
 
-def _named(names: Sequence[str], place: int) -> str:
-    return names[place] if place < len(names) else UNKNOWN
+def _rows(
+    key: str, title: str, names: list[Column], texts: Sequence[tuple[str, ...]], codes: Mapping[str, Any],
+    work: tuple[Any, Any], comparison: Comparison, examples: Mapping[int, str] | None = None,
+) -> Table:  # fmt: skip
+    """Rows by falling |difference|, one for each of the texts: what has code -1 is told in the last.
 
-
-class _Rows:
-    """Sums by place of a row."""
-
-    _COLUMNS: Final = (
-        Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
-        Column("delta_count", "More", "count", spare=4), Column("matched", "Matched", "count", spare=2),
-        Column("changed", "Changed", "count"), Column("moved", "Moved", "count", spare=5),
-        Column("added", "Added", "count"), Column("removed", "Removed", "count"),
-        Column("base_us", "Base", "duration", spare=1), Column("other_us", "Other", "duration", spare=1),
-        Column("delta_us", "Delta", "duration"), Column("status", "Status"),
-    )  # fmt: skip
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._sums: dict[str, Any] = {}
-
-    def add(self, key: str, places: Any, weights: Any = None) -> None:
-        places = np.where(places < 0, self._size - 1, places)
-        found = np.bincount(places, weights=weights, minlength=self._size).astype(np.int64)
-        self._sums[key] = self._sums.get(key, 0) + found
-
-    def table(self, key: str, title: str, names: list[Column], texts: Any, comparison: Comparison,
-              more: Any = None) -> Table:  # fmt: skip
-        """Rows by falling |difference|; ``more``: a last column and its text by place."""
-        sums = {name: self._sums.get(name, np.zeros(self._size, np.int64)) for name in (
-            "base_count", "other_count", "matched", "changed", "moved", "added", "removed", "base_us", "other_us",
-        )}  # fmt: skip
-        rows = []
-        known = {part.name: part.status for part in next(iter(comparison.cuts.values()), [])}
-        for place in np.flatnonzero(sums["base_count"] + sums["other_count"]).tolist():
-            one = {name: int(values[place]) for name, values in sums.items()}
-            amount = Amount("", one["base_us"], one["other_us"], one["base_count"], one["other_count"])
-            told = texts(place)
-            status = known.get(told[0]) if len(told) == 1 else None
-            status = status or comparison.judged(amount).status
-            rows.append((*told, one["base_count"], one["other_count"], one["other_count"] - one["base_count"],
-                         *(one[name] for name in ("matched", "changed", "moved", "added", "removed")),
-                         one["base_us"], one["other_us"], amount.delta, status,
-                         *(() if more is None else (more[1](place),))))  # fmt: skip
-        at = len(names) + 10
-        rows.sort(key=lambda row: (-abs(row[at]), row[0]))
-        columns = (*names, *self._COLUMNS, *(() if more is None else (more[0],)))
-        return Table.of_rows(key, title, columns, rows)
+    ``codes`` of what each column counts; ``work``: ns of what the sides count; ``examples``: changed operands by row.
+    """
+    size = len(texts)
+    sums = {}
+    for column, weights in (*((column, None) for column in codes), ("base", work[0]), ("other", work[1])):
+        places = codes[column if weights is None else f"{column}_count"]
+        sums[column] = np.bincount(np.where(places < 0, size - 1, places), weights=weights, minlength=size)
+    known = {part.name: part.status for part in next(iter(comparison.cuts.values()), [])}
+    rows = []
+    for place in np.flatnonzero(sums["base_count"] + sums["other_count"]).tolist():
+        one = {column: int(values[place]) for column, values in sums.items()}
+        amount = Amount("", one["base"], one["other"], one["base_count"], one["other_count"])
+        status = known.get(texts[place][0]) if len(names) == 1 else None
+        rows.append((*texts[place], one["base_count"], one["other_count"], one["other_count"] - one["base_count"],
+                     *(one.get(column, 0) for column in ("matched", "changed", "moved", "added", "removed")),
+                     one["base"], one["other"], amount.delta, status or comparison.judged(amount).status,
+                     *(() if examples is None else (examples.get(place, ""),))))  # fmt: skip
+    at = len(names) + 10
+    rows.sort(key=lambda row: (-abs(row[at]), row[0]))
+    more = () if examples is None else (Column("operands", "Operands, the first that changed"),)
+    return Table.of_rows(key, title, (*names, *_COLUMNS, *more), rows)
 
 
 def _operations(compared: Compared) -> tuple[Table, ...]:
     """Events by kernel and operation: which belong together, which have other operands."""
-    comparison = compared.comparison
+    comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.both, comparison.events
     base, other = both.base, both.other
     gone, new = pairs.rest(len(base), len(other))
-    size = len(both.operations) + 1
-    kernels = both.kernels if base.launches.whole else ()
-    keys = [_keys(work, size, len(kernels) + 1) for work in (base, other)]
+    operations, kernels = (*both.operations, UNKNOWN), (*both.kernels, UNKNOWN)
+    size, whole = len(operations), base.launches.whole
+    # as one number: what has no kernel, or no operation, stands behind all that have
+    keys = [np.where(work.kernel < 0, len(kernels) - 1, work.kernel) * (size if whole else 0)
+            + np.where(work.label < 0, size - 1, work.label) for work in (base, other)]  # fmt: skip
     known, which = np.unique(np.concatenate(keys), return_inverse=True)
-    which = which.reshape(-1)
-    places = which[: len(base)], which[len(base) :]
-    rows = _Rows(len(known) + 1)
-    rows.add("matched", places[0][pairs.base])
-    rows.add("changed", places[0][pairs.base[pairs.changed]])
-    rows.add("added", places[1][new])
-    rows.add("removed", places[0][gone])
-    for side, each, place in (("base", base, places[0]), ("other", other, places[1])):
-        rows.add(f"{side}_count", place)
-        rows.add(f"{side}_us", place, each.length)
+    ours, theirs = np.split(which.reshape(-1), [len(base)])
     changed = np.flatnonzero(pairs.changed)
-    _, first = np.unique(places[0][pairs.base[changed]], return_index=True)
-    examples = {int(places[0][pairs.base[at]]): _change(compared, int(pairs.base[at]), int(pairs.other[at]))
+    _, first = np.unique(ours[pairs.base[changed]], return_index=True)
+    examples = {int(ours[pairs.base[at]]): _change(compared, int(pairs.base[at]), int(pairs.other[at]))
                 for at in changed[first].tolist()}  # fmt: skip
-
-    def texts(place: int) -> tuple[str, ...]:
-        kernel, operation = divmod(int(known[place]), size)
-        named = _named(both.operations, operation)
-        return (_named(kernels, kernel), named) if base.launches.whole else (named,)
-
-    words = compared.base.vocabulary
-    names = [Column("name", words.say("{Operation}"))]
-    if base.launches.whole:
-        names.insert(0, Column("scope", words.say("{Scope}")))
-    more = Column("operands", "Operands, the first that changed"), lambda place: examples.get(place, "")
-    return (rows.table("operations", words.say("{Operations} within launches"), names, texts, comparison, more),)
-
-
-def _keys(work: Work, size: int, kernels: int) -> Any:
-    label = np.where(work.label < 0, size - 1, work.label)
-    if not work.launches.whole:
-        return label
-    return np.where(work.kernel < 0, kernels - 1, work.kernel) * size + label
+    texts = [(*((kernels[key // size],) if whole else ()), operations[key % size]) for key in known.tolist()]
+    codes = {
+        "base_count": ours, "other_count": theirs, "matched": ours[pairs.base],
+        "changed": ours[pairs.base[pairs.changed]], "added": theirs[new], "removed": ours[gone],
+    }  # fmt: skip
+    names = [*([Column("scope", words.say("{Scope}"))] if whole else []), Column("name", words.say("{Operation}"))]
+    return (_rows("operations", words.say("{Operations} within launches"), names, texts, codes,
+                  (base.length, other.length), comparison, examples),)  # fmt: skip
 
 
 def _change(compared: Compared, one: int, two: int) -> str:
     """Operands that differ between two events of one operation."""
-    texts = []
-    sides = []
-    for query, work, place in ((compared.base, compared.comparison.both.base, one),
-                               (compared.other, compared.comparison.both.other, two)):  # fmt: skip
-        profile = query.shown.profile
+    both, sides = compared.comparison.both, []
+    for query, work, place in ((compared.base, both.base, one), (compared.other, both.other, two)):
+        profile, told = query.shown.profile, {}
         lane, row = profile.lanes[int(work.lane[place])], int(work.row[place])
-        known = [key for key in profile.vocabulary.operands if key in lane]
-        sides.append({key: _operand_text(profile, lane, key, row) for key in known})
-    for key, before in sides[0].items():
-        after = sides[1].get(key, before)
-        if after != before:
-            texts.append(f"{key} {before} -> {after}")
-    return ", ".join(texts)
-
-
-def _operand_text(profile: Profile, lane: Lane, key: str, row: int) -> str:
-    if profile.vocabulary.is_text(key):
-        return text_of(profile, lane, key, row)
-    value = lane.take(key, slice(row, row + 1))
-    return "-" if is_missing(value)[0] else f"{value[0]:,}"
+        for key in profile.vocabulary.operands:
+            if key in lane and profile.vocabulary.is_text(key):
+                told[key] = text_of(profile, lane, key, row)
+            elif key in lane:
+                value = lane.take(key, slice(row, row + 1))
+                told[key] = "-" if is_missing(value)[0] else f"{value[0]:,}"
+        sides.append(told)
+    return ", ".join(
+        f"{key} {before} -> {sides[1][key]}" for key, before in sides[0].items() if sides[1].get(key, before) != before
+    )
 
 
 # on the screen

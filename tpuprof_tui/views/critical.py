@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
-from tpuprof_tui.analysis.links.dependencies import Dependencies
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_beside
+from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.slack import SlackSearch, longest_beside
+from tpuprof_tui.formats.units import MISSING
 
 from .answer import Answer, Column, Fact, Table, Target
 from .query import Query
 
 Ints = npt.NDArray[np.int64]
-
-#: Name of what has none.
-_UNKNOWN: Final = "-"
 #: Events beside the path whose slack is told.
 _BESIDE: Final = 10
 _WAITS, _GAPS, _HOST_GAPS = "(ends of waits)", "(nothing ran)", "(host, between events)"
@@ -36,10 +30,13 @@ def critical(query: Query) -> Answer:
         return Answer()
     path = path_of(query)
     assumed = int(path.length[path.assumed].sum())
+    host, event = _on_host(query, path), path.part == Part.EVENT
+    kinds = (("device", "Device", event & ~host), ("host", "Host", event & host),
+             ("wait", "Ends of waits", path.part == Part.WAIT), ("gap", "Gaps", path.part == Part.GAP))  # fmt: skip
     facts = (
         Fact("window_us", "Window", end - start, "duration"),
-        *(Fact(f"{key}_us", title, ns, "duration", share=ns / (end - start))
-          for key, title, ns in _kinds(query, path)),
+        *(Fact(f"{key}_us", title, int(path.length[chosen].sum()), "duration",
+               share=int(path.length[chosen].sum()) / (end - start)) for key, title, chosen in kinds),
         Fact("assumed_us", "Assumed", assumed, "duration", share=assumed / (end - start)),
         Fact("parts", "Parts", len(path), shown=False),
     )  # fmt: skip
@@ -64,24 +61,11 @@ def path_of(query: Query) -> CriticalPath:
     session = query.session
 
     def made() -> CriticalPath:
-        known = _links(session)
+        known = dependencies_of(session) if may_have_dependencies(session) else None
         lanes = None if query.scope.everything else session.lanes_in(query.scope)
         return critical_path(session.profile, known, *query.window, lanes)
 
     return session.derived.get("critical path", made, query.window, query.scope, most=2)
-
-
-def _links(session: Session) -> Dependencies | None:
-    return dependencies_of(session) if may_have_dependencies(session) else None
-
-
-def _kinds(query: Query, path: CriticalPath) -> Iterator[tuple[str, str, int]]:
-    host = _on_host(query, path)
-    for key, title, chosen in (
-        ("device", "Device", (path.part == Part.EVENT) & ~host), ("host", "Host", (path.part == Part.EVENT) & host),
-        ("wait", "Ends of waits", path.part == Part.WAIT), ("gap", "Gaps", path.part == Part.GAP),
-    ):  # fmt: skip
-        yield key, title, int(path.length[chosen].sum())
 
 
 def _on_host(query: Query, path: CriticalPath) -> npt.NDArray[np.bool_]:
@@ -100,7 +84,7 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
         lane = profile.lanes[number]
         codes = lane.take(key, path.row[mine]) if key in lane else np.full(len(mine), -1, np.int32)
         known, which = np.unique(codes, return_inverse=True)
-        names = [profile.text(key, code) if code >= 0 else _UNKNOWN for code in known.tolist()]
+        names = [profile.text(key, code) if code >= 0 else MISSING for code in known.tolist()]
         found[mine] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which.reshape(-1)]
     host = _on_host(query, path)
     for name, chosen in ((_WAITS, path.part == Part.WAIT), (_GAPS, (path.part == Part.GAP) & ~host),
@@ -118,19 +102,15 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
         Column("twice_share", "Of window", "share", spare=1), Column("assumed_us", "Assumed", "duration", spare=3),
         Column("name", "Name"),
     )  # fmt: skip
-    window = query.span
+    window, pauses = query.span, (_WAITS, _GAPS, _HOST_GAPS)
     sums = _sums(path, label, names)
     rows = [
-        (ns / window, ns, count, -ns / 2 if _is_event(name) else None, -ns / 2 / window if _is_event(name) else None,
-         assumed, name)
+        (ns / window, ns, count, *((None, None) if name in pauses else (-ns / 2, -ns / 2 / window)), assumed, name)
         for name, ns, count, assumed, _ in sums
-    ]  # fmt: skip
-    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one,
-                         target=lambda row: _part(path, sums[row][4]))  # fmt: skip
-
-
-def _is_event(name: str) -> bool:
-    return name not in (_WAITS, _GAPS, _HOST_GAPS)
+    ]
+    return Table.of_rows(
+        key, title, columns, rows, word=query.vocabulary.operation.one, target=lambda row: _part(path, sums[row][4])
+    )
 
 
 def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
@@ -148,7 +128,7 @@ def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, 
 
 def _units(query: Query, path: CriticalPath) -> Table:
     """On which lanes the path runs."""
-    titles = [*map(query.profile.title_of, query.profile.lanes), _UNKNOWN]
+    titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
     label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
@@ -171,7 +151,7 @@ def _beside(query: Query, path: CriticalPath) -> Table:
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
     found = longest_beside(profile, path, start, end, lanes, _BESIDE).tolist()
-    search = SlackSearch(profile, _links(session), path, end)
+    search = SlackSearch(profile, dependencies_of(session) if may_have_dependencies(session) else None, path, end)
     slack = [search.of(lane, row) for lane, row in found]
     columns = (
         Column("slack_us", "Slack", "duration"), Column("duration_us", "Duration", "duration"),
@@ -182,7 +162,7 @@ def _beside(query: Query, path: CriticalPath) -> Table:
     rows = []
     for (lane, row), one in zip(found, slack, strict=True):
         begin, stop = session.span_of(lane, row)
-        name = text_of(profile, profile.lanes[lane], "name", row) or _UNKNOWN
+        name = text_of(profile, profile.lanes[lane], "name", row) or MISSING
         rows.append(
             (one.ns, stop - begin, begin, profile.title_of(profile.lanes[lane]), one.at_least, one.assumed, name)
         )
@@ -196,7 +176,7 @@ def _beside(query: Query, path: CriticalPath) -> Table:
 def _segments(query: Query, path: CriticalPath) -> Table:
     """The path itself, for programs."""
     label, names = _labels(query, path, "name")
-    titles = [*map(query.profile.title_of, query.profile.lanes), _UNKNOWN]
+    titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),
                Column("part", "Part"), Column("lane", "Lane"), Column("name", "Name"),
                Column("assumed", "Assumed", "flag"))  # fmt: skip

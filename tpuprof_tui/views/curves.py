@@ -33,32 +33,28 @@ def durations(query: Query) -> Answer:
     bounds = np.concatenate(([0], BOUNDS))
     upper = [int(BOUNDS[place]) if place < len(BOUNDS) else None for place in places]
     columns = (
-        Column("duration", "Duration"), Column("from_us", "From", "duration", shown=False),
+        Column("duration", "Duration"),
+        Column("from_us", "From", "duration", shown=False),
         Column("to_us", "Below", "duration", shown=False),
         Column("count", query.vocabulary.say("{Events}"), "count", bar=True),
-    )  # fmt: skip
+    )
     told = [_between(int(low), high) for low, high in zip(bounds[places], upper, strict=True)]
-    return Answer(tables=(Table("durations", "Durations of work", columns,
-                                (told, bounds[places], upper, counts[places]),
-                                target=lambda row: _of_length(int(bounds[places[row]]), upper[row])
-                                if counts[places[row]] else None),))  # fmt: skip
 
+    def target(row: int) -> Target | None:
+        below = "" if upper[row] is None else f" duration<{upper[row]}ns"
+        return Target(condition=f"duration>={bounds[places[row]]}ns{below}") if counts[places[row]] else None
 
-def _of_length(low: int, high: int | None) -> Target:
-    """The events that took so long, ns."""
-    return Target(condition=f"duration>={low}ns" + ("" if high is None else f" duration<{high}ns"))
+    values = (told, bounds[places], upper, counts[places])
+    return Answer(tables=(Table("durations", "Durations of work", columns, values, target),))
 
 
 def _between(low: int, high: int | None) -> str:
     """A range of durations, ns, for people: each bound in the unit that suits it."""
+    units = ("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)
+    least, most = (next((f"{ns / size:g} {unit}" for unit, size in units if ns >= size), "") for ns in (low, high or 0))
     if high is None:
-        return f"{_bound(low)} and more"
-    return f"{_bound(low)} to {_bound(high)}" if low else f"below {_bound(high)}"
-
-
-def _bound(ns: int) -> str:
-    unit, size = next((unit for unit in (("s", 10**9), ("ms", 10**6), ("us", 1000)) if ns >= unit[1]), ("ns", 1))
-    return f"{ns / size:g} {unit}"
+        return f"{least} and more"
+    return f"{least} to {most}" if low else f"below {most}"
 
 
 def counters(query: Query) -> Answer:

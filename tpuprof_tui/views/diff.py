@@ -8,7 +8,6 @@ from shlex import quote
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
@@ -24,9 +23,9 @@ from tpuprof_tui.model.vocabulary import Word
 
 from .answer import Answer, Column, Fact, Table, Target
 from .as_json import answer_record, us
-from .as_text import answer_report
+from .as_text import answer_report, text_table
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
-from .notes import notes_table
+from .overview import notes_table
 from .report import problem_record, worker_record
 
 #: What the total became, in words.
@@ -40,11 +39,7 @@ _CHANGED: Final = ("more", "less", "added", "removed")
 
 
 def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
-    """Views by name; without names those that are told unasked.
-
-    Raises:
-        UsageError: There is no such view.
-    """
+    """Views by name, without names those that are told unasked; UsageError where there is no such view."""
     profile = compared.base.profile
     if names:
         return [view_to_compare(profile, name) for name in names]
@@ -89,7 +84,7 @@ def verdict_record(compared: Compared) -> dict[str, Any]:
             for view, each in contributors(compared)
         ],
         "lost": {"base": lost.base, "other": lost.other},
-        "noise": noise_record(compared.noise),
+        "noise": noise_record(compared.comparison.noise),
         "why": why(compared),
     }  # fmt: skip
 
@@ -119,66 +114,53 @@ def contributors(compared: Compared) -> list[tuple[str, Amount]]:
 # why
 
 
-class _Cause(Struct, frozen=True):
-    """Something that can have changed the total: how much, ns, and the sentence."""
-
-    weight: float
-    sentence: str
-
-
 def why(compared: Compared) -> str:
     """One sentence: what changed the most, and how."""
     lost = compared.comparison.lost
-    causes = sorted(_causes(compared), key=lambda each: -each.weight)
+    causes = [sentence for _, sentence in sorted(_causes(compared), key=lambda each: -each[0])]
     if lost.base or lost.other:
-        which = " and ".join(f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other))
-                             if count)  # fmt: skip
+        which = " and ".join(
+            f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other)) if count
+        )
         note = f"Records are lost, {which}: what they could explain is unclear."
-        return f"{note} {causes[0].sentence}" if causes else note
+        return f"{note} {causes[0]}" if causes else note
     if causes:
-        return causes[0].sentence
+        return causes[0]
     total = compared.total
     if total.status == "same":
         return "No part changed by more than noise."
-    if compared.noise.within is None:
+    if compared.comparison.noise.within is None:
         return "Nothing repeats within them, so that one capture a side cannot tell what is noise: three can (gate)."
     return "No single part changed by more than noise: the time lies between what is told here."
 
 
-def _causes(compared: Compared) -> Iterator[_Cause]:
-    launched = _by_name(compared)
+def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
+    # rows of the launches that belong together, by name
+    table = compared.answer(OWN[1]).table("launches")
+    launched = {
+        row[0]: {column.key: each for column, each in zip(table.columns, row, strict=True)} for row in table.rows()
+    }
     shapes = list(_other_shapes(compared))
     yield from (cause for cause, _ in shapes)
     told = {name for _, names in shapes for name in names}
     for parts in list(compared.cuts.values())[:1]:
         for part in parts:
             if part.status in _CHANGED and not (part.name in told and part.status in ("added", "removed")):
-                yield _Cause(abs(part.delta), _part_sentence(compared, part, launched.get(part.name)))
+                yield abs(part.delta), _part_sentence(compared, part, launched.get(part.name))
     if compared.comparison.both.base.launches.whole:
         yield from _moves(compared)
     yield from _late(compared)
 
 
-def _by_name(compared: Compared) -> dict[str, dict[str, Any]]:
-    """Rows of the launches that belong together, by name."""
-    table = _alignment_table(compared, "launches")
-    keys = [column.key for column in table.columns]
-    return {row[0]: dict(zip(keys, row, strict=True)) for row in table.rows()}
-
-
-def _alignment_table(compared: Compared, key: str) -> Table:
-    return compared.answer(OWN[1]).table(key)
-
-
 def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | None) -> str:
-    name = _short(part.name)
+    name, event = _short(part.name), compared.base.vocabulary.event
     if launched is not None and not compared.comparison.both.base.launches.named:
         name = f"A launch of {name}"
     change = f"{delta_text(part.delta)} of work{_percent(part)}"
     if part.status == "added":
-        return f"{name} is new: {change} in {part.other_count:,} {_events(compared, part.other_count)}."
+        return f"{name} is new: {change} in {event.of(part.other_count)}."
     if part.status == "removed":
-        return f"{name} is gone: {change}, {part.base_count:,} {_events(compared, part.base_count)}."
+        return f"{name} is gone: {change}, {event.of(part.base_count)}."
     verb = "took longer" if part.delta > 0 else "took less"
     details = []
     if launched is not None:
@@ -192,12 +174,7 @@ def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | 
     return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
 
 
-def _events(compared: Compared, count: int) -> str:
-    word = compared.base.vocabulary.event
-    return word.one if count == 1 else word.plural
-
-
-def _moves(compared: Compared) -> Iterator[_Cause]:
+def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
     """Launches that went to another unit."""
     both, pairs = compared.comparison.both, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
@@ -212,10 +189,10 @@ def _moves(compared: Compared) -> Iterator[_Cause]:
         name = _short(both.kernels[kernel] if kernel >= 0 else UNKNOWN)
         text = f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from {both.units[source]} to " \
                f"{both.units[target]}."  # fmt: skip
-        yield _Cause(work, text)
+        yield work, text
 
 
-def _other_shapes(compared: Compared) -> Iterator[tuple[_Cause, tuple[str, str]]]:
+def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple[str, str]]]:
     """Launches that nothing names and that have another number of events than what stands in their place."""
     both, pairs = compared.comparison.both, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
@@ -229,14 +206,18 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[_Cause, tuple[str, str]]
     for place, (one, two) in enumerate(known.T.tolist()):
         if one != two:
             names = both.kernels[one], both.kernels[two]
-            amount = compared.comparison.judged(Amount("", before[place], after[place], int(count[place]),
-                                                       int(count[place])))  # fmt: skip
+            amount = compared.comparison.judged(
+                Amount("", before[place], after[place], int(count[place]), int(count[place]))
+            )
             if amount.status in _CHANGED:
-                yield _Cause(abs(amount.delta), f"{_LAUNCH.of(int(count[place]))} of {names[0]} became {names[1]}: "
-                             f"{delta_text(amount.delta)} of work{_percent(amount)}."), names  # fmt: skip
+                text = (
+                    f"{_LAUNCH.of(int(count[place]))} of {names[0]} became {names[1]}: "
+                    f"{delta_text(amount.delta)} of work{_percent(amount)}."
+                )
+                yield (abs(amount.delta), text), names
 
 
-def _late(compared: Compared) -> Iterator[_Cause]:
+def _late(compared: Compared) -> Iterator[tuple[float, str]]:
     """Units that come later to where the others wait: the others wait longer in one scope.
 
     Only where the work of a unit explains less than half of what the total became.
@@ -244,8 +225,7 @@ def _late(compared: Compared) -> Iterator[_Cause]:
     total, units_of_both = compared.total, max(len(compared.comparison.both.units), 1)
     if total.status not in _CHANGED or 2 * abs(compared.work.delta) > abs(total.delta) * units_of_both:
         return
-    waits = {view.id: view for view in OWN}["waits"]
-    for table in compared.answer(waits).tables:
+    for table in compared.answer(OWN[0]).tables:
         keys = {column.key: place for place, column in enumerate(table.columns)}
         by_scope: dict[str, dict[str, int]] = {}
         for row in table.rows():
@@ -260,8 +240,8 @@ def _late(compared: Compared) -> Iterator[_Cause]:
             mean = sum(longer) / len(longer)
             if mean > 0 and units[late] < mean / 2:
                 where = "" if scope == UNKNOWN else f" in {_short(scope)}"
-                yield _Cause(mean, f"Waits, not work: {late} comes later to where the others wait{where}, they wait "
-                             f"{delta_text(round(mean))} longer each.")  # fmt: skip
+                yield mean, f"Waits, not work: {late} comes later to where the others wait{where}, they wait " \
+                            f"{delta_text(round(mean))} longer each."  # fmt: skip
 
 
 def _short(name: str) -> str:
@@ -285,14 +265,13 @@ def headline(compared: Compared) -> str:
 def verdict_answer(compared: Compared) -> Answer:
     """The verdict and what contributes, for the screen."""
     total, work = compared.total, compared.work
-    facts = [
-        Fact(key, title, value, "duration", share=share)
-        for key, title, value, share in (
-            ("base_us", "Base", total.base, None), ("other_us", "This", total.other, None),
-            ("delta_us", f"Total, {status_word(total)}", total.delta, total.delta / total.base if total.base else None),
-            ("delta_work_us", "Work", work.delta, work.delta / work.base if work.base else None),
-        )
-    ]  # fmt: skip
+    share, share_of_work = (each.delta / each.base if each.base else None for each in (total, work))
+    facts = (
+        Fact("base_us", "Base", total.base, "duration"),
+        Fact("other_us", "This", total.other, "duration"),
+        Fact("delta_us", f"Total, {status_word(total)}", total.delta, "duration", share=share),
+        Fact("delta_work_us", "Work", work.delta, "duration", share=share_of_work),
+    )
     words = compared.base.vocabulary
     columns = (Column("delta_us", "Delta", "duration", bar=True), Column("base_us", "Base", "duration", spare=1),
                Column("other_us", "This", "duration", spare=2), Column("status", "Status"),
@@ -306,7 +285,7 @@ def verdict_answer(compared: Compared) -> Answer:
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
             target=partial(_narrowing, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
-    return Answer(tuple(facts), tuple(tables), notes=(why(compared),))
+    return Answer(facts, tuple(tables), notes=(why(compared),))
 
 
 def _cut_title(compared: Compared, view: str) -> str:
@@ -337,14 +316,12 @@ def diff_reports(compared: Compared, views: Sequence[View], limit: int | None, o
 
 def _title(compared: Compared) -> str:
     total = compared.total
-    word = status_word(total)
     change = f"{delta_text(total.delta)}{_percent(total)}"
-    head = {"same": "Same", "unclear": "Unclear"}.get(word, word.capitalize())
-    return f"{head}: {time_text(total.base)} -> {time_text(total.other)}, {change}"
+    return f"{status_word(total).capitalize()}: {time_text(total.base)} -> {time_text(total.other)}, {change}"
 
 
 def _verdict_lines(compared: Compared) -> Iterator[str]:
-    total, work, noise = compared.total, compared.work, compared.noise
+    total, work, noise = compared.total, compared.work, compared.comparison.noise
     yield f"Why: {why(compared)}"
     yield ""
     yield f"Base   {line_text(compared.base.profile.path)}{compared.base.step_text()}"
@@ -356,21 +333,11 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     within = "nothing repeats" if noise.within is None else f"launches vary by {percent_text(noise.within)}"
     stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
     yield f"Noise  {within}, runs by {percent_text(noise.between)}{stated}"
-    yield f"Next   {_next(compared)}"
-
-
-def _next(compared: Compared) -> str:
-    """What shows more of it."""
-    base, other = (_shell_word(query.profile.path) for query in (compared.base, compared.other))
-    pairs = compared.comparison.launches
-    base_count, other_count = len(compared.comparison.both.base.launches), len(compared.comparison.both.other.launches)
-    if bool(pairs.changed.any()) or not base_count == other_count == len(pairs):
-        return f"tpuprof diff {base} {other} alignment"
-    return f"tpuprof {other} --against {base}"
-
-
-def _shell_word(path: str) -> str:
-    return quote(line_text(path))
+    base_path, other_path = (quote(line_text(query.profile.path)) for query in (compared.base, compared.other))
+    pairs, both = compared.comparison.launches, compared.comparison.both
+    alike = len(both.base.launches) == len(both.other.launches) == len(pairs) and not pairs.changed.any()
+    more = f"{other_path} --against {base_path}" if alike else f"diff {base_path} {other_path} alignment"
+    yield f"Next   tpuprof {more}"
 
 
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
@@ -395,12 +362,8 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
                         notes=notes)  # fmt: skip
 
 
-def markdown(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> str:
-    """The same for a merge request."""
-    return "\n".join(_markdown(compared, views, limit, offset)) + "\n"
-
-
-def _markdown(compared: Compared, views: Sequence[View], limit: int | None, offset: int) -> Iterator[str]:
+def markdown_report(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[str]:
+    """The same for a merge request, line by line."""
     yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
     for table in _contributor_tables(compared):
         yield from markdown_lines(table)
@@ -412,8 +375,7 @@ def _markdown(compared: Compared, views: Sequence[View], limit: int | None, offs
         noted = notes_table(query)
         if noted is not None:
             yield from ("", f"#### {markdown_text(line_text(query.profile.name))}: notes", "")
-            for table in answer_report("", Answer(tables=(noted,)), limit).tables:
-                yield from markdown_lines(table)
+            yield from markdown_lines(text_table(noted, limit))
     for view in views:
         answer: Answer = compared.answer(view)
         yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
@@ -15,8 +17,7 @@ from .query import Query
 
 def known_differences(session: Session) -> Differences | None:
     """The differences where they have been found; None before."""
-    found: Differences | None = session.derived.known("differences")
-    return found
+    return cast("Differences | None", session.derived.known("differences"))
 
 
 def differences_of(session: Session) -> Differences:
@@ -24,17 +25,13 @@ def differences_of(session: Session) -> Differences:
     base = session.baseline
     assert base is not None
 
-    def find() -> Differences:
-        compared = Compared.of(Query(session, baseline=Query(base)))
-        return find_differences(compared.comparison, base.offsets, session.offsets)
-
-    return session.derived.get("differences", find)
+    query, offsets = Query(session, baseline=Query(base)), (base.offsets, session.offsets)
+    return session.derived.get("differences", lambda: find_differences(Compared.of(query).comparison, *offsets))
 
 
 def known_side_by_side(session: Session) -> SideBySide | None:
     """What both sides are drawn with, where it has been made; None before."""
-    found: SideBySide | None = session.derived.known("side by side")
-    return found
+    return cast("SideBySide | None", session.derived.known("side by side"))
 
 
 def side_by_side(session: Session) -> SideBySide | None:
@@ -43,10 +40,8 @@ def side_by_side(session: Session) -> SideBySide | None:
     if base is None or not (session.profile.timed and base.profile.timed):
         return None
 
-    def make() -> SideBySide:
-        return SideBySide(session, base, Compared.of(Query(session, baseline=Query(base))).comparison)
-
-    return session.derived.get("side by side", make)
+    query = Query(session, baseline=Query(base))
+    return session.derived.get("side by side", lambda: SideBySide(session, base, Compared.of(query).comparison))
 
 
 def difference_text(session: Session, differences: Differences, number: int) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
-from tpuprof_tui.analysis.steps.steady_state import steadiness
+from tpuprof_tui.analysis.steps.step_figures import steadiness
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
@@ -33,15 +33,11 @@ MOST_AT_ONCE: Final = 200_000
 
 
 class Finding(Struct, frozen=True):
-    """Something that is worth a look.
+    """Something that is worth a look: which rule found it, where, one sentence, and what to try.
 
     Attributes:
-        rule: Which rule found it.
-        group: Where.
         gain: Time that could be won, ns, an upper bound; None where nobody knows.
-        text: What, one sentence.
         evidence: Event or stretch, for programs.
-        advice: What to try.
         target: Where Enter leads.
     """
 
@@ -55,13 +51,10 @@ class Finding(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule.
+    """A rule: what is looked at, one sentence, and what to try.
 
     Attributes:
-        key: Its name.
-        formula: What is looked at, one sentence.
         threshold: From which share of the window on it is told.
-        advice: What to try.
         find: What it finds, of at least so many ns.
     """
 

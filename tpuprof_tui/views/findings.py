@@ -26,20 +26,15 @@ WARNS_FROM: Final = 0.01
 
 
 class _EventRule(Struct, frozen=True):
-    """A kind of finding about single events.
+    """A kind of finding about single events: what is looked at, one sentence, and what to try.
 
     Attributes:
-        key: Its name.
-        of: Which of ``Findings``.
-        formula: What is looked at, one sentence.
         threshold: From which share of the window on it is told, where its gain is known.
         text: What is said, with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
-        advice: What to try.
         gain: Time that could be won of an event, ns; None where nobody knows.
     """
 
     key: str
-    of: str
     formula: str
     threshold: float
     text: str
@@ -83,8 +78,8 @@ def _each_rule_first(found: Sequence[Finding]) -> list[int]:
 
 def _found(query: Query) -> Iterator[Finding]:
     found = findings(query.session, query.state, query.scope, MOST)
-    for rule in EVENT_RULES:
-        for each in getattr(found, rule.of):
+    for rule, events in zip(EVENT_RULES, found, strict=True):
+        for each in events:
             told = _about_event(query, rule, each)
             if told.gain is None or told.gain >= rule.threshold * query.span:
                 yield told
@@ -144,15 +139,15 @@ def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-#: Rules about single events: the foremost of the window, however little it is.
+#: Rules about single events, in the order of `findings`: the foremost of the window, however little it is.
 EVENT_RULES: Final = (
-    _EventRule("exposed_transfer", "exposed", "Time of a transfer while its unit does not compute.", 0.0,
+    _EventRule("exposed_transfer", "Time of a transfer while its unit does not compute.", 0.0,
                "Exposed {share}: {event}{scope}.",
                "Start it earlier or split it, so that computing covers it.", _value),
-    _EventRule("slow_transfer", "slow", "Time of a transfer of 100 KiB or more beyond that at the peak.", 0.0,
+    _EventRule("slow_transfer", "Time of a transfer of 100 KiB or more beyond that at the peak.", 0.0,
                "Slow, {value} GB/s: {event}, {size}{scope}.",
                "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
-    _EventRule("wait", "wait", "Length of a wait.", 0.0, "Wait: {event}{scope}.",
+    _EventRule("wait", "Length of a wait.", 0.0, "Wait: {event}{scope}.",
                "See what it waits for ([), and why that comes late.", _value),
 )  # fmt: skip
 PAUSE: Final = Rule("pause", "The longest stretch in which a unit neither computes nor moves data.", 0.0,

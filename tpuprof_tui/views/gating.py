@@ -19,6 +19,7 @@ from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import operands_told
+from tpuprof_tui.analysis.index.intervals import last_of_each
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
@@ -44,14 +45,12 @@ _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 _TOLD: Final = 10
 #: Findings that are told, each of another rule.
 _FINDINGS: Final = 3
-_US: Final = 1000
 
 
 class Side(Struct, frozen=True):
     """Runs of one side.
 
     Attributes:
-        runs: What is known of each.
         source, chip: What they are of.
         column: Column that tells of which kernel an event is.
         findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
@@ -139,8 +138,7 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
         if not single and not launches.whole:
             continue
         code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
-        order = np.lexsort((length, code))
-        last = order[np.append(np.diff(code[order]) != 0, np.ones(min(len(order), 1), np.bool_))]
+        last = last_of_each(np.lexsort((length, code)), code)
         for place in last[code[last] >= 0].tolist():
             name = (both.operations if single else both.kernels)[int(code[place])]
             event = place if single else min(int(launches.first[place]), len(work) - 1)
@@ -155,17 +153,13 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     """Where the longest event of each name lies, of a profile in which the host alone does something. O(n log n)."""
-    profile = query.profile
-    known: dict[int, tuple[int, int]] = {}
+    profile, known = query.profile, dict[int, tuple[int, int]]()
     for lane in profile.lanes:
-        if "name" not in lane:
-            continue
-        name, start, end = lane["name"], lane["start"], lane["end"]
-        order = np.lexsort((end - start, name))
-        for row in order[np.append(np.diff(name[order]) != 0, np.ones(min(len(order), 1), np.bool_))].tolist():
-            span = int(start[row]), int(end[row])
-            longest = known.get(int(name[row]), (0, -1))
-            known[int(name[row])] = max(span, longest, key=lambda each: each[1] - each[0])
+        if "name" in lane:
+            name, start, end = lane["name"], lane["start"], lane["end"]
+            for row in last_of_each(np.lexsort((end - start, name)), name).tolist():
+                spans = known.get(int(name[row]), (0, -1)), (int(start[row]), int(end[row]))
+                known[int(name[row])] = max(reversed(spans), key=lambda each: each[1] - each[0])
     for view, _, _ in query.vocabulary.host_cuts:
         for code, (start_ns, end_ns) in known.items():
             if code >= 0:
@@ -179,11 +173,7 @@ def _figure_of(amount: Amount) -> Figure:
 
 
 def refuse_unlike_sides(base: Side, other: Side) -> None:
-    """Whether two sides can be compared.
-
-    Raises:
-        UsageError: They are of different sources or chips; the sentence names both.
-    """
+    """UsageError, which names both, where two sides are of different sources or chips: nothing can be compared."""
     ours, theirs = base.runs[0].path, other.runs[0].path
     for one, two in ((base.source, other.source), (base.chip, other.chip)):
         if one != two:
@@ -226,11 +216,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def read_baseline(path: Path) -> Side:
-    """A side from a file.
-
-    Raises:
-        UnreadableError: It is none.
-    """
+    """A side from a file; UnreadableError where it is none."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
@@ -267,40 +253,36 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
     """All of it as plain values."""
     return {
         "result": result.result,
-        "rules": [_rule_record(each) for each in result.rules],
+        "rules": [
+            {"rule": each.rule.text, "result": each.result,
+             **{key: None if value is None else value / (1000 if is_time(each.rule.figure) else 1) for key, value in (
+                 ("base", each.base), ("other", each.other), ("delta", each.delta), ("low", each.low),
+                 ("high", each.high),
+             )}}
+            for each in result.rules
+        ],
         "verdict": _verdict_record(result, base, other, why),
-        "findings": [{"rule": rule, "group": group, "gain_us": gain / _US, "text": text, "advice": advice}
+        "findings": [{"rule": rule, "group": group, "gain_us": gain / 1000, "text": text, "advice": advice}
                      for rule, group, gain, text, advice in other.findings],
         "unread": [{"path": path, "why": why} for side in (base, other) for path, why in side.unread],
     }  # fmt: skip
 
 
-def _rule_record(judged: Judged) -> dict[str, Any]:
-    scale = _US if is_time(judged.rule.figure) else 1
-    return {"rule": judged.rule.text, "result": judged.result, "base": judged.base / scale,
-            "other": judged.other / scale, "delta": judged.delta / scale,
-            "low": None if judged.low is None else judged.low / scale,
-            "high": None if judged.high is None else judged.high / scale}  # fmt: skip
-
-
 def is_time(figure: str) -> bool:
     """Whether a figure is held in ns."""
-    return "." not in figure or figure.endswith("_us") or figure.startswith(("kernel:", "operation:"))
+    return "." not in figure or figure.endswith("_us") or figure.startswith(gating.PARTS)
 
 
 def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
     """Medians of each figure that is a sum, judged."""
     found = {}
     lost = gating.lost_of(base.runs, other.runs)
-    for name in sorted({name for side in (base, other) for run in side.runs for name in run.figures}):
-        if not (name == "total" or name.startswith(("kernel:", "operation:"))):
-            continue
-        values = [[run.figures.get(name, Figure(0.0, 0, 0.0)) for run in side.runs] for side in (base, other)]
+    for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
+        values = [gating.values_of(name, side.runs) for side in (base, other)]
         sums = [round(median(each.value for each in side)) for side in values]
         counts = [round(median(each.count for each in side)) for side in values]
-        wide = result.errors.get(name)
-        delta = sums[1] - sums[0]
-        low, high = (delta - wide, delta + wide) if wide is not None else (None, None)
+        wide, delta = result.errors.get(name), sums[1] - sums[0]
+        low, high = (None, None) if wide is None else (delta - wide, delta + wide)
         amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
         found[name] = replace(amount, status=status_of(amount, result.noise, lost))
     return found
@@ -315,7 +297,7 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
     return {
         "status": status_word(amounts["total"]),
         "total": _amount_record(amounts["total"]),
-        "work": {"base_us": work[0] / _US, "other_us": work[1] / _US, "delta_us": (work[1] - work[0]) / _US},
+        "work": {"base_us": work[0] / 1000, "other_us": work[1] / 1000, "delta_us": (work[1] - work[0]) / 1000},
         "contributors": [
             {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **_amount_record(each),
              "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
@@ -328,9 +310,8 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
 
 
 def _amount_record(amount: Amount) -> dict[str, Any]:
-    return {"base_us": amount.base / _US, "other_us": amount.other / _US, "delta_us": amount.delta / _US,
-            "low_us": None if amount.low is None else amount.low / _US,
-            "high_us": None if amount.high is None else amount.high / _US}  # fmt: skip
+    values = {key: getattr(amount, key) for key in ("base", "other", "delta", "low", "high")}
+    return {f"{key}_us": None if value is None else value / 1000 for key, value in values.items()}
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
@@ -338,9 +319,9 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""
-    parts = [each for each in broken if each.rule.figure.startswith(("kernel:", "operation:"))]
+    parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
     if broken:
-        most = max(parts or broken, key=_most)
+        most = max(parts or broken, key=_how_bad)
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
@@ -352,6 +333,11 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     if unsure:
         return f"Noise is as large as the limit of {unsure[0].rule.text}: more runs a side tell it.{note}"
     return f"Nothing grew beyond its limit.{note}"
+
+
+def _how_bad(judged: Judged) -> tuple[bool, float]:
+    """Kernels before operations, by what they grew by."""
+    return judged.rule.figure.startswith("kernel:"), judged.delta
 
 
 def _other_launches(base: Side, other: Side) -> str:
@@ -381,11 +367,13 @@ def _sentence(judged: Judged) -> str:
 def gate_report(result: Gate, base: Side, other: Side) -> Report:
     """The same for people."""
     noise = result.noise
+    runs = [f"{len(side.runs)} runs: {path}, ..." if len(side.runs) > 1 else path
+            for side in (base, other) for path in [line_text(side.runs[0].path)]]  # fmt: skip
     between = f"between runs {percent_text(noise.between)}"
     stated = "assumed: three runs a side measure it" if noise.stated else "measured"
     lines = (
         f"Why: {why_gated(result, base, other)}", "",
-        f"Base   {_runs_text(base)}", f"Other  {_runs_text(other)}", f"Noise  {between}, {stated}",
+        f"Base   {runs[0]}", f"Other  {runs[1]}", f"Noise  {between}, {stated}",
         *_lost_lines(base, other),
         *(f"See    {line}" for line in _commands(result, base, other)),
         *(f"Try    {line}" for line in _advice(result, other)),
@@ -401,11 +389,6 @@ def _lost_lines(base: Side, other: Side) -> Iterator[str]:
         yield f"Unread {line_text(path)} is left out: {line_text(why)}"
 
 
-def _runs_text(side: Side) -> str:
-    paths = [line_text(run.path) for run in side.runs]
-    return f"{len(paths)} runs: {paths[0]}, ..." if len(paths) > 1 else paths[0]
-
-
 def _table(result: Gate) -> TextTable:
     shown = sorted(result.rules, key=lambda each: ("FAIL", "INCONCLUSIVE", "PASS").index(each.result))
     rows = tuple(
@@ -415,8 +398,9 @@ def _table(result: Gate) -> TextTable:
     )  # fmt: skip
     more = len(shown) - len(rows)
     notes = (f"{more:,} more: --json tells all.",) if more else ()
-    return TextTable("Rules", ("Result", "Rule", "Base", "Other", "Delta", "Low", "High"), rows,
-                     left=frozenset((0, 1)), notes=notes)  # fmt: skip
+    return TextTable(
+        "Rules", ("Result", "Rule", "Base", "Other", "Delta", "Low", "High"), rows, left=frozenset((0, 1)), notes=notes
+    )
 
 
 def _value(judged: Judged, value: float | None, sign: str = "") -> str:
@@ -432,7 +416,7 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
     if not parts:
         return
-    most = max(parts, key=_most).rule.figure
+    most = max(parts, key=_how_bad).rule.figure
     kind, _, name = most.partition(":")
     path = line_text(other.runs[0].path)
     if most in other.places:
@@ -440,11 +424,6 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     if kind == "kernel" and other.column and not {"'", '"'} & set(name):
         yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
-
-
-def _most(judged: Judged) -> tuple[bool, float]:
-    """Kernels before operations, by what they grew by."""
-    return judged.rule.figure.startswith("kernel:"), judged.delta
 
 
 def _advice(result: Gate, other: Side) -> Iterator[str]:
@@ -459,15 +438,11 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
-    lines += ["", *(f"- {_code(command)}" for command in _commands(result, base, other))]
+    fences = ((command, "``" if "`" in command else "`") for command in _commands(result, base, other))
+    lines += ["", *(f"- {fence}{command}{fence}" for command, fence in fences)]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "What could be won:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"
-
-
-def _code(text: str) -> str:
-    fence = "``" if "`" in text else "`"
-    return f"{fence}{text}{fence}"
 
 
 def gate_junit(result: Gate, base: Side, other: Side) -> str:
@@ -492,8 +467,3 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
             lines.append(f'    <skipped message="{why}: {html_text(numbers)}"/>')
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>"]) + "\n"
-
-
-def known_figures(*sides: Side) -> Mapping[str, None]:
-    """Names of the figures that rules can be about."""
-    return dict.fromkeys(name for side in sides for run in side.runs for name in run.figures)

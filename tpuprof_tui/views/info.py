@@ -11,31 +11,35 @@ from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import clock_text
-from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model import Profile
 
 from .query import Query
 from .registry import answer, view_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.memory import Memory
+    from tpuprof_tui.analysis.derived import Memory
 
 
 def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
     """What a capture is, in plain values for JSON; None where unknown.
 
     Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (what overlaps counts once) and ``utilisation`` is
-    its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork.
-
-    Args:
-        profile: The profile.
-        limit: How many lanes and problems at most; None: all. ``total_rows`` says how many there are.
-        offset: How many of these are passed over.
+    its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork. Of
+    lanes and problems there are ``limit`` (None: all) from ``offset`` on; ``total_rows`` says how many there are.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
     lanes, problems = profile.lanes[rows], profile.problems[rows]
     device, groups = profile.device, profile.groups
+    counters = [
+        {"group": groups.title(each.group), "name": each.name, "unit": each.unit, "count": len(each)}
+        for each in profile.counters
+    ]
+    steps = [{"name": label, "count": count} for label, count in profile.steps.counts().items()]
+    ports = profile.vocabulary.group_kind("ports")
+    key = "" if ports is None else ports.title.lower().replace(" ", "_")
+    port_numbers = {key: list(profile.numbers_in("ports")), f"lost_{key}": list(groups.lost_numbers("port"))}
     return {
         "path": profile.path,
         "name": profile.name,
@@ -46,7 +50,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         **{f"{name.lower()}_mhz": _whole(mhz) for name, mhz in device.clocks},
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),
-        **_port_records(profile),
+        **(port_numbers if key else {}),
         "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
@@ -54,7 +58,8 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "instructions": profile.instructions,
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile, rows),
-        **_measured(profile),
+        **({"counters": counters} if counters else {}),
+        **({"steps": steps} if steps else {}),
         "problems": [problem.as_record(profile.groups, "core") for problem in problems],
         "total_rows": {"lanes": len(profile.lanes), "problems": len(profile.problems)},
         "truncated": len(lanes) < len(profile.lanes) or len(problems) < len(profile.problems),
@@ -68,32 +73,6 @@ def info_json(profile: Profile, memory: Memory | None = None, *, limit: int | No
     if memory is not None:
         record["memory"] = {**asdict(memory), "total": memory.total}
     return answer_text(record)
-
-
-def _port_records(profile: Profile) -> dict[str, Any]:
-    """Numbers of ports, by what the source calls them."""
-    key = _ports(profile).lower().replace(" ", "_")
-    return (
-        {key: list(profile.numbers_in("ports")), f"lost_{key}": list(profile.groups.lost_numbers("port"))}
-        if key
-        else {}
-    )
-
-
-def _ports(profile: Profile) -> str:
-    """What the ports beside the cores are called; empty where the source knows none."""
-    ports = profile.vocabulary.group_kind("ports")
-    return "" if ports is None else ports.title
-
-
-def _measured(profile: Profile) -> dict[str, Any]:
-    """Counters and steps by name, with how many values and steps there are; nothing where there are none."""
-    counters = [
-        {"group": profile.groups.title(each.group), "name": each.name, "unit": each.unit, "count": len(each)}
-        for each in profile.counters
-    ]
-    steps = [{"name": label, "count": count} for label, count in profile.steps.counts().items()]
-    return {**({"counters": counters} if counters else {}), **({"steps": steps} if steps else {})}
 
 
 #: Figures of a lane, by their names here and in the view of lanes.
@@ -112,8 +91,8 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
     return [
         {
             "engine": lane.kind,
-            "core": _number(profile, lane, "core"),
-            "port": _number(profile, lane, "port"),
+            "core": core if core >= 0 else None,
+            "port": port if port >= 0 else None,
             "label": lane.label,
             "group": profile.groups.title(lane.group),
             "instructions": len(lane),
@@ -122,6 +101,7 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
             "guessed": lane.role_guessed,
         }
         for number, lane in list(enumerate(profile.lanes))[rows]
+        for core, port in [[fixed_number(profile, lane, key) for key in ("core", "port")]]
     ]
 
 
@@ -137,11 +117,6 @@ def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
                 values = {key: column[row] for key, column in columns.items()}
                 figures[target.scope.lane] = {**values, "utilisation": round(values["utilisation"], 6)}
     return figures
-
-
-def _number(profile: Profile, lane: Lane, key: str) -> int | None:
-    number = fixed_number(profile, lane, key)
-    return number if number >= 0 else None
 
 
 def _whole(value: float) -> int | float | None:

@@ -26,21 +26,11 @@ _TITLES: Final = {"base": "Base", "other": "Other", "delta": "Delta"}
 Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
 
 
-class Renamed(Struct, frozen=True):
-    """What texts are called where both sides are told, if otherwise, in tables whose rows are of this word."""
-
-    word: str
-    texts: Mapping[str, str]
-
-
-def joined(base: Answer, other: Answer, judge: Judge, renamed: Renamed | None = None) -> Answer:
+def joined(base: Answer, other: Answer, judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
     """What a view says of both sides: figures as three, tables with three columns for each number.
 
-    Args:
-        base: What it says of one profile.
-        other: What it says of the other.
-        judge: What the main number of a row became.
-        renamed: Texts of either side that are called otherwise here.
+    ``judge`` tells what the main number of a row became; texts of either side are called otherwise
+    here, in tables whose rows are of the word of ``renamed``.
     """
     ours, theirs = ({table.key: table for table in side.tables} for side in (base, other))
     tables = []
@@ -57,10 +47,11 @@ def _facts(base: Answer, other: Answer) -> Iterator[Fact]:
     ours, theirs = ({fact.key: fact for fact in side.facts if fact.kind in NUMBERS} for side in (base, other))
     for key in dict.fromkeys((*ours, *theirs)):
         fact = ours.get(key) or theirs[key]
-        values = [side[key].value if key in side else None for side in (ours, theirs)]
-        for name, value in zip(_SIDES, (*values, _difference(*values)), strict=True):
-            yield replace(fact, key=f"{name}_{key}", title=f"{fact.title}, {name}", value=value, share=None,
-                          about="", target=None)  # fmt: skip
+        one, two = (side[key].value if key in side else None for side in (ours, theirs))
+        for name, value in zip(_SIDES, (one, two, _difference(one, two)), strict=True):
+            yield replace(
+                fact, key=f"{name}_{key}", title=f"{fact.title}, {name}", value=value, share=None, about="", target=None
+            )
 
 
 def _difference(base: Any, other: Any) -> Any:
@@ -119,9 +110,12 @@ def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -
     )  # fmt: skip
 
 
-def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Renamed | None) -> Table | None:
+def _joined(
+    base: Table | None, other: Table | None, judge: Judge, renamed: tuple[str, Mapping[str, str]]
+) -> Table | None:
     """Two tables as one; None where there is nothing to compare."""
-    table = base or other
+    # a table without rows stands where the other side has none
+    table = base or (base if other is None else other)
     assert table is not None
     known = {column.key: column for side in (base, other) if side is not None for column in side.columns}
     texts = [column for column in known.values() if column.kind == "text"]
@@ -129,7 +123,7 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
     numbers = [column for column in known.values() if column.kind in NUMBERS and column.key != "number"]
     if not numbers or not (names or table.ordered):
         return None
-    of_word = renamed.texts if renamed is not None and table.word == renamed.word else {}
+    of_word = renamed[1] if table.word == renamed[0] else {}
     ours, theirs = (_Side.of(side, names, of_word) for side in (base, other))
     main = _main(numbers, ours, theirs)
     counts = next((column for column in numbers if column.key in _COUNTS), None)
@@ -144,7 +138,10 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
         for column in numbers:
             one, two = ours.value(key, column), theirs.value(key, column)
             told += [one, two, _difference(one, two)]
-        amount = _amount(key, main, counts, ours, theirs)
+        values = [side.value(key, main) for side in (ours, theirs)]
+        number = [side.value(key, counts) if counts is not None and key in side.rows else int(key in side.rows)
+                  for side in (ours, theirs)]  # fmt: skip
+        amount = None if None in values else Amount("", values[0], values[1], number[0] or 0, number[1] or 0)
         status = None if amount is None else judge(table.key, key[:-1], amount, main.kind)
         rows.append((-abs(amount.delta if amount is not None else 0), (*told, status), theirs.places.get(key, -1)))
     rows.sort(key=lambda row: row[0])
@@ -155,19 +152,14 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
         return other.leads_to(leads[row]) if other is not None and leads[row] >= 0 else None
 
     place = [Column("place", "No.", "count")] if table.ordered else []
-    columns = [*names, *place, *labels, *_threefold(numbers, main), Column("status", "Status")]
+    three = (replace(column, key=f"{side}_{column.key}", bar=False, spare=0 if column is main else rank,
+                     title=_TITLES[side] if column is main else f"{column.title} {_TITLES[side].lower()}")
+             for rank, column in enumerate(numbers, 1) for side in _SIDES)  # fmt: skip
+    columns = [*names, *place, *labels, *three, Column("status", "Status")]
     return Table.of_rows(
         table.key, table.title, columns, [row for _, row, _ in rows], word=table.word, shown=table.shown,
         notes=table.notes, target=target,
     )  # fmt: skip
-
-
-def _threefold(numbers: Sequence[Column], main: Column) -> Iterator[Column]:
-    for place, column in enumerate(numbers):
-        for side in _SIDES:
-            title = _TITLES[side] if column is main else f"{column.title} {_TITLES[side].lower()}"
-            yield replace(column, key=f"{side}_{column.key}", title=title, bar=False,
-                          spare=0 if column is main else place + 1)  # fmt: skip
 
 
 def _main(numbers: Sequence[Column], ours: _Side, theirs: _Side) -> Column:
@@ -181,13 +173,3 @@ def _main(numbers: Sequence[Column], ours: _Side, theirs: _Side) -> Column:
     candidates += [column for column in numbers if column.bar and column.kind == "duration"]
     candidates += [column for column in numbers if column.kind == "duration"]
     return next(filter(known, candidates), (candidates or list(numbers))[0])
-
-
-def _amount(key: tuple[Any, ...], main: Column, counts: Column | None, ours: _Side, theirs: _Side) -> Amount | None:
-    """The main number of a row on both sides; None where one is not known."""
-    values = [side.value(key, main) for side in (ours, theirs)]
-    if None in values:
-        return None
-    number = [side.value(key, counts) if counts is not None and key in side.rows else int(key in side.rows)
-              for side in (ours, theirs)]  # fmt: skip
-    return Amount("", values[0], values[1], number[0] or 0, number[1] or 0)

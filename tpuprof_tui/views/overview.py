@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from msgspec.structs import replace
+
 from tpuprof_tui.analysis.index.lane_index import starting_between
+from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import UnitFigures
 from tpuprof_tui.model import Severity
 from tpuprof_tui.model.vocabulary import NAMES
 
-from .answer import Answer, Fact, Target
+from .answer import Answer, Column, Fact, Table, Target
 from .query import Query
 
 
@@ -27,10 +31,14 @@ def overview(query: Query) -> Answer:
         busiest, idlest = max(units, key=lambda each: each.busy), min(units, key=lambda each: each.busy)
         exposed = max(units, key=lambda each: each.exposed)
         facts += [
-            _of_unit("busiest_us", f"Busiest {words.unit.one}", busiest, busiest.busy, guessed),
-            _of_unit("idlest_us", f"Idlest {words.unit.one}", idlest, idlest.busy, guessed),
-            _of_unit("exposed_transfer_us", "Exposed transfer", exposed, exposed.exposed, guessed),
-        ]
+            Fact(key, title, value, "duration", unit.label, value / unit.window if unit.window else None,
+                 guessed=guessed, target=Target(scope=Scope(unit.unit)))
+            for key, title, unit, value in (
+                ("busiest_us", f"Busiest {words.unit.one}", busiest, busiest.busy),
+                ("idlest_us", f"Idlest {words.unit.one}", idlest, idlest.busy),
+                ("exposed_transfer_us", "Exposed transfer", exposed, exposed.exposed),
+            )
+        ]  # fmt: skip
         mean = sum(each.busy for each in units) / len(units)
         facts += [
             Fact("mean_busy_us", "Mean busy time", mean, "duration", guessed=guessed, shown=False),
@@ -44,20 +52,37 @@ def overview(query: Query) -> Answer:
         Fact("problems", "problems", len(profile.problems), shown=False),
         Fact("errors", "errors", sum(each.severity is Severity.ERROR for each in profile.problems), shown=False),
     ]
-    return Answer(tuple(facts), notes=tuple(_notes(query, guessed)))
+    notes = [words.phrase("guessed", "~ Work and waits are told apart by guesswork.")] if guessed else []
+    if words.capability(NAMES) is not None and not profile.has(NAMES):
+        notes.append(words.say("Names of {scopes} and {operations} need ") + f"{words.needs(NAMES)}.")
+    return Answer(tuple(facts), notes=tuple(notes))
 
 
-def _of_unit(key: str, title: str, unit: UnitFigures, value: int, guessed: bool) -> Fact:
-    share = value / unit.window if unit.window else None
-    return Fact(key, title, value, "duration", unit.label, share, guessed=guessed,
-                target=Target(scope=Scope(unit.unit)))  # fmt: skip
+def with_notes(answer: Answer, query: Query) -> Answer:
+    """An answer with a table of the notes more; the same where there are none."""
+    table = notes_table(query)
+    return answer if table is None else replace(answer, tables=(*answer.tables, table))
 
 
-def _notes(query: Query, guessed: bool) -> list[str]:
-    profile, vocabulary = query.profile, query.vocabulary
-    notes = []
-    if guessed:
-        notes.append(vocabulary.phrase("guessed", "~ Work and waits are told apart by guesswork."))
-    if vocabulary.capability(NAMES) is not None and not profile.has(NAMES):
-        notes.append(vocabulary.say("Names of {scopes} and {operations} need ") + f"{vocabulary.needs(NAMES)}.")
-    return notes
+def notes_table(query: Query) -> Table | None:
+    """Marks and kept spans by time, with what is written about them; None without any that can be read."""
+    path, notes = notes_path(query.profile), Notes()
+    if path is not None:
+        with suppress(NotesError):
+            notes = read_notes(path)
+    if not notes.any:
+        return None
+    texts = dict(notes.texts)
+    marks = [(start, end, letter) for letter, start, end in notes.spans]
+    marks += [(time, time, letter) for letter, time in notes.marks]
+    marks.sort()
+    columns = (Column("letter", "Mark", names=False), Column("start_us", "Start", "time"),
+               Column("duration_us", "Duration", "duration"), Column("text", "Note", names=False))  # fmt: skip
+    rows = [
+        (letter, start, end - start if end > start else None, texts.get(letter, "")) for start, end, letter in marks
+    ]
+    return Table.of_rows(
+        "notes", "Notes", columns, rows, word="note",
+        target=lambda row: Target(time=(marks[row][0], max(marks[row][1], marks[row][0] + 1))),
+        notes=(f"The filter that held: {notes.filter}",) if notes.filter else (),
+    )  # fmt: skip

@@ -20,7 +20,7 @@ from .query import Query
 from .registry import answer, view_of, views_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.memory import Memory
+    from tpuprof_tui.analysis.derived import Memory
 
 #: Rows of a table in the summary, and of problems.
 ROWS: Final = 10
@@ -32,13 +32,7 @@ _HEAD: Final = "overview"
 
 
 def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
-    """Where the time of a profile or of one step went: an overview, then each view that is part of a summary.
-
-    Args:
-        profile: The profile.
-        step: Number of the step; None: all of it.
-        limit: Rows of each table at most.
-    """
+    """Where the time of a profile or a step went: an overview, then views of a summary, ``limit`` rows a table."""
     query = Query(Session(profile), step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
@@ -68,14 +62,7 @@ def _begun(profile: Profile) -> Iterator[tuple[str, str]]:
 def info_report(
     profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
 ) -> Report:
-    """What a profile is; with what it takes of memory, where that is asked for.
-
-    Args:
-        profile: The profile.
-        memory: What it takes; None: nobody asked.
-        limit: Rows of the tables of lanes and problems at most; None: all.
-        offset: Rows of these that are passed over.
-    """
+    """What a profile is, with ``limit`` rows of lanes and problems (None: all) from ``offset`` on; and its memory."""
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
     ports = words.group_kind("ports")

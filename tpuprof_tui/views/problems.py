@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import Problem
 
 from .answer import Answer, Column, Table, Target
 from .query import Query
@@ -22,17 +21,15 @@ def problems(query: Query) -> Answer:
             return Target(event=(lane, int(rows[0])))
         return Target(scope=Scope(lane=lane))
 
+    groups = query.profile.groups
+    rows = [
+        (each.severity.word, each.file or None, each.offset if each.offset >= 0 else None,
+         " ".join(filter(None, (groups.title(each.group), each.lane))) or None, each.count, each.what, each.done)
+        for each in found
+    ]  # fmt: skip
     columns = (
         Column("severity", "Severity"), Column("file", "File"), Column("offset", "Byte", "count", spare=2),
         Column("group", "Where"), Column("count", "Times", "count", spare=1), Column("what", "What"),
         Column("done", "Done"),
     )  # fmt: skip
-    table = Table.of_rows("problems", "Problems", columns, [_row(query, each) for each in found], target=target,
-                          word="problem")  # fmt: skip
-    return Answer(tables=(table,))
-
-
-def _row(query: Query, problem: Problem) -> tuple[object, ...]:
-    where = " ".join(filter(None, (query.profile.groups.title(problem.group), problem.lane)))
-    offset = problem.offset if problem.offset >= 0 else None
-    return problem.severity.word, problem.file or None, offset, where or None, problem.count, problem.what, problem.done
+    return Answer(tables=(Table.of_rows("problems", "Problems", columns, rows, target=target, word="problem"),))

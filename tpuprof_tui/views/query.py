@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,10 +11,10 @@ from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.analysis.derived import Derived
 from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
+from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.selecting.step_filter import split_step, with_step
-from tpuprof_tui.analysis.steps.step_lane import step_span
+from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
@@ -142,28 +141,22 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return device or lanes
 
     def longest(self) -> tuple[int, int] | None:
-        """Lane and row of the longest event of work asked about, of equals the first; None without any. O(events).
-
-        Of the device; where none of it passes, of the host.
-        """
-        everywhere = self.session.lanes_in(self.scope)
-        return self._longest_in(self.lanes) or self._longest_in([each for each in everywhere if each not in self.lanes])
-
-    def _longest_in(self, lanes: Sequence[int]) -> tuple[int, int] | None:
-        session, (start, end) = self.session, self.window
-        best, found = -1, None
-        for number in lanes:
-            lane = session.profile.lanes[number]
-            starts = lane["start"]
-            chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
-            if self.passes:
-                chosen &= passing(session, self.passes).lane(number)
-            rows = np.flatnonzero(chosen)
-            if len(rows):
+        """Lane and row of the first longest work asked about, of the device, else of the host; None without."""
+        session, (start, end), best, found = self.session, self.window, -1, None
+        host = tuple(number for number in session.lanes_in(self.scope) if number not in self.lanes)
+        for lanes in (self.lanes, host):
+            if found is not None:
+                break
+            for number in lanes:
+                lane = session.profile.lanes[number]
+                starts = lane["start"]
+                chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
+                if self.passes:
+                    chosen &= passing(session, self.passes).lane(number)
+                rows = np.flatnonzero(chosen)
                 took = lane.take("end", rows) - starts[rows]
-                place = int(took.argmax())
-                if int(took[place]) > best:
-                    best, found = int(took[place]), (number, int(rows[place]))
+                if int(took.max(initial=-1)) > best:
+                    best, found = int(took.max()), (number, int(rows[took.argmax()]))
         return found
 
     def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.redaction import Redactor
-from tpuprof_tui.model import Groups, Lane, Problem, Profile, Redaction, Strings
+from tpuprof_tui.model import Groups, Lane, Profile, Redaction, Strings
 
-from .answer import TEXTS, Answer, Table
+from .answer import TEXTS, Answer
 from .report import workers_of
 
 #: What profilers call files: host, process, maybe time.
@@ -42,7 +42,12 @@ def redacted(profile: Profile) -> Profile:
         groups=Groups(replace(group, label=text(group.label)) for group in profile.groups),
         lanes=tuple(_lane(lane, text) for lane in profile.lanes),
         strings=strings,
-        problems=tuple(_problem(each, text) for each in profile.problems),
+        problems=tuple(
+            dataclasses.replace(
+                each, what=text(each.what), done=text(each.done), file=text(each.file), lane=text(each.lane)
+            )
+            for each in profile.problems
+        ),
         facts=_deep(profile.facts, text),
         counters=tuple(replace(each, name=text(each.name), family=text(each.family)) for each in profile.counters),
         steps=labels,
@@ -58,7 +63,18 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
             replace(each, title=text(each.title), about=text(each.about), value=_deep(each.value, text))
             for each in answer.facts
         ),
-        tables=tuple(_table(table, redactor) for table in answer.tables),
+        tables=tuple(
+            replace(
+                table,
+                title=text(table.title),
+                notes=tuple(map(text, table.notes)),
+                values=tuple(
+                    _deep(list(each), redactor.name) if column.kind in TEXTS else each
+                    for column, each in zip(table.columns, table.values, strict=True)
+                ),
+            )
+            for table in answer.tables
+        ),
         series=tuple(replace(each, title=text(each.title)) for each in answer.series),
         notes=tuple(map(text, answer.notes)),
         missing=tuple(
@@ -66,15 +82,6 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
         ),
         source=text(answer.source),
     )
-
-
-def _table(table: Table, redactor: Redaction) -> Table:
-    values = tuple(
-        _deep(list(each), redactor.name) if column.kind in TEXTS else each
-        for column, each in zip(table.columns, table.values, strict=True)
-    )
-    notes = tuple(map(redactor.text, table.notes))
-    return replace(table, title=redactor.text(table.title), values=values, notes=notes)
 
 
 def _deep(value: Any, change: Callable[[str], str]) -> Any:
@@ -108,12 +115,7 @@ def _texts(profile: Profile) -> Iterator[str]:
     """Texts that may hold homes of users."""
     for texts in profile.strings.values():
         yield from texts
-    yield from (
-        str(profile.facts),
-        str(profile.own),
-        str(profile.device.parameters),
-        str(Path(profile.path).absolute()),
-    )
+    yield from map(str, (profile.facts, profile.own, profile.device.parameters, Path(profile.path).absolute()))
     for problem in profile.problems:
         yield from (problem.what, problem.done, problem.file)
 
@@ -125,10 +127,4 @@ def _lane(lane: Lane, text: Callable[[str], str]) -> Lane:
         label=text(lane.label),
         describe=None if describe is None else lambda row: text(describe(row)),
         arguments=None if arguments is None else lambda row: _deep(arguments(row), text),
-    )
-
-
-def _problem(problem: Problem, text: Callable[[str], str]) -> Problem:
-    return dataclasses.replace(
-        problem, what=text(problem.what), done=text(problem.done), file=text(problem.file), lane=text(problem.lane)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.errors import UsageError
@@ -25,7 +26,7 @@ GENERIC: Final = (
     View("unit", "One {unit} among the others", "How one {unit} compares with the others, and its longest pauses.",
          f"{_HERE}.units:one_unit", summed_up=False, place="first", quick=True, compared=False),
     View("lanes", "{Lanes}", "Busy, wait, sync and idle time, bytes and bandwidth of each {lane}.",
-         f"{_HERE}.lanes:lanes", place="second", quick=True, facts=False),
+         f"{_HERE}.units:lanes", place="second", quick=True, facts=False),
     View("steps", "Steps", "Length of each {step}, the gap before it, what {units} did in it; what repeats within.",
          f"{_HERE}.steps:steps", facts_alone=f"{_HERE}.steps:step_facts"),
     View("kernels", "{Scopes}", "Which {scopes} the work belongs to.", f"{_HERE}.work:kernels", (NAMES,),
@@ -75,13 +76,13 @@ def views_of(vocabulary: Vocabulary, *, compared: bool = False, screen: bool = F
 
 
 def view_of(vocabulary: Vocabulary, name: str, *, screen: bool = False) -> View:
-    """The view with an id (``views_of``).
+    """The view with an id (``views_of``), or UsageError."""
+    return COMPARISON if name == COMPARISON.id else view_named(vocabulary, views_of(vocabulary, screen=screen), name)
 
-    Raises:
-        UsageError: There is none.
-    """
-    views = views_of(vocabulary, screen=screen)
-    for view in (*views, COMPARISON):
+
+def view_named(vocabulary: Vocabulary, views: Sequence[View], name: str) -> View:
+    """The one of some views with an id; UsageError where there is none."""
+    for view in views:
         if view.id == name:
             return view
     known = ", ".join(view.id for view in views)
@@ -97,7 +98,7 @@ def answer(view: View, query: Query) -> Answer:
     asked = (view, query) if where != view.compute else (query,)
     told: Answer = imported(where)(*asked)
     if view.id == "overview" and query.baseline is None:
-        told = imported(f"{_HERE}.notes:with_notes")(told, query)
+        told = imported(f"{_HERE}.overview:with_notes")(told, query)
     redactor = query.profile.redactor
     if redactor is not None:
         told = imported(f"{_HERE}.redacting:redacted_answer")(told, redactor)
@@ -125,16 +126,7 @@ def missing_for(view: View, profile: Profile) -> Missing | None:
 
 
 def ask(profile: Profile, name: str, **asked: Any) -> Answer:
-    """What a view says of a profile; for scripts.
-
-    Args:
-        profile: The profile, as ``open_profile`` gives it.
-        name: Id of the view.
-        asked: Which part of it: ``scope``, ``range``, ``filter`` (``views.query.Query``).
-
-    Raises:
-        UsageError: There is no such view, or the filter cannot be understood.
-    """
+    """What a view says of (a part of) a profile (``views.query.Query``); UsageError without such a view or filter."""
     from .query import query_of
 
     return answer(view_of(profile.vocabulary, name), query_of(profile, **asked))

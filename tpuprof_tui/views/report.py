@@ -24,10 +24,8 @@ class Worker(Struct, frozen=True):
     """What was recorded by one process or on one machine.
 
     Attributes:
-        key: Its name among the workers, unique.
+        key: Its name among the workers, unique; ``name``: what people call it.
         scope: Its group; everything where there is one worker alone.
-        rank: Its rank; None where it has none.
-        name: What people call it.
         span: Which recording of this worker, from 1.
         files: Names of its files.
         devices: What it ran on: ``name`` and what else is known.
@@ -73,14 +71,9 @@ def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
 def report_record(
     query: Query, views: Sequence[View], workers: Sequence[Worker], *, limit: int | None = None, offset: int = 0
 ) -> dict[str, Any]:
-    """The envelope: who recorded what, what was wrong with it, and what views say.
+    """The envelope: who recorded what, what was wrong with it, and what views say; of several workers of each in turn.
 
-    Args:
-        query: What is asked about; of several workers each one's group is asked about in turn.
-        views: Which views.
-        workers: Which workers.
-        limit: Rows of each table at most; None: all.
-        offset: Rows of each table that are passed over.
+    ``limit``: rows of each table at most (None: all), ``offset``: those that are passed over.
     """
     profile = query.profile
     told: dict[str, Any] = {}
@@ -89,10 +82,15 @@ def report_record(
         if view.together:
             told[view.id] = answer_record(answer(view, query), start, limit, offset)
         else:
-            told[view.id] = {
+            told[view.id] = {  # times of a worker count from its own beginning
                 "workers": {
-                    worker.key: answer_record(answer(view, asked), _start(worker, start), limit, offset)
-                    for worker, asked in _asked(query, workers)
+                    worker.key: answer_record(
+                        answer(view, of_worker(query, worker)),
+                        start if worker.window is None else worker.window[0],
+                        limit,
+                        offset,
+                    )
+                    for worker in workers
                 }
             }
     return {
@@ -104,15 +102,9 @@ def report_record(
     }
 
 
-def _start(worker: Worker, start: int) -> int:
-    """What times of a worker count from."""
-    return start if worker.window is None else worker.window[0]
-
-
-def _asked(query: Query, workers: Sequence[Worker]) -> Iterator[tuple[Worker, Query]]:
-    for worker in workers:
-        whole = worker.scope.everything or not query.scope.everything
-        yield worker, query if whole else replace(query, scope=worker.scope)
+def of_worker(query: Query, worker: Worker) -> Query:
+    """The same asked of a worker, where it was asked of everything."""
+    return query if worker.scope.everything or not query.scope.everything else replace(query, scope=worker.scope)
 
 
 def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
@@ -157,13 +149,9 @@ def report_text(
     """The same for people: one page for each view and worker."""
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
-        if view.together:
-            yield _of_view(view, answer_report(title, answer(view, query), limit, offset))
-            continue
-        for worker, asked in _asked(query, workers):
-            heading = f"{title}: {worker.key}" if len(workers) > 1 else title
-            yield _of_view(view, answer_report(heading, answer(view, asked), limit, offset))
-
-
-def _of_view(view: View, page: Report) -> Report:
-    return replace(page, tables=tuple(replace(table, view=view.id) for table in page.tables))
+        pages = [(title, query)] if view.together else [
+            (f"{title}: {worker.key}" if len(workers) > 1 else title, of_worker(query, worker)) for worker in workers
+        ]  # fmt: skip
+        for heading, asked in pages:
+            page = answer_report(heading, answer(view, asked), limit, offset)
+            yield replace(page, tables=tuple(replace(table, view=view.id) for table in page.tables))

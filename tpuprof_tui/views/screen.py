@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tpuprof_tui.analysis.opening import opened
+from tpuprof_tui.analysis.links.launches import opened
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.view import View

@@ -9,9 +9,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.steps.profile_steps import ProfileSteps, RepeatedSequence
-from tpuprof_tui.analysis.steps.steady_state import Steadiness, steadiness
-from tpuprof_tui.analysis.steps.step_figures import StepLengths, StepTable, step_lengths, step_table
+from tpuprof_tui.analysis.steps.step_detection import ProfileSteps
+from tpuprof_tui.analysis.steps.step_figures import (
+    Steadiness,
+    StepLengths,
+    StepTable,
+    steadiness,
+    step_lengths,
+    step_table,
+)
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -39,8 +45,9 @@ def steps(query: Query) -> Answer:
         lambda: step_table(
             query.shown.profile, found, units=query.units, lanes=query.lanes, indexes=query.shown.indexes
         ),
-        query.scope, most=_KEPT,
-    )  # fmt: skip
+        query.scope,
+        most=_KEPT,
+    )
     chosen = _chosen(query, table)
     several = _of_several(table, chosen)
     groups = query.profile.groups
@@ -48,8 +55,10 @@ def steps(query: Query) -> Answer:
     return Answer(
         _facts(found, table, chosen),
         (_steps(query, found, table, chosen, [names] if several else []), _sequences(query, found, table, several)),
-        notes=_notes(query, found),
-    )  # fmt: skip
+        notes=(words.say("~ Nobody marked {steps}: these are sequences of launches that repeat."),)
+        if found.guessed
+        else (),
+    )
 
 
 def step_facts(query: Query) -> tuple[Fact, ...]:
@@ -103,6 +112,7 @@ def _lengths(found: ProfileSteps, table: StepLengths, several: bool) -> tuple[Fa
 
 def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, names: list[list[str]]) -> Table:
     words = query.vocabulary
+    judged = (each[chosen].tolist() for each in (table.usual, table.warm_up, table.outlier, table.difference))
     communicates = bool(table.communication.any())
     more = (Column("communication_us", "Communication", "duration", spare=1),) if communicates else ()
     columns = (
@@ -118,7 +128,7 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
     values: list[Any] = [
         *names, [found.label(place) for place in table.place[chosen].tolist()], table.number, table.start,
         table.length, table.gap, table.difference, table.events, table.busy, table.compute, table.transfer,
-        *([table.communication] if communicates else []), table.exposed, list(map(_note, *_judged(table, chosen))),
+        *([table.communication] if communicates else []), table.exposed, list(map(_note, *judged)),
         table.usual, table.warm_up, table.outlier,
     ]  # fmt: skip
     numbers = table.number[chosen].tolist()
@@ -129,12 +139,6 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
         guessed=frozenset(range(len(chosen))) if found.guessed else None,
         notes=(words.say("Gap: from the end of the one before. Compute, transfer, exposed: sums over {units}, of the "
                          "{events} that belong to it, whenever they run."),),
-    )  # fmt: skip
-
-
-def _judged(table: StepTable, chosen: Any) -> tuple[list[Any], ...]:
-    return tuple(
-        column[chosen].tolist() for column in (table.usual, table.warm_up, table.outlier, table.difference)
     )  # fmt: skip
 
 
@@ -174,29 +178,16 @@ def _repeating(
         launches = own[0].launches if own else INT_MISSING
         rows = table.group == group
         differ = int(np.count_nonzero(~table.usual[rows]))
-        first = _first(table.start[rows], table.start[rows] + table.length[rows], one)
-        yield (*name, 0, found.word.plural, launches, int(np.count_nonzero(rows)), differ, *_spread(one)), first
+        start, row = table.start[rows], min(one.warm_up, int(np.count_nonzero(rows)) - 1)
+        first = int(start[row]), int((start + table.length[rows])[row])
+        yield (*name, 0, found.word.plural, launches, len(start), differ, *_spread(one)), first
         for each in own[1:]:
             judged = steadiness(each.end - each.start, each.usual)
             differ = int(np.count_nonzero(~each.usual))
-            first = _first(each.start, each.end, judged)
-            yield (*name, each.depth, _title(each), each.launches, len(each), differ, *_spread(judged)), first
-
-
-def _first(start: Ints, end: Ints, judged: Steadiness) -> tuple[int, int]:
-    row = min(judged.warm_up, len(start) - 1)
-    return int(start[row]), int(end[row])
-
-
-def _title(sequence: RepeatedSequence) -> str:
-    return f"{sequence.first} ... {sequence.last}"
+            row, title = min(judged.warm_up, len(each) - 1), f"{each.first} ... {each.last}"
+            first = int(each.start[row]), int(each.end[row])
+            yield (*name, each.depth, title, each.launches, len(each), differ, *_spread(judged)), first
 
 
 def _spread(one: Steadiness) -> tuple[Any, ...]:
     return one.warm_up, one.median, one.low, one.high, one.shortest, one.longest
-
-
-def _notes(query: Query, found: ProfileSteps) -> tuple[str, ...]:
-    if not found.guessed:
-        return ()
-    return (query.vocabulary.say("~ Nobody marked {steps}: these are sequences of launches that repeat."),)

@@ -1,13 +1,13 @@
-"""How units spent their time, and how one of them compares with the others."""
+"""How units and lanes spent their time, and how one unit compares with the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from tpuprof_tui.analysis.findings.unit_busy import unit_reason
+from tpuprof_tui.analysis.findings.unit_busy import differences, longest_pauses
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import UnitFigures
+from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
 from .query import Query
@@ -36,21 +36,18 @@ def units(query: Query) -> Answer:
         Column("overlap_us", "Overlap", "duration", spare=6), Column("exposed_us", "Exposed", "duration"),
         Column("wait_us", "Wait", "duration", spare=5), Column("idle_us", "Idle", "duration", spare=4),
     )  # fmt: skip
+    rows = [(each.label, each.utilisation, each.busy, each.compute, each.transfer,
+             *((each.communication, each.exposed_communication) if communicates else ()), each.overlap, each.exposed,
+             each.wait, each.idle) for each in found]  # fmt: skip
     waits = query.vocabulary.phrase("waits", "Wait: waits alone.")
     table = Table.of_rows(
-        "units", query.vocabulary.say("{Units}"), columns, [_row(each, communicates) for each in found],
+        "units", query.vocabulary.say("{Units}"), columns, rows,
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
         notes=(query.vocabulary.say(f"{told} {waits} Idle: no {{event}} at all."),
                "Util: busy over total time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))
-
-
-def _row(each: UnitFigures, communicates: bool) -> tuple[object, ...]:
-    more = (each.communication, each.exposed_communication) if communicates else ()
-    return (each.label, each.utilisation, each.busy, each.compute, each.transfer, *more, each.overlap, each.exposed,
-            each.wait, each.idle)  # fmt: skip
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
@@ -77,41 +74,36 @@ def one_unit(query: Query) -> Answer:
         return Answer(
             missing=(Missing(say("This is about one {unit}."), do=say("Choose a {unit}: --group, or the tree.")),)
         )
-    reason = unit_reason(query.shown, query.scope.group, *query.window)
-    unit, window = reason.unit, reason.unit.window
+    shown = query.shown
+    (unit,) = query.unit_figures
+    busy = [shown.indexes.by_unit[each].either.between(*query.window) for each in shown.profile.units]
+    window = unit.window
     if not window:
         return Answer()
-
+    mean = sum(busy) / window / len(busy)
     # a filter leaves more time with nothing than there was
-    pauses = () if query.passes else reason.pauses
+    pauses = () if query.passes else longest_pauses(shown, unit.unit, *query.window)
+    beyond = differences(shown, unit.unit, *query.window, unit.utilisation < mean)
 
     def share(key: str, title: str, ns: int) -> Fact:
         return Fact(key, title, ns, "duration", share=ns / window, guessed=unit.guessed)
 
-    facts = (
+    place = 1 + sum(each > unit.busy for each in busy) if len(busy) > 1 else None
+    facts = [
         Fact("busy_us", f"{unit.label} is busy", unit.busy, "duration", share=unit.utilisation, guessed=unit.guessed),
-        Fact("place", "Place", reason.place if reason.units > 1 else None, unit=f"of {reason.units}"),
-        Fact("mean_utilisation", query.vocabulary.say("Mean of {units}"), reason.mean, "share"),
+        Fact("place", "Place", place, unit=f"of {len(busy)}"),
+        Fact("mean_utilisation", query.vocabulary.say("Mean of {units}"), mean, "share"),
         share("compute_us", "Computes", unit.compute),
         share("exposed_us", "Moves data alone", unit.exposed),
         share("wait_us", "Waits or synchronises", unit.wait),
         share("idle_us", "Nothing runs", unit.idle),
-        *(
-            Fact(
-                "longest_pause_us",
-                "Longest pause",
-                each.end - each.start,
-                "duration",
-                each.text,
-                target=Target(time=(each.start, each.end)),
-            )
-            for each in pauses[:1]
-        ),
-        *(
-            Fact("most_beyond_us", "Most beyond the mean" if ns > 0 else "Most below the mean", ns, "duration", label)
-            for label, ns in reason.differences[:1]
-        ),
-    )
+    ]
+    for each in pauses[:1]:
+        facts.append(Fact("longest_pause_us", "Longest pause", each.end - each.start, "duration", each.text,
+                          target=Target(time=(each.start, each.end))))  # fmt: skip
+    for label, ns in beyond[:1]:
+        title = "Most beyond the mean" if ns > 0 else "Most below the mean"
+        facts.append(Fact("most_beyond_us", title, ns, "duration", label))
     tables = (
         Table.of_rows(
             "pauses", f"Longest pauses of {unit.label}",
@@ -123,7 +115,54 @@ def one_unit(query: Query) -> Answer:
         Table.of_rows(
             "differences", "Work beyond the mean",
             (Column("delta_us", "Beyond", "duration"), Column("name", "Name")),
-            [(ns, label) for label, ns in reason.differences], brief=(),
+            [(ns, label) for label, ns in beyond], brief=(),
         ),
     )  # fmt: skip
-    return Answer(facts, tables)
+    return Answer(tuple(facts), tables)
+
+
+def lanes(query: Query) -> Answer:
+    """One row per lane with events, and one per kind of lane."""
+    shown, profile, words = query.shown, query.profile, query.vocabulary
+    found = [
+        (number, lane_figures(shown.indexes[number], *query.window))
+        for number in query.lanes
+        if len(profile.lanes[number])
+    ]
+    kinds: dict[str, list[LaneFigures]] = {}
+    for number, each in found:
+        kinds.setdefault(profile.lanes[number].kind, []).append(each)
+    titles = {kind.key: kind.title for kind in words.lane_kinds}
+    summed = [LaneFigures.summed(each) for each in kinds.values()]
+    alone = len(kinds) == len(found)
+    return Answer(tables=(
+        _table("lanes", words.say("{Lanes}"), query, [each for _, each in found],
+               [(profile.title_of(profile.lanes[number]), profile.lanes[number].kind) for number, _ in found],
+               [Target(scope=Scope(lane=number)) for number, _ in found], brief=None if alone else ()),
+        _table("kinds", words.say("Kinds of {lanes}, sums"), query, summed,
+               [(titles.get(kind, kind), kind) for kind in kinds],
+               [Target(condition=f"engine={kind}") for kind in kinds], brief=() if alone else None),
+    ))  # fmt: skip
+
+
+def _table(
+    key: str, title: str, query: Query, figures: Sequence[LaneFigures], names: Sequence[tuple[str, str]],
+    targets: Sequence[Target], *, brief: tuple[int, ...] | None,
+) -> Table:  # fmt: skip
+    columns = (
+        Column("lane", query.vocabulary.say("{Lane}")), Column("kind", "Kind", shown=False),
+        Column("count", "Count", "count"), Column("utilisation", "Util", "share", bar=True),
+        Column("busy_us", "Busy", "duration"), Column("wait_us", "Wait", "duration", spare=1),
+        Column("sync_us", "Sync", "duration", spare=4), Column("idle_us", "Idle", "duration", spare=3),
+        Column("bytes", "Moved", "bytes", spare=2), Column("bandwidth", "GB/s", "rate"),
+    )  # fmt: skip
+    rows = [
+        (*name, each.count, each.utilisation, each.busy, each.wait, each.sync, each.idle, each.bytes,
+         each.bytes / each.busy if each.bytes is not None and each.busy else None)
+        for name, each in zip(names, figures, strict=True)
+    ]  # fmt: skip
+    return Table.of_rows(
+        key, title, columns, rows, target=targets.__getitem__, word=query.vocabulary.lane.one, brief=brief,
+        guessed=frozenset(row for row, each in enumerate(figures) if each.guessed),
+        notes=(query.vocabulary.say("Count: {events}. GB/s: bytes moved over busy time."),) if key == "lanes" else (),
+    )  # fmt: skip

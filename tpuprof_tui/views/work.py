@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import row_of_all
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.analysis.totals.headroom import headroom_rows
-from tpuprof_tui.analysis.totals.top import top_rows
-from tpuprof_tui.analysis.totals.work_sums import Grouping, WorkSums, work_sums
+from tpuprof_tui.analysis.totals.work_sums import (
+    COUNT,
+    IDEAL,
+    KNOWN,
+    KNOWN_NS,
+    LOST,
+    TOTAL,
+    Grouping,
+    WorkSums,
+    work_sums,
+)
+from tpuprof_tui.formats.units import MISSING
+from tpuprof_tui.model import Profile
 
 from .answer import Answer, Column, Missing, Table, Target
 from .query import Query
+
+Ints = npt.NDArray[np.int64]
 
 #: Columns that work is added up by, with the word of the vocabulary.
 _BY: Final[tuple[tuple[Grouping, str], ...]] = (("kernel", "scope"), ("name", "operation"))
@@ -31,24 +48,34 @@ def operations(query: Query) -> Answer:
 
 def _took(query: Query, by: Grouping, word: str) -> Answer:
     """Work by the texts of a column; nothing is told where none is known."""
-    profile = query.profile
-    rows = top_rows(profile, _sums(query)[by], by, None) if by in profile.strings else []
-    if not rows:
+    *values, codes = top_columns(query.profile, _sums(query)[by], by)
+    if by not in query.profile.strings or not len(codes):
         return Answer(tables=_running_through(query) if by == "name" else ())
-    if not any(row.code >= 0 for row in rows):
+    if not (codes >= 0).any():
         return Answer(missing=(Missing(query.vocabulary.say(f"No {{{word}}} is known here.")),))
     columns = (
         Column("share", "Share", "share", bar=True), Column("total_us", "Work", "duration"),
         Column("count", "Count", "count"), Column("mean_us", "Mean", "duration", spare=2),
         Column("max_us", "Max", "duration", spare=1), Column("name", "Name"),
     )  # fmt: skip
-    table = Table.of_rows(
-        "by_name", query.vocabulary.say(f"{{{word.capitalize()}s}}"), columns,
-        [(row.share, row.total_ns, row.count, row.mean_ns, row.max_ns, row.label) for row in rows],
-        target=lambda row: _narrowing(query, by, rows[row].label, rows[row].code),
-        word=query.vocabulary.say(f"{{{word}}}"),
-    )  # fmt: skip
+    table = Table("by_name", query.vocabulary.say(f"{{{word.capitalize()}s}}"), columns, tuple(values),
+                  target=partial(_narrowing, query, by, values[-1], codes),
+                  word=query.vocabulary.say(f"{{{word}}}"))  # fmt: skip
     return Answer(tables=(table,))
+
+
+def top_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ...]:
+    """By falling ns of work: share, ns, count, mean and largest ns, label; and the code of each label, -1 without."""
+    count, total = sums.sums[COUNT].astype(np.int64), sums.sums[TOTAL].astype(np.int64)
+    ranked = np.argsort(-total, kind="stable")
+    ranked = ranked[count[ranked] > 0]
+    every, count, total = max(int(total.sum()), 1), count[ranked], total[ranked]
+    return total / every, total, count, total / count, sums.longest[ranked], *_labels(profile, by, ranked)
+
+
+def _labels(profile: Profile, by: Grouping, places: Ints) -> tuple[list[str], Ints]:
+    texts = profile.strings.get(by, ())
+    return [texts[place - 1] if place else MISSING for place in places.tolist()], places - 1
 
 
 def _running_through(query: Query) -> tuple[Table, ...]:
@@ -88,10 +115,10 @@ def lost(query: Query) -> Answer:
 
 
 def _lost_table(query: Query, by: Grouping, word: str) -> Table:
-    found = headroom_rows(query.profile, _sums(query)[by], by, None)
-    rows = [row for row in found if row.count and row.lost_ns >= 1]
+    *found, codes = lost_columns(query.profile, _sums(query)[by], by)
+    rows = np.flatnonzero((found[0] >= 1) & (found[4] > 0))
     notes = ["Lost: time taken beyond what the hardware's peak (cycles of the algorithm, bandwidth) asks for."]
-    if any(row.unknown for row in found):
+    if found[5].any():
         notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")
     columns = (
         Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "Ideal", "duration", spare=1),
@@ -99,12 +126,26 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
         Column("count", "Count", "count", spare=3), Column("unknown", "No peak", "count", spare=4),
         Column("name", "Name"),
     )  # fmt: skip
-    return Table.of_rows(
-        f"{word}s", query.vocabulary.say(f"Lost by {{{word}}}"), columns,
-        [(row.lost_ns, row.ideal_ns, row.ratio, row.total_ns, row.count, row.unknown, row.label) for row in rows],
-        target=lambda row: _narrowing(query, by, rows[row].label, rows[row].code), notes=tuple(notes),
-        word=query.vocabulary.say(f"{{{word}}}"),
-    )  # fmt: skip
+    names = [found[-1][row] for row in rows.tolist()]
+    return Table(f"{word}s", query.vocabulary.say(f"Lost by {{{word}}}"), columns,
+                 (*(each[rows] for each in found[:-1]), names),
+                 target=partial(_narrowing, query, by, names, codes[rows]), notes=tuple(notes),
+                 word=query.vocabulary.say(f"{{{word}}}"))  # fmt: skip
+
+
+def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ...]:
+    """By falling ns lost: these, ns at the peak, their share of the ns taken, those, counts with and without a peak.
+
+    Then label and code as `top_columns`. Time at the peak is the column ``ideal``; what has none is counted apart, and
+    no event gains back what another lost.
+    """
+    count, known, total, ideal, lost = (sums.sums[row] for row in (COUNT, KNOWN, KNOWN_NS, IDEAL, LOST))
+    ranked = np.lexsort((known - count, -total, -lost))
+    ranked = ranked[count[ranked] > 0]
+    count, known, total, ideal, lost = (each[ranked] for each in (count, known, total, ideal, lost))
+    ratio = np.divide(ideal, total, out=np.zeros(len(total)), where=total > 0)
+    unknown = (count - known).astype(np.int64)
+    return lost, ideal, ratio, total, known.astype(np.int64), unknown, *_labels(profile, by, ranked)
 
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
@@ -120,8 +161,8 @@ def _sums(query: Query) -> dict[Grouping, WorkSums]:
     return shown.derived.get("work of a window", made, which, most=1)
 
 
-def _narrowing(query: Query, key: str, label: str, code: int) -> Target | None:
-    if code < 0:
+def _narrowing(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:
+    if codes[row] < 0:
         return None
-    alone = sum(text.lower() == label.lower() for text in query.profile.strings[key]) < 2
-    return Target(condition=text_condition(key, label, alone=alone))
+    alone = sum(text.lower() == labels[row].lower() for text in query.profile.strings[key]) < 2
+    return Target(condition=text_condition(key, labels[row], alone=alone))

@@ -19,11 +19,9 @@ WORKER: Final = Column("worker", "Worker")
 
 
 def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
-    """What a view says of several workers.
+    """What a view says of several workers, by what each is called; the answer of a single one stays as it is.
 
-    Args:
-        found: What each is called, and what the view says of it; the answer of a single one stays as it is.
-        groups: The group of each: rows of their figures, which come first, lead there.
+    ``groups``: the group of each: rows of their figures, which come first, lead there.
     """
     if len(found) == 1:
         return found[0][1]

@@ -8,15 +8,15 @@ then by operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.model.profile import turns_among
+
 from ..index.intervals import turns
 from .sequences import matched
-from .work import Both, Launches, Work
+from .work import Both, Launches
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,21 +39,18 @@ class Pairs(Struct, frozen=True, eq=False):
 
     def rest(self, base: int, other: int) -> tuple[Ints, Ints]:
         """Places without a partner, of so many on each side."""
-        return _left_out(self.base, base), _left_out(self.other, other)
-
-
-def _left_out(places: Ints, count: int) -> Ints:
-    alone = np.ones(count, np.bool_)
-    alone[places] = False
-    return np.flatnonzero(alone)
+        return np.setdiff1d(np.arange(base), self.base), np.setdiff1d(np.arange(other), self.other)
 
 
 def paired_launches(both: Both) -> Pairs:
     """Launches that belong together. O(n log n)."""
     base, other = both.base.launches, both.other.launches
     parts: list[tuple[Ints, Ints]] = []
-    for ours, theirs in _sequences(base, other):
-        one, two = _in_order(base, other, ours, theirs)
+    for number in np.intersect1d(base.sequence, other.sequence).tolist():
+        # in their order: the same ones, between them those of one kernel
+        ours, theirs = (np.flatnonzero(side.sequence == number) for side in (base, other))
+        one, two = matched(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
+        one, two = _with_gaps(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
         parts.append((ours[one], theirs[two]))
     one, two = _joined(parts)
     left = Pairs(one, two, np.zeros(0, np.bool_)).rest(len(base), len(other))
@@ -67,22 +64,10 @@ def paired_launches(both: Both) -> Pairs:
     return Pairs(one, two, changed)
 
 
-def _sequences(base: Launches, other: Launches) -> Iterator[tuple[Ints, Ints]]:
-    for number in np.intersect1d(base.sequence, other.sequence).tolist():
-        yield np.flatnonzero(base.sequence == number), np.flatnonzero(other.sequence == number)
-
-
 def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    if not parts:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    one, two = (np.concatenate(each) for each in zip(*parts, strict=True))
+    nothing = np.zeros(0, np.int64)
+    one, two = (np.concatenate(each) for each in zip((nothing, nothing), *parts, strict=True))
     return one, two
-
-
-def _in_order(base: Launches, other: Launches, ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
-    """Places of launches of one sequence that keep their order: the same ones, between them those of one kernel."""
-    one, two = matched(*(side.signature[rows].view(np.int64) for side, rows in ((base, ours), (other, theirs))))
-    return _with_gaps(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
 
 
 def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
@@ -109,21 +94,11 @@ def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: st
     for side, rows in ((base, ours), (other, theirs)):
         place = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
         known = side.unit[rows] >= 0
-        turn = _turns(place, side.signature[rows])
+        turn = turns_among(place, side.signature[rows])
         keys.append(np.rec.fromarrays([place[known], side.signature[rows][known], turn[known]]))
         ours, theirs = (ours[known], theirs) if side is base else (ours, theirs[known])
     _, one, two = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return ours[one], theirs[two]
-
-
-def _turns(place: Ints, signature: npt.NDArray[np.uint64]) -> Ints:
-    """How many rows of the same place and signature stand before each."""
-    order = np.lexsort((signature, place))
-    new = np.append(True, (np.diff(place[order]) != 0) | (np.diff(signature[order].view(np.int64)) != 0))[: len(order)]
-    steps = np.arange(len(order), dtype=np.int64)
-    turns = np.empty(len(order), np.int64)
-    turns[order] = steps - np.maximum.accumulate(np.where(new, steps, 0))
-    return turns
 
 
 def paired_events(both: Both, launches: Pairs) -> Pairs:
@@ -135,23 +110,18 @@ def paired_events(both: Both, launches: Pairs) -> Pairs:
     alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
     first, second = base.launches.first, other.launches.first
     size = np.diff(first)[launches.base[alike]]
-    turn = turns(size)
-    parts = [
-        (np.repeat(first[launches.base[alike]], size) + turn, np.repeat(second[launches.other[alike]], size) + turn)
-    ]
+    parts = [(np.repeat(first[launches.base[alike]], size) + turns(size),
+              np.repeat(second[launches.other[alike]], size) + turns(size))]  # fmt: skip
     known: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     for one, two in zip(launches.base[~alike].tolist(), launches.other[~alike].tolist(), strict=True):
         key = int(base.launches.signature[one]), int(other.launches.signature[two])
         if key not in known:
-            known[key] = _within(base, other, slice(first[one], first[one + 1]), slice(second[two], second[two + 1]))
+            here, there = slice(first[one], first[one + 1]), slice(second[two], second[two + 1])
+            same = matched(base.command[here].view(np.int64), other.command[there].view(np.int64))
+            known[key] = _with_gaps(*same, base.label[here], other.label[there])
         ours, theirs = known[key]
         parts.append((ours + first[one], theirs + second[two]))
     ones, twos = _joined(parts)
     order = np.argsort(ones)
     ones, twos = ones[order], twos[order]
     return Pairs(ones, twos, base.command[ones] != other.command[twos])
-
-
-def _within(base: Work, other: Work, ours: slice, theirs: slice) -> tuple[Ints, Ints]:
-    one, two = matched(base.command[ours].view(np.int64), other.command[theirs].view(np.int64))
-    return _with_gaps(one, two, base.label[ours], other.label[theirs])

@@ -27,19 +27,13 @@ LANES: Final = "lanes"
 
 
 class Comparison:
-    """A base and another profile of one source.
+    """A base and another profile of one source, of the events that count alone.
 
     Attributes:
-        base, other: The profiles, of the events that count alone.
-        pairs: Groups of workers that belong together.
-        lost: Records known to be lost.
-
-    Args:
-        base: The first.
-        other: The second.
-        pairs: As above; None: everything with everything.
+        pairs: Groups of workers that belong together; None: everything with everything.
         run_noise: How far runs of the same lie apart, a share.
         steps: Lengths of the steps of each side, ns: from three a side on they say how far the total may lie off.
+        lost: Records known to be lost.
     """
 
     def __init__(
@@ -86,10 +80,6 @@ class Comparison:
         return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
 
     @property
-    def _named(self) -> bool:
-        return self.base.has(NAMES) and self.other.has(NAMES)
-
-    @property
     def works(self) -> tuple[Work, Work]:
         """The work of each side."""
         return self.both.base, self.both.other
@@ -103,7 +93,7 @@ class Comparison:
     @cached_property
     def cuts(self) -> dict[str, list[Amount]]:
         """Work by view, each time all of it, cut another way; by falling |difference|."""
-        cuts = self.base.vocabulary.work_cuts if self._named else ()
+        cuts = self.base.vocabulary.work_cuts if self.base.has(NAMES) and self.other.has(NAMES) else ()
         found: dict[str, list[Amount]] = {}
         for view, key in cuts:
             if key == "name":
@@ -123,11 +113,10 @@ class Comparison:
     @cached_property
     def kernels(self) -> list[Amount]:
         """Work by kernel; by falling |difference|."""
-        size = len(self.both.kernels)
-        strata = [self._strata_of_launches(work) for work in self.works]
-        strata = [replace(each, label=_numbered(each.label, size)) for each in strata]
-        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self.works], strata,
-                             self.noise.within)  # fmt: skip
+        size, each = len(self.both.kernels), list(map(self._strata_of_launches, self.works))
+        strata = [replace(side, label=_numbered(side.label, size)) for side in each]
+        labels = [_numbered(work.kernel, size) for work in self.works]
+        return self._amounts(self.both.kernels, labels, strata, self.noise.within)
 
     def _by_lane(self) -> list[Amount]:
         titles: dict[str, int] = {}
@@ -152,19 +141,19 @@ class Comparison:
         sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
                 for label, work in zip(labels, self.works, strict=True)]  # fmt: skip
         counts = [np.bincount(label, minlength=size) for label in labels]
-        spreads = []
+        variance, freedom = np.zeros(size), np.zeros(size)
         for each, count in zip(strata, counts, strict=True):
-            spread = each.spread(size, within)
+            own, free = each.spread(size, within)
             # what is in no stratum is not known to repeat
-            spread.variance[(count > 0) & (np.bincount(each.label, minlength=size) == 0)] = np.nan
-            spreads.append(spread)
-        variance, freedom = (spreads[0].variance + spreads[1].variance, spreads[0].freedom + spreads[1].freedom)
+            own[(count > 0) & (np.bincount(each.label, minlength=size) == 0)] = np.nan
+            variance, freedom = variance + own, freedom + free
         found = []
         parts = np.flatnonzero(counts[0] + counts[1]).tolist()
         for place in parts:
             name = names[place] if place < len(names) else UNKNOWN
-            amount = Amount(name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]),
-                            int(counts[1][place]))  # fmt: skip
+            amount = Amount(
+                name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]), int(counts[1][place])
+            )
             # many are looked through at once: all of them together are wrong by chance as seldom as one alone
             found.append(self._judged(amount, float(variance[place]), float(freedom[place]), LEVEL / len(parts)))
         return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
@@ -199,15 +188,11 @@ class Comparison:
     # first start to last end
 
     def total(self, base: int, other: int) -> Amount:
-        """The lengths of both, ns, with how far they may lie apart by chance.
-
-        That is told by launches of one unit behind another, of events that run side by side by the steps.
-        """
+        """The lengths of both, ns, and how far they may lie apart by chance: by launches, else by the steps."""
         variance, freedom = 0.0, 0.0
         if self._steps is not None and not self.both.base.launches.whole:
             spreads = [_as_strata(each).spread(1, None) for each in self._steps]
-            variance, freedom = (sum(float(getattr(each, key)[0]) for each in spreads)
-                                 for key in ("variance", "freedom"))  # fmt: skip
+            variance, freedom = (sum(float(each[0]) for each in both) for both in zip(*spreads, strict=True))
             return self._judged(Amount("", base, other, 1, 1), variance, freedom)
         for work in self.works:
             launches = work.launches
@@ -218,11 +203,9 @@ class Comparison:
                 continue
             length = (launches.end - launches.start)[known]
             strata = Strata.of(unit, mixed(unit, launches.signature[known]), length)
-            size = int(unit.max()) + 1
-            spread = strata.spread(size, self.noise.within)
-            busiest = int(np.bincount(unit, weights=length, minlength=size).argmax())
-            variance += float(spread.variance[busiest])
-            freedom += float(spread.freedom[busiest])
+            busiest = int(np.bincount(unit, weights=length).argmax())
+            own, free = strata.spread(int(unit.max()) + 1, self.noise.within)
+            variance, freedom = variance + float(own[busiest]), freedom + float(free[busiest])
         return self._judged(Amount("", base, other, 1, 1), variance, freedom)
 
     def judged(self, amount: Amount) -> Amount:

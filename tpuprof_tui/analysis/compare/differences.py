@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from ..index.intervals import last_of_each
 from .comparison import Comparison
-from .noise import LEVEL
-from .students_t import quantile
+from .noise import LEVEL, quantile
 
 Ints = npt.NDArray[np.int64]
 #: Degrees of freedom that the noise of single events rests on at least.
@@ -48,12 +48,9 @@ class Differences(Struct, frozen=True, eq=False):
 
 
 def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
-    """Which of some events took another time, beyond what runs differ by and what events that repeat do.
+    """Which of some events, ns a side, took another time, beyond what runs (a share) and events that repeat differ by.
 
-    Args:
-        base, other: int64 ns, of one length.
-        between: How far runs lie apart, a share.
-        within: Standard deviation of one event as a share of it; None: nothing repeats, so nothing is beyond it.
+    ``within``: standard deviation of one event as a share of it; None: nothing repeats, so nothing is beyond it.
     """
     delta = np.abs(other - base).astype(np.float64)
     if within is None:
@@ -64,12 +61,7 @@ def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) 
 
 
 def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints) -> Differences:
-    """The differences of all events. O(n log n).
-
-    Args:
-        comparison: Of the whole profiles.
-        base_first, other_first: int64, number of the first event of each lane of each side, and of all at the end.
-    """
+    """The differences of all events of whole profiles, given the number of each lane's first event. O(n log n)."""
     (base, other), pairs = comparison.works, comparison.events
     count = int(other_first[-1])
     numbers = other_first[other.lane] + other.row
@@ -105,8 +97,7 @@ def _launches(comparison: Comparison, numbers: Ints) -> tuple[Ints, Ints, Ints]:
     launch, work = launch[rows], other.launches.work
     more = other.length[events.other[rows]] - base.length[events.base[rows]]
     more *= np.sign(work[launch] - before[launch])
-    order = np.lexsort((more, launch))
-    last = order[np.append(launch[order][1:] != launch[order][:-1], np.ones(min(len(order), 1), np.bool_))]
+    last = last_of_each(np.lexsort((more, launch)), launch)
     found, launch = numbers[events.other[rows[last]]], launch[last]
     order = np.argsort(found)
     return found[order], before[launch][order], work[launch][order]

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise
+from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, upper_tail
 from .operation_names import NamesByCode, one_operation
-from .students_t import quantile, upper_tail
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 #: Chance of a false alarm.
@@ -41,7 +40,7 @@ _OWN: Final = 3.0
 USUAL: Final = "total>5%"
 #: Kinds of figures that are looked through unasked.
 PARTS: Final = ("kernel:", "operation:")
-_RULE: Final = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)")
+_RULE: Final = re.compile(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
 
 
 class Figure(Struct, frozen=True):
@@ -84,7 +83,6 @@ class Rule(Struct, frozen=True):
     """What must not be: a figure that grows by more than a share or a time.
 
     Attributes:
-        text: As it was written.
         figure: Which figure.
         share: Of the base; None: ``ns`` counts.
         ns: So many ns.
@@ -97,17 +95,14 @@ class Rule(Struct, frozen=True):
 
     @classmethod
     def typed(cls, text: str) -> Rule:
-        """A rule as it is typed: ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``.
-
-        Raises:
-            ValueError: It cannot be understood.
-        """
-        place = _last_sign(text)
-        found = _RULE.fullmatch(text[place + 1 :].strip()) if place > 0 else None
-        if found is None:
+        """A rule as it is typed, ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError of another text."""
+        found = _RULE.fullmatch(text)
+        if found is None or found["figure"].count('"') % 2:  # the last > stands in quotes
             raise ValueError(text)
+        kind, colon, name = found["figure"].strip().partition(":")
+        quoted = re.fullmatch(r'\s*"(.*)"\s*', name, re.DOTALL)
+        figure = f"{kind}{colon}{quoted[1] if quoted else name}"
         number = float(found["number"])
-        figure = _unquoted(text[:place].strip())
         return cls(text, figure, number / 100) if found["unit"] == "%" else cls(text, figure, None, number * 1000)
 
     def limit(self, base: float) -> float:
@@ -115,32 +110,8 @@ class Rule(Struct, frozen=True):
         return self.ns if self.share is None else self.share * base
 
 
-def _last_sign(text: str) -> int:
-    """Place of the last ``>`` outside quotes; -1 without."""
-    quoted, found = False, -1
-    for place, sign in enumerate(text):
-        if sign == '"':
-            quoted = not quoted
-        elif sign == ">" and not quoted:
-            found = place
-    return found
-
-
-def _unquoted(figure: str) -> str:
-    kind, colon, name = figure.partition(":")
-    name = name.strip()
-    return f"{kind}:{name[1:-1]}" if colon and len(name) > 1 and name[0] == name[-1] == '"' else figure
-
-
 class Judged(Struct, frozen=True):
-    """A rule and what became of it; values as those of its figure.
-
-    Attributes:
-        rule: The rule.
-        result: Whether it holds.
-        base, other: Medians.
-        low, high: Interval of their difference; None where nothing measures it.
-    """
+    """A rule and what became of it: medians, and the interval of their difference; None where nothing measures it."""
 
     rule: Rule
     result: Result
@@ -199,17 +170,13 @@ class _Difference(Struct, frozen=True):
         return delta - wide, delta + wide
 
 
-def figures_of(base: Sequence[Run], other: Sequence[Run]) -> set[str]:
+def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
     """Names of the figures that a run of either side has."""
-    return {name for run in (*base, *other) for name in run.figures}
+    return dict.fromkeys(name for run in (*base, *other) for name in run.figures)
 
 
 def with_one_name(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
-    """Runs with the figures of operations that they call otherwise under one name, which tells those of each side.
-
-    Returns:
-        Both sides, and what figures are called, by what they were called.
-    """
+    """Runs whose operations have one name, that tells each side's, and what figures are called, by their old names."""
     known = one_operation([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
     called = {}
@@ -242,17 +209,17 @@ def gate(
 ) -> Gate:
     """Judges rules; without any the total, and whatever part grew beyond noise. Runs that are the same have none.
 
-    Args:
-        base: Runs of one side.
-        other: Runs of the other.
-        rules: What must not be.
-        run_noise: How far runs lie apart where fewer than three a side measure it, a share.
-        level: Chance of a false alarm.
+    ``run_noise``: how far runs lie apart, a share, where fewer than three a side measure it; ``level``: chance of a
+    false alarm.
     """
     known = figures_of(base, other)
-    if _alike(base, other):
+    values = [[{name: each.value for name, each in run.figures.items()} for run in side] for side in (base, other)]
+    if values[0] == values[1]:  # no noise can tell the same captures apart
         run_noise = 0.0
-        base, other = (tuple(replace(run, figures=_without_noise(run)) for run in side) for side in (base, other))
+        base, other = (
+            [replace(run, figures={name: replace(each, variance=0.0) for name, each in run.figures.items()})
+             for run in side] for side in (base, other)
+        )  # fmt: skip
     noise, between = _noise(base, other, run_noise)
     asked = list(rules) or [Rule.typed(USUAL)]
     lost = lost_of(base, other)
@@ -260,7 +227,7 @@ def gate(
              for each in _judged(asked, base, other, noise, between, level)]  # fmt: skip
     if not rules:
         # recordings of which one names nothing have no part in common: none of them is new
-        shared = {name.partition(":")[0] for name in figures_of(base, ()) & figures_of((), other)}
+        shared = {name.partition(":")[0] for name in figures_of(base, ()).keys() & figures_of((), other)}
         parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known)
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
         for each in _judged(parts, base, other, noise, between, level):
@@ -270,27 +237,10 @@ def gate(
                 found.append(each)
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"
-    return Gate(result, tuple(found), noise, _errors(known, base, other, noise, between, level))
-
-
-def _alike(base: Sequence[Run], other: Sequence[Run]) -> bool:
-    """Whether both sides are the same captures: no noise can tell them apart."""
-    values = [[{name: each.value for name, each in run.figures.items()} for run in side] for side in (base, other)]
-    return values[0] == values[1]
-
-
-def _without_noise(run: Run) -> dict[str, Figure]:
-    return {name: replace(each, variance=0.0) for name, each in run.figures.items()}
-
-
-def _errors(
-    names: Collection[str], base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float, level: float
-) -> dict[str, float]:
-    """By figure that is a sum: how far its difference may lie off."""
-    differences = {name: _difference(name, base, other, noise, between) for name in names
-                   if _is_sum(name)}  # fmt: skip
-    wide = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in differences.values()}}
-    return {name: wide[each.freedom] * each.error for name, each in differences.items() if not math.isnan(each.error)}
+    sums = {name: _difference(name, base, other, noise, between) for name in known if is_sum(name)}
+    wide = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in sums.values()}}
+    errors = {name: wide[each.freedom] * each.error for name, each in sums.items() if not math.isnan(each.error)}
+    return Gate(result, tuple(found), noise, errors)
 
 
 def _judged(
@@ -333,43 +283,44 @@ def _hidden(judged: Judged, base: Sequence[Run], other: Sequence[Run], lost: Los
     kind, _, name = judged.rule.figure.partition(":")
     if f"{kind}:" not in PARTS or judged.base == judged.other or lost == NOTHING_LOST:
         return False
-    ours, theirs = (median(each.count for each in _values(judged.rule.figure, side)) for side in (base, other))
+    ours, theirs = (median(each.count for each in values_of(judged.rule.figure, side)) for side in (base, other))
     return name == UNKNOWN or bool(
         lost.base and theirs > ours if judged.result == "FAIL" else lost.other and theirs < ours
     )
 
 
-def _values(name: str, runs: Sequence[Run]) -> list[Figure]:
+def values_of(name: str, runs: Sequence[Run]) -> list[Figure]:
+    """A figure of each run; nothing where one has none."""
     return [run.figures.get(name, Figure(0.0, 0, 0.0)) for run in runs]
 
 
 def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float) -> _Difference:
     """A figure of both sides with how far the difference of its medians may lie off."""
-    sides = [_values(name, runs) for runs in (base, other)]
+    sides = [values_of(name, runs) for runs in (base, other)]
     ours, theirs = (median(each.value for each in side) for side in sides)
-    within = sum(_mean_known(each.variance for each in side) * _of_median(len(side)) / len(side) for side in sides)
+    scales = [_OF_MEDIAN.get(len(side), _OF_LARGE_MEDIAN) for side in sides]
+    within = sum(
+        _mean_known(each.variance for each in side) * scale / len(side)
+        for side, scale in zip(sides, scales, strict=True)
+    )
     if noise.stated:
-        if _is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
+        if is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
             within = math.nan
         # what rests on other repeats alone has their freedom, which is large
         freedom = sum(each.freedom for side in sides for each in side) or 30.0
         return _Difference(ours, theirs, math.sqrt(within), freedom, noise.between * max(ours, theirs))
-    own = sum(_variance([each.value for each in side]) * _of_median(len(side)) / len(side) for side in sides)
-    shares = sum(
-        _of_median(len(side)) / len(side) * value**2 for side, value in zip(sides, (ours, theirs), strict=True)
+    own = sum(
+        _variance([each.value for each in side]) * scale / len(side) for side, scale in zip(sides, scales, strict=True)
     )
+    shares = sum(scale / len(side) * value**2 for side, scale, value in zip(sides, scales, (ours, theirs), strict=True))
     pooled = between**2 * shares + within
     freedom = _POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
     return _Difference(ours, theirs, math.sqrt(max(own, pooled)), freedom, 0.0)
 
 
-def _is_sum(name: str) -> bool:
+def is_sum(name: str) -> bool:
     """Whether a figure is time added up: what repeats within a run tells how far it may lie off."""
     return name == "total" or name.startswith(PARTS)
-
-
-def _of_median(count: int) -> float:
-    return _OF_MEDIAN.get(count, _OF_LARGE_MEDIAN)
 
 
 def _mean_known(values: object) -> float:
@@ -387,11 +338,12 @@ def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> tuple
     counts = len(base), len(other)
     if min(counts) < FEWEST:
         return Noise(_within(base, other), run_noise, *counts, stated=True), run_noise
-    names = [name for name in figures_of(base, other) if name.startswith(PARTS[0])] or ["total"]
+    # in a fixed order: sums of floats differ by it
+    names = sorted(name for name in figures_of(base, other) if name.startswith(PARTS[0])) or ["total"]
     weight = total = 0.0
     for name in names:
         for runs in (base, other):
-            figures = _values(name, runs)
+            figures = values_of(name, runs)
             mean = sum(each.value for each in figures) / len(figures)
             if mean <= 0:
                 continue

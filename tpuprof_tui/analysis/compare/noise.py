@@ -4,18 +4,20 @@ Repeats are launches of one kernel function with the same commands on one unit, 
 operands in one kernel function: a *stratum*. How much they differ from one another says how far a sum of them can lie
 from where it would lie in another try. It says nothing of how one run differs from the next: that is a floor, stated
 for fewer than three captures a side, measured from then on (`gating`).
+
+How wide an interval has to be is told by Student's distribution: the cumulative one by the regularised incomplete beta
+function (continued fraction of Lentz; Press et al., Numerical Recipes, 6.4), its inverse by Newton's method.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-
-from .students_t import quantile
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -27,6 +29,10 @@ UNKNOWN: Final = "-"
 RUN_NOISE: Final = 0.02
 #: Chance that an interval does not hold the difference.
 LEVEL: Final = 0.01
+_TINY: Final = 1e-300
+_ROUNDS: Final = 300
+#: From so many degrees of freedom on it is the normal distribution.
+_NORMAL: Final = 1e6
 
 
 class Noise(Struct, frozen=True):
@@ -60,7 +66,6 @@ class Amount(Struct, frozen=True):
     """A sum on both sides.
 
     Attributes:
-        name: What of.
         base, other: ns.
         base_count, other_count: Of how many.
         low, high: Interval of the difference, ns, by what repeats and what runs differ by; None where nothing
@@ -87,18 +92,6 @@ class Amount(Struct, frozen=True):
         return self.other - self.base
 
 
-class Spread(Struct, frozen=True, eq=False):
-    """How far sums of repeats may lie from where they would lie in another try; arrays by label.
-
-    Attributes:
-        variance: float64 ns squared; NaN where nothing measures it.
-        freedom: Degrees of freedom that it rests on.
-    """
-
-    variance: Floats
-    freedom: Floats
-
-
 class Strata(Struct, frozen=True, eq=False):
     """Repeats of one side, by stratum; arrays of one length.
 
@@ -117,23 +110,22 @@ class Strata(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, label: Ints, stratum: npt.NDArray[np.uint64], value: Ints) -> Strata:
         """The strata of some repeats; O(n log n)."""
-        if not len(label):
-            nothing = np.zeros(0)
-            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), nothing, nothing)
         _, first, which, count = np.unique(stratum, return_index=True, return_inverse=True, return_counts=True)
         which = which.reshape(-1)
         mean = np.bincount(which, weights=value) / count
         squares = np.bincount(which, weights=(value - mean[which]) ** 2).astype(np.float64)
         return cls(label[first], count.astype(np.int64), mean, squares)
 
-    def spread(self, labels: int, within: float | None) -> Spread:
-        """Variance of the sum of each label; what does not repeat varies as everything does (``within``)."""
-        several = self.count > 1
+    def spread(self, labels: int, within: float | None) -> tuple[Floats, Floats]:
+        """Variance, ns squared, of the sum of each label in another try, NaN where nothing measures it; its freedom.
+
+        What does not repeat varies as everything does (``within``).
+        """
         one = np.nan if within is None else (within * self.mean) ** 2
-        each = np.where(several, self.squares / np.maximum(self.count - 1, 1), one)
+        each = np.where(self.count > 1, self.squares / np.maximum(self.count - 1, 1), one)
         variance, freedom = (np.bincount(self.label, weights=weights, minlength=labels).astype(np.float64)
                              for weights in (self.count * each, self.count - 1))  # fmt: skip
-        return Spread(variance, freedom)
+        return variance, freedom
 
 
 def within_share(*sides: Strata) -> float | None:
@@ -155,22 +147,17 @@ def interval(
     return delta - wide, delta + wide
 
 
-def lost_explains(amount: Amount, lost: Lost) -> bool:
-    """Whether records that are lost could be why a sum is another: less of it, or what names it lost."""
-    if amount.name == UNKNOWN:
-        return bool(lost.base or lost.other)
-    fewer = amount.other_count - amount.base_count
-    return bool((lost.other and fewer < 0) or (lost.base and fewer > 0))
-
-
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:
     """What a sum became: more or less only beyond what repeats and what runs differ by, together.
 
     ``same`` within what runs differ by alone; ``unclear`` between both, where nothing measures it, and where lost
     records could explain it.
     """
-    delta = amount.delta
-    if delta and lost_explains(amount, lost):
+    delta, fewer = amount.delta, amount.other_count - amount.base_count
+    # less of it, or of what names it, may be lost
+    explained = bool(lost.base or lost.other) if amount.name == UNKNOWN else \
+        bool((lost.other and fewer < 0) or (lost.base and fewer > 0))  # fmt: skip
+    if delta and explained:
         return "unclear"
     if not amount.base_count and amount.other_count:
         return "added"
@@ -181,3 +168,65 @@ def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status
     if amount.low is None or amount.high is None or amount.low <= 0 <= amount.high:
         return "unclear"
     return "more" if delta > 0 else "less"
+
+
+def upper_tail(value: float, freedom: float) -> float:
+    """Chance of a value at least so large; 0.5 at 0."""
+    if value < 0:
+        return 1 - upper_tail(-value, freedom)
+    if freedom >= _NORMAL:
+        return math.erfc(value / math.sqrt(2)) / 2
+    return _beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
+
+
+@functools.lru_cache(maxsize=1024)
+def quantile(tail: float, freedom: float) -> float:
+    """The value that is exceeded with this chance (below 0.5).
+
+    Above 0 the chance falls ever more slowly, so that Newton's steps from 0 come nearer without passing the value.
+    Sums by the thousand have few degrees of freedom between them, hence the cache.
+    """
+    value = 0.0
+    for _ in range(_ROUNDS):
+        step = (upper_tail(value, freedom) - tail) / _density(value, freedom)
+        value += step
+        if step <= 1e-12 * value or value >= 1e12:
+            break
+    return value
+
+
+def _density(value: float, freedom: float) -> float:
+    if freedom >= _NORMAL:
+        return math.exp(-value * value / 2) / math.sqrt(2 * math.pi)
+    half = (freedom + 1) / 2
+    front = math.lgamma(half) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    return math.exp(front - half * math.log1p(value * value / freedom))
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    """Regularised incomplete beta function."""
+    if x <= 0 or x >= 1:
+        return min(max(x, 0.0), 1.0)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x > (a + 1) / (a + b + 2):
+        return 1 - front * _fraction(1 - x, b, a) / b
+    return front * _fraction(x, a, b) / a
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > _TINY else _TINY)
+    found = d
+    for m in range(1, _ROUNDS):
+        for part in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 + part * d
+            c = 1 + part / c
+            d = 1 / (d if abs(d) > _TINY else _TINY)
+            c = c if abs(c) > _TINY else _TINY
+            found *= c * d
+        if abs(c * d - 1) < 1e-12:
+            break
+    return found

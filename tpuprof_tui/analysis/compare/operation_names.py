@@ -58,26 +58,21 @@ def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...
     for tables in every.values():
         for others, names in combinations(tables, 2):
             if set(names).isdisjoint(others):
-                _join(together, (*others, *names))
+                every_name = (same for name in (*others, *names) for same in together.get(name, [name]))
+                joined = list(dict.fromkeys(every_name))
+                together.update(dict.fromkeys(joined, joined))
     ordered = dict.fromkeys(name for names in recordings for each in names.values() for name in each)
     order = {name: place for place, name in enumerate(ordered)}
     return {name: tuple(sorted(names, key=order.__getitem__)) for name, names in together.items()}
 
 
-def _join(together: dict[str, list[str]], names: Sequence[str]) -> None:
-    joined = list(dict.fromkeys(known for name in names for known in together.get(name, [name])))
-    together.update(dict.fromkeys(joined, joined))
-
-
 def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
-    """What operations of either profile are called where they are compared, if otherwise: as in the base.
-
-    Several names of the base that are one of the other's stand behind one another.
-    """
+    """What operations of either side are called where they are compared, if otherwise: as in the base, by commas."""
     if list(base.strings.get("name", ())) == list(other.strings.get("name", ())):
         return {}
     ours, theirs = names_by_code(base), names_by_code(other)
     here = {name for names in ours.values() for name in names}
-    called = {name: ", ".join(each for each in names if each in here)
-              for name, names in one_operation([ours, theirs]).items()}  # fmt: skip
+    called = {
+        name: ", ".join(each for each in names if each in here) for name, names in one_operation([ours, theirs]).items()
+    }
     return {name: text for name, text in called.items() if name != text}

@@ -27,15 +27,9 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def matched(base: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Places of equal elements, both ascending: a common subsequence.
+    """Places of equal elements, int64, both ascending and of one length: a common subsequence. O(n log n).
 
-    Args:
-        base: Any whole numbers.
-        other: The same kind of numbers.
-
-    Returns:
-        Places in ``base`` and in ``other``, int64, of one length. The longest there is where the rest between anchors
-        is short (``_EXACT``); else a long one. O(n log n).
+    The longest there is where the rest between anchors is short (``_EXACT``); else a long one.
     """
     return _Matching(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
 
@@ -51,9 +45,8 @@ class _Matching:
         waiting = [(0, len(self._base), 0, len(self._other))]
         while waiting:
             waiting += self._divided(*waiting.pop())
-        if not self._found:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        ours, theirs = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
+        nothing = np.zeros(0, np.int64)
+        ours, theirs = (np.concatenate(parts) for parts in zip((nothing, nothing), *self._found, strict=True))
         order = np.argsort(ours, kind="stable")
         return ours[order], theirs[order]
 
@@ -165,11 +158,14 @@ def _alike(base: Ints, other: Ints) -> int:
 
 def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
     """Places of the elements of runs that each sequence has once, as far as they keep their order; None without."""
-    ours, theirs = (_once(_runs(each, width)) for each in (base, other))
-    _, one, two = np.intersect1d(ours[0], theirs[0], assume_unique=True, return_indices=True)
+    once = []
+    for each in (base, other):
+        found, places, counts = np.unique(_runs(each, width), return_index=True, return_counts=True)
+        once.append((found[counts == 1], places[counts == 1]))
+    _, one, two = np.intersect1d(once[0][0], once[1][0], assume_unique=True, return_indices=True)
     if not len(one):
         return None
-    one, two = ours[1][one], theirs[1][two]
+    one, two = once[0][1][one], once[1][1][two]
     order = np.argsort(one)
     one, two = one[order], two[order]
     kept = ascending_places(two)
@@ -198,13 +194,6 @@ def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
             hashed = (hashed ^ found[step : step + count]) * _FACTOR
             hashed ^= hashed >> np.uint64(29)
     return hashed
-
-
-def _once(values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]:
-    """Ascending values that occur once, and their places."""
-    found, places, counts = np.unique(values, return_index=True, return_counts=True)
-    alone = counts == 1
-    return found[alone], places[alone].astype(np.int64)
 
 
 def ascending_places(values: Ints) -> Ints:

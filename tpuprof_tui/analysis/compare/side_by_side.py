@@ -1,28 +1,100 @@
-"""A profile beside its base: which lanes and units belong together, and the time axis that both share."""
+"""A profile beside its base: which lanes and units belong together, and one time axis for both.
+
+On the axis what belongs together begins together, and each side keeps its own lengths: between one anchor and the next
+it is as long as the longer side; the other has a gap before the next anchor.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Profile
 
+from ..index.axis import cell_at, edges_of
 from ..selecting.session import Session
 from ..selecting.state import Scope
-from ..steps.step_lane import step_lane
-from .aligned_axis import AlignedAxis
+from ..steps.step_figures import step_lane
 from .comparison import Comparison
+from .sequences import ascending_places
 from .work import paired_units
 
 Ints = npt.NDArray[np.int64]
 
 
-class SideBySide:
-    """What a picture of both profiles needs.
+class AlignedAxis(Struct, frozen=True, eq=False):
+    """Times of both sides that lie in one place; arrays of one length, two at least.
 
     Attributes:
-        session: The profile that is shown.
-        base: What it is compared with.
+        other, base: int64 ns, ascending, on the time line of each side; the last are the ends.
+        place: int64 ns, ascending, on the axis.
+    """
+
+    other: Ints
+    base: Ints
+    place: Ints
+
+    @classmethod
+    def of(
+        cls, other_span: tuple[int, int], base_span: tuple[int, int], other_starts: Ints, base_starts: Ints
+    ) -> AlignedAxis:
+        """The axis on which pairs of starts (ns) coincide, as far as they keep their order. O(n log n).
+
+        A span is the first start and the last end of a side.
+        """
+        order = np.lexsort((base_starts, other_starts))
+        kept = order[ascending_places(base_starts[order])] if len(order) else order
+        inside = (other_starts[kept] > other_span[0]) & (base_starts[kept] > base_span[0])
+        kept = kept[inside & np.append(True, np.diff(other_starts[kept]) > 0)[: len(kept)]]
+        other, base = (
+            np.concatenate([[span[0]], starts[kept], [max(span[1], int(starts[kept].max(initial=span[0])))]])
+            for span, starts in ((other_span, other_starts), (base_span, base_starts))
+        )
+        longer = np.maximum(np.diff(other), np.diff(base))
+        return cls(other, base, np.concatenate([[0], np.cumsum(longer)]))
+
+    def place_of(self, time: int) -> int:
+        """Where a time of the other profile lies; behind the gap where one ends there."""
+        at = int(np.searchsorted(self.other, time, side="right")) - 1
+        if at < 0 or at >= len(self.other) - 1:
+            edge = 0 if at < 0 else -1
+            return int(self.place[edge]) + time - int(self.other[edge])
+        return min(int(self.place[at]) + time - int(self.other[at]), int(self.place[at + 1]))
+
+    def _window(self, start: int, end: int) -> tuple[int, int]:
+        """A window of the other profile on the axis, with the gaps inside it and at its end."""
+        low = int(self.place[0]) if start == int(self.other[0]) else self.place_of(start)
+        return low, self.place_of(end)
+
+    def edges(self, start: int, end: int, cells: int) -> Ints:
+        """Edges of the cells over a window of the other profile, in its time; those inside a gap are equal."""
+        return self._times(self.other, start, end, cells)
+
+    def base_edges(self, start: int, end: int, cells: int) -> Ints:
+        """The same edges in the base's time."""
+        return self._times(self.base, start, end, cells)
+
+    def _times(self, side: Ints, start: int, end: int, cells: int) -> Ints:
+        places = edges_of(*self._window(start, end), cells)
+        at = np.clip(np.searchsorted(self.place, places, side="right") - 1, 0, len(self.place) - 2)
+        found: Ints = np.minimum(side[at] + places - self.place[at], side[at + 1])
+        return found
+
+    def cell_at(self, time: int, start: int, end: int, cells: int) -> int:
+        """The cell that a time of the other profile lies in; outside 0 ... cells - 1 where it is out of sight."""
+        return cell_at(self.place_of(time), *self._window(start, end), cells)
+
+    def own_cells(self, start: int, end: int, cells: int) -> int:
+        """About how many of the cells are no gap of the other profile, 1 at least."""
+        low, high = self._window(start, end)
+        return max(cells * (end - start) // max(high - low, 1), 1)
+
+
+class SideBySide:
+    """What a picture of a profile and its base needs.
+
+    Attributes:
         lanes: By lane of the session the lane of the base that belongs to it; -1 without one.
         alone: Lanes of the base that belong to none.
         units: By unit of the session the unit of the base.
@@ -51,24 +123,22 @@ class SideBySide:
         pairs = self._comparison.launches
         base, other = self._comparison.both.base.launches, self._comparison.both.other.launches
         mine = (base.sequence[pairs.base] == other.sequence[pairs.other]) & (other.unit[pairs.other] >= 0)
-        places = [self._places[unit] for unit in self.session.profile.groups.units_within(group)
-                  if unit in self._places]  # fmt: skip
+        places = [
+            self._places[unit] for unit in self.session.profile.groups.units_within(group) if unit in self._places
+        ]
         if group >= 0 and places:
             mine &= np.isin(other.unit[pairs.other], places)
         one, two = pairs.base[mine], pairs.other[mine]
         if not len(one):
-            return AlignedAxis.of(span, base_span, *self._paired_steps())
+            # steps with one number; those in one place where no number is the same
+            steps, base_steps = (step_lane(side).lane for side in (self.session, self.base))
+            _, two, one = np.intersect1d(steps["number"], base_steps["number"], return_indices=True)
+            if not len(two):
+                one = two = np.arange(min(len(base_steps), len(steps)))
+            return AlignedAxis.of(span, base_span, steps["start"][two], base_steps["start"][one])
         sequence = other.sequence[two]
         chosen = sequence == np.bincount(sequence, weights=other.work[two]).argmax()
         return AlignedAxis.of(span, base_span, other.start[two[chosen]], base.start[one[chosen]])
-
-    def _paired_steps(self) -> tuple[Ints, Ints]:
-        """Starts of steps with one number; of those in one place where no number is the same."""
-        other, base = (step_lane(side).lane for side in (self.session, self.base))
-        _, two, one = np.intersect1d(other["number"], base["number"], return_indices=True)
-        if not len(two):
-            one = two = np.arange(min(len(base), len(other)))
-        return other["start"][two], base["start"][one]
 
 
 def _paired_lanes(base: Profile, other: Profile, ours: dict[int, int], theirs: dict[int, int]) -> tuple[int, ...]:

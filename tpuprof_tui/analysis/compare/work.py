@@ -33,7 +33,6 @@ class Work(Struct, frozen=True, eq=False):
         kernel: int64, what it belongs to (code of the joint table of kernels); -1 for nothing.
         command: uint64, operation and operands.
         launch: int64, place in ``launches``.
-        launches: What was launched.
     """
 
     lane: npt.NDArray[np.int32]
@@ -101,44 +100,34 @@ class Both(Struct, frozen=True, eq=False):
 
 
 def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> Both:
-    """The work of two profiles of one source. O(n log n).
-
-    Args:
-        base: The first.
-        other: The second.
-        pairs: Ids of the groups of workers that belong together, -1: everything; None: everything with everything.
-    """
+    """The work of two profiles of one source; ``pairs`` as of `Comparison`. O(n log n)."""
     renamed = renamed_operations(base, other)
     operations, names = _joint(base, other, "name", renamed)
     kernels, scopes = _joint(base, other, "kernel", {})
     units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
     whole = len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
-    sequences, shapes = _Numbers(), None
+    sequences: dict[Any, int] = {}
+    shapes: dict[Any, int] | None = None
+    together = False
     # a profile beside itself has the same work
     sides = (base,) if base is other else (base, other)
     restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
     if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
         restarts = [_restarts(profile) for profile in sides]
-        whole, shapes = True, _Shapes(all(map(_in_step, sides, restarts)))
+        # lanes of a unit that began equally many launches ran them together: the first of each are one, and so on
+        counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
+                  for side, profile in enumerate(sides) for number, each in restarts[side].items()}  # fmt: skip
+        whole, shapes, together = True, {}, len(counts) == len({each[:2] for each in counts})
     hashes = hashes_of(operations), hashes_of(kernels)
     works = [
-        _work(
-            profile,
-            names[side],
-            scopes[side],
-            unit_of[side],
-            operands,
-            whole,
-            sequences,
-            shapes,
-            restarts[side],
-            *hashes,
-        )
+        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes, together,
+              restarts[side], *hashes)
         for side, profile in enumerate(sides)
-    ]
+    ]  # fmt: skip
     if shapes is not None:
-        kernels = shapes.texts(base.vocabulary.event.plural)
+        told = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in shapes)
+        kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in told)
     return Both(works[0], works[-1], operations, kernels if whole else operations, units, renamed)
 
 
@@ -163,25 +152,20 @@ def paired_units(
     """Labels of pairs of units, and of each side the place of the pair by the id of a unit."""
     labels: list[str] = []
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    no_number_in_common = set(base.groups.numbers).isdisjoint(other.groups.numbers)
+    renumbered = len(workers) > 1 or (no_number_in_common and len(base.units) == len(other.units))
     for ours, theirs in workers:
         places: dict[object, int] = {}
-        several = len(workers) > 1
         for side, (profile, top) in enumerate(((base, ours), (other, theirs))):
             units = profile.groups.units_within(top) if top > -2 else ()
             for turn, unit in enumerate(units):
                 # ranks of one run number their devices through: those of a worker pair by their order
-                key: object = turn if several or _renumbered(base, other) else profile.groups[unit].number
+                key: object = turn if renumbered else profile.groups[unit].number
                 if key not in places:
                     places[key] = len(labels)
                     labels.append(profile.groups.title(unit))
                 found[side][unit] = places[key]
     return tuple(labels), found
-
-
-def _renumbered(base: Profile, other: Profile) -> bool:
-    """Whether units have no number in common but are equally many."""
-    ours, theirs = set(base.groups.numbers), set(other.groups.numbers)
-    return not ours & theirs and len(base.units) == len(other.units)
 
 
 def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]]:
@@ -215,11 +199,6 @@ def mixed(*parts: npt.NDArray[Any]) -> Hashes:
     return found
 
 
-def text_hashes(profile: Profile, key: str) -> Hashes:
-    """A number for each text of a column, the same in every profile; at the end that of none."""
-    return hashes_of(map(str, profile.strings[key]))
-
-
 def hashes_of(texts: Iterable[str]) -> Hashes:
     """A number for each of some texts, the same for ever; at the end that of none."""
     from hashlib import blake2b
@@ -229,33 +208,6 @@ def hashes_of(texts: Iterable[str]) -> Hashes:
 
 
 # one side
-
-
-class _Numbers:
-    """Numbers of what is the same on both sides, by what it is: sequences of launches, and their shapes."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, int] = {}
-
-    def number(self, key: Any) -> int:
-        return self.known.setdefault(key, len(self.known))
-
-
-class _Shapes(_Numbers):
-    """Numbers of launches that nothing names, by kind of lane and number of the last event.
-
-    Attributes:
-        together: Whether a launch is what all lanes of a unit ran of it, or one lane.
-    """
-
-    def __init__(self, together: bool) -> None:
-        super().__init__()
-        self.together = together
-
-    def texts(self, word: str) -> tuple[str, ...]:
-        """What they are called."""
-        counts = (" and ".join(f"{count:,} {kind}" for kind, count in key) for key in self.known)
-        return tuple(f"{each} {word}" for each in counts)
 
 
 def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
@@ -269,8 +221,8 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
 
 def _work(
     profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
-    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Numbers, shapes: _Shapes | None,
-    restarts: Mapping[int, _Restarts], of_operations: Hashes, of_kernels: Hashes,
+    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: dict[Any, int], shapes: dict[Any, int] | None,
+    together: bool, restarts: Mapping[int, _Restarts], of_operations: Hashes, of_kernels: Hashes,
 ) -> Work:  # fmt: skip
     parts: list[list[Any]] = [[] for _ in range(8)]
     turns: dict[tuple[int, str], int] = {}
@@ -291,15 +243,16 @@ def _work(
         place = unit_of.get(unit, -1)
         turn = turns.get((place, lane.kind), 0)
         turns[place, lane.kind] = turn + 1
-        numbered = sequences.number(("lane", place, lane.kind, turn))
+        numbered = sequences.setdefault(("lane", place, lane.kind, turn), len(sequences))
         for column, values in zip(parts, (
             np.full(len(rows), place_of_lane, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
             kernel, mixed(kinds[lane.kind][label], *told), scope, np.full(len(rows), numbered, np.int32),
         ), strict=True):  # fmt: skip
             column.append(values)
     types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
-    joined = [np.concatenate(column) if column else np.zeros(0, kind)
-              for column, kind in zip(parts, types, strict=True)]  # fmt: skip
+    joined = [
+        np.concatenate(column) if column else np.zeros(0, kind) for column, kind in zip(parts, types, strict=True)
+    ]
     if not whole:
         lane_number, row, length, label, _, command, _, sequence = joined
         # events are their own launches: kernels are operations
@@ -317,7 +270,7 @@ def _work(
         return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
                     np.arange(count, dtype=np.int64), launches)  # fmt: skip
     if shapes is not None:
-        return _restarted(profile, unit_of, sequences, shapes, restarts, joined)
+        return _restarted(profile, unit_of, sequences, shapes, together, restarts, joined)
     return _launched(profile, scopes, unit_of, sequences, of_kernels, joined)
 
 
@@ -338,36 +291,33 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
     return found
 
 
-def _in_step(profile: Profile, restarts: Mapping[int, _Restarts]) -> bool:
-    """Whether the lanes of each unit began equally many launches: the first of each are one, and so on."""
-    counts: dict[int, set[int]] = {}
-    for number, found in restarts.items():
-        counts.setdefault(profile.unit_of(profile.lanes[number]), set()).add(len(found.first))
-    return all(len(each) == 1 for each in counts.values())
-
-
 def _restarted(
-    profile: Profile, unit_of: Mapping[int, int], sequences: _Numbers, shapes: _Shapes,
+    profile: Profile, unit_of: Mapping[int, int], sequences: dict[Any, int], shapes: dict[Any, int], together: bool,
     restarts: Mapping[int, _Restarts], joined: Sequence[Any],
 ) -> Work:  # fmt: skip
-    """Work by launches that nothing names: they are told apart by how many events they have on each lane."""
+    """Work by launches that nothing names: they are told apart by how many events they have on each lane.
+
+    ``together``: a launch is what all lanes of a unit ran of it, else one lane.
+    """
     lane_number, row, _, _, kernel, _, launch, sequence = joined
     parts: dict[int, list[int]] = {}
     for number in restarts:
-        parts.setdefault(profile.unit_of(profile.lanes[number]) if shapes.together else number, []).append(number)
+        parts.setdefault(profile.unit_of(profile.lanes[number]) if together else number, []).append(number)
     told: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
     count = 0
     for numbers in parts.values():
         lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
         place = unit_of.get(profile.unit_of(lanes[0]), -1)
-        counts = zip(*(each.count.tolist() for each in found), strict=True)
-        shape = np.array([shapes.number(tuple(zip((lane.kind for lane in lanes), each, strict=True)))
-                          for each in counts])  # fmt: skip
+        told_of = [
+            tuple(zip((lane.kind for lane in lanes), counts, strict=True))
+            for counts in zip(*(each.count.tolist() for each in found), strict=True)
+        ]
+        shape = np.array([shapes.setdefault(each, len(shapes)) for each in told_of])
         for number, each in zip(numbers, found, strict=True):
             mine = np.flatnonzero(lane_number == number)
             turn = np.searchsorted(each.first, row[mine], side="right") - 1
             launch[mine], kernel[mine] = count + turn, shape[turn]
-        own = sequences.number(("unit", place)) if shapes.together else int(sequence[mine[0]])
+        own = sequences.setdefault(("unit", place), len(sequences)) if together else int(sequence[mine[0]])
         starts = [lane["start"][each.first] for lane, each in zip(lanes, found, strict=True)]
         ends = [np.maximum.reduceat(lane["end"], each.first) for lane, each in zip(lanes, found, strict=True)]
         for values, one in zip(told, (
@@ -380,12 +330,12 @@ def _restarted(
 
 
 def _launched(
-    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Numbers, of_kernels: Hashes,
+    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: dict[Any, int], of_kernels: Hashes,
     joined: Sequence[Any],
 ) -> Work:  # fmt: skip
     """Work by launch: launches of each unit by their start, behind them one of each unit for what none issued."""
     scope = joined[6]
-    units, kernels, starts, ends, of_scope = [], [], [], [], []
+    units, kernels, starts, ends = [], [], [], []
     place_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
     count = 0
     for unit in profile.units:
@@ -396,7 +346,6 @@ def _launched(
         kernels.append(scopes[np.where((code >= 0) & (code < len(scopes) - 1), code, -1)])
         starts.append(lane["start"])
         ends.append(lane["end"])
-        of_scope.append(lane["scope"])
         place_of_scope[lane["scope"]] = np.arange(count, count + size)
         count += size
     # what no launch of a unit issued is one of its own, behind the others
@@ -408,7 +357,9 @@ def _launched(
         for column in (kernels, starts, ends):
             column.append(np.full(1, -1, np.int64))
     of_unit = np.concatenate([np.zeros(0, np.int32), *units])
-    known = [sequences.number(("unit", each)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)]
+    known = [
+        sequences.setdefault(("unit", each), len(sequences)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)
+    ]
     told = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
     columns = (*joined[:6], launch)
     return _by_launch(columns, np.array(known, np.int32)[of_unit + 1], of_unit, *told, kernels=of_kernels)
@@ -440,7 +391,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
     values = lane.take(key, rows)
     if profile.vocabulary.is_text(key):
         if key not in hashes:
-            hashes[key] = text_hashes(profile, key)
+            hashes[key] = hashes_of(map(str, profile.strings[key]))
         return hashes[key][np.where((values >= 0) & (values < len(hashes[key]) - 1), values, -1)]
     if values.dtype.kind == "f":
         return np.where(is_missing(values), -1.0, values)

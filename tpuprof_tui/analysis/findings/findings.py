@@ -1,61 +1,175 @@
-"""Findings about single instructions: the most exposed transfers, the slowest large ones, the longest waits."""
+"""Findings about single instructions: the most exposed transfers, the slowest large ones, the longest waits.
+
+They have the largest scores in a window: of blocks of rows the best is known, few blocks are looked into.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
+from tpuprof_tui.model import INT_MISSING, Lane, Role, is_missing
+from tpuprof_tui.model.activity import MOVES
+from tpuprof_tui.model.lane import Rows
+
+from ..index.lane_index import LaneIndex
+from ..index.running_sums import BLOCK
 from ..selecting.filter_masks import row_of_all, shown_session
 from ..selecting.session import Session
 from ..selecting.state import DisplayState, Scope
 
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+#: Scores some rows of a lane; -inf: not in the running.
+Score = Callable[[Lane, Rows], Floats]
+#: Transfers below this size tell little about bandwidth: 100 KiB.
+LARGE: Final = 100 * 1024
+_NONE: Final = -np.inf
+
 
 class Found(Struct, frozen=True):
-    """An instruction worth a look.
-
-    Attributes:
-        lane: Index into ``Profile.lanes``.
-        row: Row of that lane.
-        value: Exposed ns, GB/s or ns of waiting.
-    """
+    """An instruction worth a look: its lane, its row; exposed ns, GB/s or ns of waiting."""
 
     lane: int
     row: int
     value: float
 
 
-class Findings(Struct, frozen=True):
-    """What is worth a look in a window, the worst first.
+def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> list[list[Found]]:
+    """Transfers by exposed time, large ones by falling time for a byte, waits by length: ``most`` of each.
 
-    Attributes:
-        exposed: Transfers by the time nothing of their unit covered.
-        slow: Transfers of at least ``extremes.LARGE`` bytes by falling time for a byte.
-        wait: Waits by length.
-    """
-
-    exposed: tuple[Found, ...] = ()
-    slow: tuple[Found, ...] = ()
-    wait: tuple[Found, ...] = ()
-
-
-def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> Findings:
-    """What is worth a look; O(instructions) the first time, then O(lanes + blocks): meant for a thread.
-
-    Args:
-        session: All instructions; the state's filter is applied.
-        state: Window and filter.
-        scope: Where to look; a unit's holds of lanes of no unit what it submitted.
-        most: How many of each kind.
+    Of what passes the state's filter; of lanes of no unit what the scope's unit submitted. O(instructions) the first
+    time, then O(lanes + blocks): meant for a thread.
     """
     shown = shown_session(session, state.filter)
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
     lanes = [(number, index) for number, index in lanes if index.lane.in_sums]
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     shared = frozenset(number for number, index in lanes if index.lane.group not in within)
-    exposed, slow, wait = (
-        tuple(Found(lane, row_of_all(session, state.filter, lane, row), abs(value)) for value, lane, row in each)
-        for each in best_rows(
-            lanes, state.start, state.end, (exposed_score, slow_score, wait_score), most, within, shared
-        )
-    )
-    return Findings(exposed, slow, wait)
+    scores = exposed_score, slow_score, wait_score
+    return [
+        [Found(lane, row_of_all(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
+        for each in best_rows(lanes, state.start, state.end, scores, most, within, shared)
+    ]
+
+
+def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> Floats:
+    """Best score of each block of rows, of what ``owners`` submitted (empty: anybody); found once, O(rows)."""
+
+    def make() -> Floats:
+        scores = _scored(index.lane, slice(0, len(index.lane)), score, owners)
+        best: Floats = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
+        return best
+
+    return index.derived.get("best of blocks", make, score, owners)
+
+
+def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints:
+    """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
+    if index.max_end is index.sorted_ends:
+        return np.arange(first, last)
+
+    def make() -> Ints:
+        ends = np.maximum(index.lane["end"], index.starts + 1)
+        latest: Ints = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
+        return latest
+
+    return first + np.flatnonzero(index.derived.get("ends of blocks", make)[first:last] > start)
+
+
+def best_rows(
+    lanes: Sequence[tuple[int, LaneIndex]],
+    start: int,
+    end: int,
+    scores: Sequence[Score],
+    most: int,
+    owners: frozenset[int] = frozenset(),
+    shared: Collection[int] = (),
+) -> list[list[tuple[float, int, int]]]:
+    """The best instructions of some lanes that run in the window [start, end), by several scores.
+
+    O(instructions) the first time, then O(blocks): a block is looked into only where its best row could be among the
+    best of all.
+
+    Args:
+        lanes: Number and index of each lane, numbers ascending.
+        most: How many at most.
+        owners: Groups whose submissions alone count on shared lanes; empty: everything counts.
+        shared: Numbers of the lanes that belong to none of these groups.
+
+    Returns:
+        For each score (value, number of the lane, row), the best first, of equals the first.
+    """
+    spans = []
+    for number, index in lanes:
+        low = int(np.searchsorted(index.max_end, start, side="right"))
+        high = int(np.searchsorted(index.starts, end, side="left"))
+        if high > low and end > start:
+            blocks = _running_blocks(index, low // BLOCK, -(-high // BLOCK), start)
+            spans.append((number, index, low, high, blocks, owners if number in shared else frozenset[int]()))
+    found = []
+    for score in scores:
+        bests = [_best_of_blocks(index, score, own)[blocks] for _, index, _, _, blocks, own in spans]
+        best: list[tuple[float, int, int]] = []
+        if spans:
+            bounds = np.concatenate(bests)
+            places = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
+            numbers = np.concatenate([blocks for *_, blocks, _ in spans])
+            near = np.flatnonzero(bounds > _NONE)
+            for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
+                number, index, low, high, _, own = spans[places[each]]
+                first = int(numbers[each]) * BLOCK
+                if len(best) == most and (-bounds[each], number, first) > best[-1]:
+                    break
+                rows = slice(max(low, first), min(high, first + BLOCK))
+                best = sorted(best + _best_of_block(index, rows, start, score, own, number, most))[:most]
+        found.append([(-value, number, row) for value, number, row in best])
+    return found
+
+
+def _best_of_block(
+    index: LaneIndex, rows: slice, start: int, score: Score, owners: frozenset[int], number: int, most: int
+) -> list[tuple[float, int, int]]:
+    """Minus the score, lane and row of the best of some rows that run after ``start``."""
+    scores = _scored(index.lane, rows, score, owners)
+    if index.max_end is not index.sorted_ends:
+        ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
+        scores = np.where(ends > start, scores, _NONE)
+    ranked = np.argsort(-scores, kind="stable")[:most]
+    return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
+
+
+def _scored(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
+    """The scores; of what other groups submitted none."""
+    scores = score(lane, rows)
+    return np.where(np.isin(lane.take("owner", rows), list(owners)), scores, _NONE) if owners else scores
+
+
+def exposed_score(lane: Lane, rows: Rows) -> Floats:
+    """Exposed ns; only what is exposed at all."""
+    if "exposed" not in lane:
+        return np.full(len(lane.take("start", rows)), _NONE)
+    exposed = lane.take("exposed", rows)
+    return np.where(is_missing(exposed) | (exposed <= 0), _NONE, exposed)
+
+
+def slow_score(lane: Lane, rows: Rows) -> Floats:
+    """Minus the bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest scores highest."""
+    starts = lane.take("start", rows)
+    if "bytes" not in lane or not lane.may_do(MOVES):
+        return np.full(len(starts), _NONE)
+    sizes = lane.take("bytes", rows)
+    counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING) & (sizes >= LARGE)
+    moves = lane.doing(MOVES, rows)
+    counted = counted if moves is None else counted & moves
+    return np.where(counted, -sizes / np.maximum(lane.take("end", rows) - starts, 1), _NONE)
+
+
+def wait_score(lane: Lane, rows: Rows) -> Floats:
+    """How long waits took, ns."""
+    waits = lane.take("role", rows) == Role.WAIT
+    return np.where(waits, lane.take("end", rows) - lane.take("start", rows), _NONE)

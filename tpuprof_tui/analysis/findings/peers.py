@@ -40,13 +40,9 @@ def peers_of(session: Session, number: int, row: int) -> Peers:
     name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
     if name < 0:
         return Peers(0, 0.0)
-    asked = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in _operands(session, lane))
+    operands = (key for key in session.profile.vocabulary.operands if knows(session.profile, lane, key))
+    asked = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in operands)
     return session.derived.get("peers", lambda: _peers(session, lane.kind, name, asked), lane.kind, name, asked)
-
-
-def _operands(session: Session, lane: Lane) -> tuple[str, ...]:
-    """Columns of what an event was asked to do that its lane knows."""
-    return tuple(key for key in session.profile.vocabulary.operands if knows(session.profile, lane, key))
 
 
 def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:
@@ -78,12 +74,7 @@ def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int],
 
 
 class Neighbour(Struct, frozen=True):
-    """The instruction before or after another on its lane.
-
-    Attributes:
-        row: Its row.
-        gap_ns: Time between the two; negative where they overlap.
-    """
+    """The row before or after another on its lane, and the time between the two, ns; negative where they overlap."""
 
     row: int
     gap_ns: int

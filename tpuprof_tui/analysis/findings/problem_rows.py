@@ -24,15 +24,13 @@ def ranked(session: Session) -> list[Problem]:
 
 def lane_of(session: Session, problem: Problem) -> int:
     """Index of the lane that a problem is about; -1 where it is about none."""
-    lanes = session.profile.lanes
-    fitting = (number for number, lane in enumerate(lanes)
-               if problem.is_about(lane, session.profile.groups))  # fmt: skip
-    return next(fitting, -1)
+    lanes, groups = session.profile.lanes, session.profile.groups
+    return next((number for number, lane in enumerate(lanes) if problem.is_about(lane, groups)), -1)
 
 
 def word_of(problem: Problem) -> str:
     """A problem's severity in letters."""
-    return WORDS[min(max(int(problem.severity), 0), 2)]
+    return WORDS[problem.severity]
 
 
 class ProblemRows(Struct, frozen=True, eq=False):
@@ -59,7 +57,8 @@ class ProblemRows(Struct, frozen=True, eq=False):
 
     def about(self, lane: int, row: int) -> list[Problem]:
         """Problems about an instruction, the worst first; O(problems of the lane)."""
-        return [problem for problem in self.by_lane.get(lane, ()) if _concerns(problem, row)]
+        known = ((each, each.rows) for each in self.by_lane.get(lane, ()))
+        return [each for each, rows in known if rows is not None and row in rows[np.searchsorted(rows, row) :][:1]]
 
     def mask(self, count: int) -> Mask:
         """By instruction number, whether a problem is about it."""
@@ -71,12 +70,6 @@ class ProblemRows(Struct, frozen=True, eq=False):
         """Of hits that are all among these, in the order one goes through them, the first of each run."""
         first = np.sort(np.unique(self.run[np.searchsorted(self.numbers, hits.numbers)], return_index=True)[1])
         return Hits(hits.text, hits.keys[first], hits.numbers[first])
-
-
-def _concerns(problem: Problem, row: int) -> bool:
-    rows = problem.rows
-    place = 0 if rows is None else int(np.searchsorted(rows, row))
-    return rows is not None and place < len(rows) and int(rows[place]) == row
 
 
 def problem_rows(session: Session) -> ProblemRows:

@@ -1,4 +1,4 @@
-"""Why a unit is as busy as it is: how it spent the window, its longest pauses, and what it got less of than others."""
+"""What a unit did instead of work: its longest pauses, and what it got less of than others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tpuprof_tui.model import Role
 
 from ..index.lane_index import event_at
 from ..selecting.session import Session
-from ..totals.figures import UnitFigures, unit_figures
 from ..totals.work_sums import TOTAL, Grouping, work_sums
 
+#: What a lane does in an event that is no work; annotations say nothing of it.
+_DOES: Final = {int(Role.WAIT): "waits", int(Role.SYNC): "synchronises"}
 #: Pauses and kernel functions that are told.
 PAUSES: Final = 3
 _DIFFERENCES: Final = 3
@@ -23,53 +24,11 @@ _BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
 class Pause(Struct, frozen=True):
-    """Time in which a unit neither computed nor moved data.
-
-    Attributes:
-        start, end: ns.
-        text: What it did instead.
-    """
+    """Time, ns, in which a unit neither computed nor moved data, and what it did instead."""
 
     start: int
     end: int
     text: str
-
-
-class UnitReason(Struct, frozen=True):
-    """How a unit compares.
-
-    Attributes:
-        unit: Its figures.
-        place: Its place among the units by busy time, from 1; of equals the first.
-        units: How many there are.
-        mean: Mean utilisation of all of them, 0 to 1.
-        pauses: Its longest pauses, the longest first.
-        differences: Kernel function (operation, where none is known) and ns of work beyond the mean of the units
-            (negative: less), where it differs most in the direction in which it differs in all.
-    """
-
-    unit: UnitFigures
-    place: int
-    units: int
-    mean: float
-    pauses: tuple[Pause, ...]
-    differences: tuple[tuple[str, int], ...]
-
-
-def unit_reason(session: Session, unit: int, start: int, end: int) -> UnitReason:
-    """How a unit compares with the others in the window [start, end)."""
-    profile, indexes = session.profile, session.indexes
-    own = unit_figures(profile, indexes, unit, start, end)
-    busy = [indexes.by_unit[each].either.between(start, end) for each in profile.units]
-    place = 1 + sum(each > own.busy for each in busy)
-    mean = sum(busy) / own.window / len(busy) if own.window else 0.0
-    less = own.utilisation < mean
-    pauses, differences = longest_pauses(session, unit, start, end), _differences(session, unit, start, end, less)
-    return UnitReason(own, place, len(busy), mean, pauses, differences)
-
-
-#: What a lane does in an event that is no work; annotations say nothing of it.
-_DOES: Final = {int(Role.WAIT): "waits", int(Role.SYNC): "synchronises"}
 
 
 def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
@@ -122,8 +81,11 @@ def _told(session: Session, unit: int, start: int, end: int) -> str:
     return "nothing runs"
 
 
-def _differences(session: Session, unit: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
-    """By kernel function; by operation where no kernel function is known, and nothing where neither is."""
+def differences(session: Session, unit: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
+    """Text and ns of work beyond the mean of the units, where it differs most: with ``less`` than they, else with more.
+
+    By kernel function; by operation where no kernel function is known, and nothing where neither is.
+    """
     profile, indexes = session.profile, session.indexes
     if len(profile.units) < 2:
         return ()

@@ -32,17 +32,10 @@ def cell_at(time: int, start: int, end: int, cells: int) -> int:
 
 
 class StraightAxis(Struct, frozen=True):
-    """Cells of equal time."""
+    """Cells of equal time, none of them a gap."""
 
-    def edges(self, start: int, end: int, cells: int) -> npt.NDArray[np.int64]:
-        """As ``edges_of``."""
-        return edges_of(start, end, cells)
-
-    base_edges = edges
-
-    def cell_at(self, time: int, start: int, end: int, cells: int) -> int:
-        """As the function."""
-        return cell_at(time, start, end, cells)
+    edges = base_edges = staticmethod(edges_of)
+    cell_at = staticmethod(cell_at)
 
     def own_cells(self, start: int, end: int, cells: int) -> int:
         """How many of the cells are no gap."""
@@ -61,15 +54,14 @@ class Ruler(Struct, frozen=True):
     ticks: tuple[tuple[int, str], ...]
 
 
-def ruler(start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None) -> Ruler:
-    """Ticks at round times, as close as their labels allow, all in one unit; ``cell_of`` is that of another axis."""
-    return ruler_in(UNITS, start, end, cells, cell_of or (lambda time: cell_at(time, start, end, cells)))
+def ruler(
+    start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None, units: Sequence[TimeUnit] = UNITS
+) -> Ruler:
+    """Ticks at round numbers of what ``units`` counts, as close as their labels allow, all in one unit.
 
-
-def ruler_in(
-    units: Sequence[TimeUnit], start: int, end: int, cells: int, cell_of: Callable[[int], int]
-) -> Ruler:  # fmt: skip
-    """Ticks at round numbers of what ``units`` counts; ``cell_of`` says in which cell such a number lies."""
+    ``cell_of`` says in which cell such a number lies on another axis.
+    """
+    cell_of = cell_of or (lambda time: cell_at(time, start, end, cells))
     unit = time_unit(max(abs(start), abs(end)), units)
     if cells < 1 or end <= start:
         return Ruler(unit, ())

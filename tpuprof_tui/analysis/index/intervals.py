@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -23,14 +25,9 @@ class Intervals(Struct, frozen=True, eq=False):
 
     @staticmethod
     def union(starts: npt.ArrayLike, ends: npt.ArrayLike) -> Intervals:
-        """The time covered by possibly overlapping intervals.
+        """The time covered by intervals in any order, which may overlap; one that does not end later covers nothing.
 
-        Args:
-            starts: int64 ns, one per interval, in any order.
-            ends: int64 ns, one per interval; one that ends no later than it starts covers nothing.
-
-        Returns:
-            Their union; it shares the given arrays where they are sorted and disjoint already.
+        It shares the given arrays (int64 ns) where they are sorted and disjoint already.
         """
         start, end = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
         real = end > start
@@ -61,14 +58,7 @@ class Intervals(Struct, frozen=True, eq=False):
         return int(self.cum[-1])
 
     def covered(self, edges: Ints) -> Ints:
-        """How much lies before each edge.
-
-        Args:
-            edges: int64 ns, any order and shape.
-
-        Returns:
-            int64 ns of the same shape; the difference of two is what lies between them.
-        """
+        """How much lies before each edge (ns, any order and shape); the difference of two is what lies between."""
         place = np.searchsorted(self.starts, edges, side="left")
         if not len(self.starts):
             return np.zeros(np.shape(edges), dtype=np.int64)
@@ -108,23 +98,25 @@ class Intervals(Struct, frozen=True, eq=False):
         if not len(theirs):
             return self
         met = np.unique(theirs)
-        gaps = Intervals.union(
-            np.append(self.starts[0], other.ends[met]), np.append(other.starts[met], self.ends[-1])
-        )  # fmt: skip
+        gaps = Intervals.union(np.append(self.starts[0], other.ends[met]), np.append(other.starts[met], self.ends[-1]))
         return self.intersect(gaps)
 
     def union_with(self, other: Intervals) -> Intervals:
         """What one or the other covers."""
         if not len(self) or not len(other):
             return self if len(self) else other
-        return Intervals.union(
-            np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends))
-        )  # fmt: skip
+        return Intervals.union(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
 
 def turns(counts: Ints) -> Ints:
     """Of runs of so many elements, one after the other, the place of each element in its run; int64."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts), dtype=np.int64)
+
+
+def last_of_each(order: Ints, key: npt.NDArray[Any]) -> Ints:
+    """Of rows in an order by their keys the last one with each key."""
+    keys = key[order]
+    return np.asarray(order[np.append(keys[1:] != keys[:-1], True)[: len(order)]])
 
 
 def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:

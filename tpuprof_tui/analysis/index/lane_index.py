@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.model import Lane, Role
@@ -57,44 +56,31 @@ class Cells(Struct, frozen=True, eq=False):
 def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     """The index of a lane: O(n) where its events do not overlap, else O(n log n); nearly all of it outside the GIL.
 
-    Args:
-        lane: The lane.
-        arrays: Keep those of the index; None: they stay in memory.
+    ``arrays`` keep those of the index; None: they stay in memory.
     """
     arrays = MappedArrays() if arrays is None else arrays
     starts, ends, role = lane["start"], lane["end"], lane["role"]
-    work, wait, sync = (_running(starts, ends, role == wanted) for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
+    chosen = (slice(None) if (mask := role == wanted).all() else mask for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
+    work, wait, sync = (Intervals.union(starts[which], ends[which]) for which in chosen)
     rest = wait.union_with(sync).minus(work)
     # an event of no length still has to be found where it lies
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
-    work, wait, sync, rest = (Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum)))
-                              for each in (work, wait, sync, rest))  # fmt: skip
+    work, wait, sync, rest = (
+        Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum))) for each in (work, wait, sync, rest)
+    )
     max_end = arrays.kept(max_end)
     sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
     arrays.give_back()
     return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, Derived(arrays.give_back))
 
 
-def _running(starts: Ints, ends: Ints, chosen: npt.NDArray[np.bool_]) -> Intervals:
-    if bool(chosen.all()):
-        return Intervals.union(starts, ends)
-    return Intervals.union(starts[chosen], ends[chosen])
-
-
 def cells(index: LaneIndex, edges: Ints) -> Cells:
-    """What fills the cells between neighbouring edges, exactly, at any zoom.
+    """What fills the n cells between n + 1 ascending edges (ns), exactly, at any zoom; O(n log events).
 
-    The sum of ``busy`` over the cells is ``index.work.between(edges[0], edges[-1])``.
-
-    Args:
-        index: Index of the lane.
-        edges: int64 ns, n + 1, ascending; cell i is [edges[i], edges[i + 1]).
-
-    Returns:
-        n cells, in O(n log events). Cells of no width hold nothing.
+    The sum of ``busy`` over the cells is ``index.work.between(edges[0], edges[-1])``; cells of no width hold nothing.
     """
     left, right = edges[:-1], edges[1:]
     started = np.searchsorted(index.starts, right, side="left")
@@ -124,8 +110,7 @@ def starting_between(index: LaneIndex, start: int, end: int) -> int:
 def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:
     """Rows of the events that run or start inside the window [start, end), by start.
 
-    Returns:
-        A slice where they are neighbours, else an int64 array of row numbers.
+    A slice where they are neighbours, else an int64 array of row numbers.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
     high = int(np.searchsorted(index.starts, end, side="left"))
@@ -139,15 +124,9 @@ def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:
 
 
 def event_at(index: LaneIndex, time: int, near_ns: int = 0) -> int:
-    """Row of the event that runs at ``time``, of several the one that started last.
+    """Row of the event that runs at ``time``, of several the one that started last; -1 where there is none.
 
-    Args:
-        index: Index of the lane.
-        time: ns.
-        near_ns: Where nothing runs, the nearest event at most this far away is taken (the earlier one of two).
-
-    Returns:
-        The row; -1 where there is none.
+    Where nothing runs, the nearest event at most ``near_ns`` away is taken (the earlier one of two).
     """
     rows = rows_between(index, time, time + 1)
     if isinstance(rows, slice):

@@ -5,11 +5,13 @@ Instructions are numbered over all lanes of a profile, lane by lane: ``offsets[l
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, is_missing
-from tpuprof_tui.model.lane import Array, Rows
+from tpuprof_tui.model.lane import Array, Rows, row_count
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,42 +41,39 @@ def fixed_number(profile: Profile, lane: Lane, key: str) -> int:
     return lane.number if key == "port" and profile.unit_of(lane) < 0 else -1
 
 
-def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array:
-    """Values to sort ``numbers`` by: int64 or float64, text as ranks; what is missing is INT_MISSING, -1 or NaN."""
+def lane_rows(profile: Profile, offsets: Ints, numbers: Ints) -> Iterator[tuple[Lane, Rows]]:
+    """Lanes on which instructions (ascending) lie, with their rows: neighbours as slices, which copy nothing."""
+    bounds = np.searchsorted(numbers, offsets).tolist()
+    for number, lane in enumerate(profile.lanes):
+        first, last, offset = bounds[number], bounds[number + 1], int(offsets[number])
+        if last > first:
+            low, high = int(numbers[first]) - offset, int(numbers[last - 1]) - offset + 1
+            yield lane, slice(low, high) if high - low == last - first else numbers[first:last] - offset
+
+
+def column_values(profile: Profile, key: str, chosen: Iterable[tuple[Lane, Rows]]) -> Array:
+    """Values of a column for rows of some lanes, of text columns codes; -1, INT_MISSING or NaN of what is not known."""
     parts: list[Array] = []
-    bounds = np.searchsorted(numbers, offsets)
-    text = profile.vocabulary.is_text(key)
-    for lane_number, lane in enumerate(profile.lanes):
-        chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]
-        if not len(chosen):
-            continue
-        rows = as_rows(chosen - offsets[lane_number])
+    for lane, rows in chosen:
         values = lane_values(profile, lane, key, rows)
         if values is None:
-            parts.append(np.full(len(chosen), -1, np.int32) if text else np.full(len(chosen), INT_MISSING, np.int64))
-        elif text:
-            parts.append(profile.strings[key].ranks[values])
-        else:
-            parts.append(values)
+            count = row_count(rows)
+            text = profile.vocabulary.is_text(key)
+            values = np.full(count, -1, np.int32) if text else np.full(count, INT_MISSING, np.int64)
+        parts.append(values)
     if any(part.dtype.kind == "f" for part in parts):
-        parts = [part if part.dtype.kind == "f" else _floats(part) for part in parts]
+        parts = [
+            part if part.dtype.kind == "f" else np.where(is_missing(part), np.nan, part.astype(np.float64))
+            for part in parts
+        ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool = False) -> Ints:
-    """``numbers`` in the order of a column: equals stay as they were, what is missing comes last either way.
-
-    Args:
-        profile: The profile.
-        offsets: As `first_numbers` gives them.
-        numbers: int64, ascending.
-        key: The column.
-        down: Largest first.
-
-    Returns:
-        int64, the same numbers in order.
-    """
-    keys = sort_keys(profile, offsets, key, numbers)
+    """Ascending ``numbers`` by a column; equals stay as they were, what is missing comes last, ``down`` or not."""
+    keys = column_values(profile, key, lane_rows(profile, offsets, numbers))
+    if profile.vocabulary.is_text(key) and key in profile.strings:
+        keys = profile.strings[key].ranks[keys]
     if len(keys) and bool((keys[1:] >= keys[:-1]).all()) and not down and not bool(is_missing(keys[:1])[0]):
         return numbers
     gone = is_missing(keys)
@@ -82,24 +81,11 @@ def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool
     present = keys if known is None else keys[known]
     order = _stable_order(present, down)
     if known is None:
-        # numbers that follow one another need not be looked up
-        whole = int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers) if len(numbers) else False
-        if whole:
-            order += numbers[0]
+        if len(numbers) and int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
+            order += numbers[0]  # numbers that follow one another need not be looked up
             return order
         return np.asarray(numbers[order])
     return np.concatenate([numbers[known[order]], numbers[np.flatnonzero(gone)]])
-
-
-def as_rows(rows: Ints) -> Rows:
-    """Ascending ``rows`` as a slice where they follow one another: columns are then views, not copies."""
-    if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
-
-
-def _floats(values: Array) -> npt.NDArray[np.float64]:
-    return np.where(is_missing(values), np.nan, values.astype(np.float64))
 
 
 def _stable_order(keys: Array, down: bool) -> Ints:

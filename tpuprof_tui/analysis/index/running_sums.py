@@ -1,4 +1,4 @@
-"""Running sums over the rows of a lane: what any window holds, without looking at all of its rows.
+"""Running sums over the rows of a lane, and over time: what any window holds, without looking at all of its rows.
 
 Rows are added up in blocks once; a window then takes the difference of two sums and adds the few rows at its edges.
 """
@@ -6,11 +6,11 @@ Rows are added up in blocks once; a window then takes the difference of two sums
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model.lane import Rows
 
@@ -22,15 +22,11 @@ Ints = npt.NDArray[np.int64]
 BLOCK: Final = 512
 #: Lanes with fewer blocks are looked through each time.
 FEWEST: Final = 4
+Floats = npt.NDArray[np.float64]
 
 
 class RunningSums:
-    """Sums of whole numbers that every row of a lane has.
-
-    Args:
-        count: Rows of the lane.
-        weights: Gives int64 of shape (k, rows) for some rows of the lane.
-    """
+    """Sums of whole numbers that every row of a lane has: ``weights`` gives int64 (k, rows) for some of its rows."""
 
     def __init__(self, count: int, weights: Callable[[Rows], Ints]) -> None:
         self._weights = weights
@@ -65,37 +61,23 @@ def running_rows(index: LaneIndex, start: int, end: int) -> list[Rows]:
 
 
 def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
-    """First start and last end of some rows, none of the pieces empty; O(log n) where nothing else ended later.
-
-    Args:
-        index: Index of their lane.
-        rows: As ``running_rows`` gives them, or some of these.
-    """
+    """First start and last end of some rows as ``running_rows`` gives them; O(log n) where nothing else ended later."""
     firsts = [each.start if isinstance(each, slice) else int(each[0]) for each in rows]
     lasts = [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows]
     end = int(index.max_end[max(lasts)])
     row = int(index.max_end.searchsorted(end, side="left"))
     # an event of no length counts as 1 ns there, and another row may reach further
-    if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(map(partial(_holds, row), rows)):
+    if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(
+        each.start <= row < each.stop if isinstance(each, slice) else row in each for each in rows
+    ):
         end = max(int(index.lane.take("end", each).max()) for each in rows)
     return int(index.starts[min(firsts)]), end
 
 
-def _holds(row: int, rows: Rows) -> bool:
-    return rows.start <= row < rows.stop if isinstance(rows, slice) else row in rows
-
-
 def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[int, int, Rows]:
-    """Blocks of a lane that lie wholly in the window [start, end), and the other rows that run in it.
+    """Blocks of ``block`` rows that lie wholly in the window [start, end), and the other rows that run in it.
 
-    Args:
-        index: Index of the lane.
-        start: First ns of the window.
-        end: First ns after it.
-        block: Rows of a block.
-
-    Returns:
-        The first block, the one after the last (both 0: none), and the rows beside them.
+    The first block, the one after the last (both 0: none), and the rows beside them.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
     high = int(np.searchsorted(index.starts, end, side="left"))
@@ -109,3 +91,46 @@ def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[in
         ends = np.maximum(index.lane.take("end", before), index.starts[before] + 1)
         before = before[ends > start]
     return first, last, np.concatenate((before, np.arange(last * block, high, dtype=np.int64)))
+
+
+class Flow(Struct, frozen=True, eq=False):
+    """A quantity that flows at a constant rate during each of some stretches of time, which do not overlap.
+
+    Attributes:
+        starts, ends: int64 ns, ascending; stretches of no length hold nothing.
+        amounts: float64, one more than there are stretches: what has flowed before each.
+    """
+
+    starts: Ints
+    ends: Ints
+    amounts: Floats
+
+    @classmethod
+    def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
+        """The flow of instructions by start, ``rates`` per ns. O(n), O(n log n) where they overlap; once."""
+        if bool((starts[1:] < ends[:-1]).any()):
+            starts, ends, rates = _apart(starts, ends, rates)
+        amounts = np.zeros(len(starts) + 1)
+        np.cumsum(rates * (ends - starts), out=amounts[1:])
+        return cls(starts, ends, amounts)
+
+    def between(self, edges: Ints) -> Floats:
+        """What flows in each cell between neighbouring edges; O(cells log n)."""
+        if not len(self.starts):
+            return np.zeros(len(edges) - 1)
+        begun = np.searchsorted(self.starts, edges, side="left")
+        last = np.maximum(begun - 1, 0)
+        length = np.maximum(self.ends[last] - self.starts[last], 1)
+        rest = np.where(begun > 0, np.maximum(self.ends[last] - edges, 0), 0) / length
+        passed = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
+        flown: Floats = np.diff(passed)
+        return flown
+
+
+def _apart(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
+    """Stretches between all starts and ends, with the sum of the rates of what runs in them."""
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")
+    rate = np.cumsum(np.concatenate((rates, -rates))[order])
+    times = times[order]
+    return times[:-1], times[1:], rate[:-1]

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.model import Profile
 
 from ..index.lane_index import LaneIndex, build_index, event_at
 from ..selecting.session import Session
@@ -26,12 +27,7 @@ def launches(session: Session, unit: int) -> LaneIndex:
 def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
     """The launches of a unit that issued any of the instructions of ``passing``, at their full length.
 
-    O(instructions of the unit) the first time.
-
-    Args:
-        session: All instructions.
-        passing: The same capture with some of its instructions.
-        unit: Id of the unit.
+    ``passing``: the same capture with some of its instructions. O(instructions of the unit) the first time.
     """
 
     def make() -> LaneIndex:
@@ -107,3 +103,12 @@ def stepped_launch(session: Session, state: DisplayState, unit: int, steps: int)
     start, end = span_of(index, row)
     end = max(end, start + 1)
     return replace(state.showing(start, end).at(start), range=(start, end), anchor=None)
+
+
+def opened(profile: Profile) -> Session:
+    """A profile with its indexes, its steps, and of each unit a lane of its launches; meant for a thread."""
+    session = Session.build(profile)
+    _ = session.steps
+    for unit in profile.units:
+        launches(session, unit)
+    return session

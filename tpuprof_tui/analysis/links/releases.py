@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from tpuprof_tui.model.lane import row_numbers, taken
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
 from ..selecting.session import Session
-from .session_dependencies import dependencies_of
+from .dependencies import dependencies_of
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,11 +42,6 @@ class Releases(Struct, frozen=True, eq=False):
     by: I64
     guessed: npt.NDArray[np.bool_]
 
-    def take(self, rows: npt.NDArray[Any]) -> Releases:
-        """Some of them."""
-        found: Releases = taken(self, rows)
-        return found
-
 
 class Barriers(Struct, frozen=True, eq=False):
     """Waits of several units that one event released, in columns of one length, those that cost most first.
@@ -71,11 +66,6 @@ class Barriers(Struct, frozen=True, eq=False):
 
     def __len__(self) -> int:
         return len(self.releaser)
-
-    def take(self, rows: npt.NDArray[Any]) -> Barriers:
-        """Some of them."""
-        found: Barriers = taken(self, rows)
-        return found
 
 
 def releases_of(session: Session) -> Releases:
@@ -113,15 +103,12 @@ def _releases(session: Session) -> Releases:
 
 def barriers_in(session: Session, waits: Releases) -> Barriers:
     """The barriers among some waits; of each barrier all waits have to be given. O(waits log waits)."""
-    waits = waits.take((waits.by >= 0) & (waits.unit >= 0))
-    waits = waits.take(np.lexsort((waits.unit, waits.releaser)))
+    waits = taken(waits, (waits.by >= 0) & (waits.unit >= 0))
+    waits = taken(waits, np.lexsort((waits.unit, waits.releaser)))
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
     first, last = bounds[:-1], bounds[1:] - 1
     several = waits.unit[first] != waits.unit[last]
     first, last = first[several], last[several]
-    if not len(first):
-        none = np.zeros(0, np.int64)
-        return Barriers(none, none, none, none, none, none, none.astype(np.bool_))
     # what lies between two barriers is summed too, and left out by the step of two
     ends = np.column_stack((first, last + 1)).ravel()
     others = waits.unit != waits.by
@@ -135,13 +122,13 @@ def barriers_in(session: Session, waits: Releases) -> Barriers:
     time = _ends(session, releaser)
     order = np.argsort(-waited, kind="stable")
     found = Barriers(releaser, waits.by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed)
-    return found.take(order)
+    return taken(found, order)
 
 
 def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
     """The barrier that an event (lane, row) released; none where it released none. O(waits)."""
     waits = releases_of(session)
-    return barriers_in(session, waits.take(waits.releaser == session.number(*releaser)))
+    return barriers_in(session, taken(waits, waits.releaser == session.number(*releaser)))
 
 
 def _ends(session: Session, numbers: I64) -> I64:
@@ -158,7 +145,6 @@ class WorkMeanwhile(Struct, frozen=True):
     """What a lane worked on in a stretch of time.
 
     Attributes:
-        lane: Its number.
         busy: Share of the time, 0 to 1.
         name: What took most of it; empty where ``MOST_NAMED`` events or more ran.
         share: Share of the time that took, 0 to 1.

@@ -7,7 +7,6 @@ import numpy as np
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Column, Lane, Profile, is_missing
-from tpuprof_tui.model.lane import Array
 
 from .session import Ints, Session, lane_values
 
@@ -31,15 +30,11 @@ def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> li
     if column.kind == "text":
         table = session.profile.strings[column.key]
         return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]
-    return _number_texts(column, values)
-
-
-def _number_texts(column: Column, values: Array) -> list[str]:
-    gone = is_missing(values).tolist() if values.dtype.kind == "f" or values.dtype == np.int64 else None
-    if gone is None:
-        return [value_text(column, value) for value in values.tolist()]
+    may_miss = values.dtype.kind == "f" or values.dtype == np.int64
+    gone = is_missing(values) if may_miss else np.zeros(len(values), np.bool_)
     return [
-        MISSING if missing else value_text(column, value) for value, missing in zip(values.tolist(), gone, strict=True)
+        MISSING if missing else value_text(column, value)
+        for value, missing in zip(values.tolist(), gone.tolist(), strict=True)
     ]
 
 

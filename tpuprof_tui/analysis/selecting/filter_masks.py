@@ -9,10 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.model import Lane
-from tpuprof_tui.model.lane import Rows
-
 from ..derived import Derived
+from ..index.ordering import lane_rows
 from .session import Ints, Session, numbers_in
 from .state import DisplayState
 
@@ -60,7 +58,11 @@ class Passing(Struct, frozen=True, eq=False):
 
     def _session(self) -> Session:
         profile = self.whole.profile
-        lanes = tuple(_kept(lane, self.lane(number)) for number, lane in enumerate(profile.lanes))
+        masks = map(self.lane, range(len(profile.lanes)))
+        lanes = tuple(
+            lane if mask.all() else lane.taking(np.flatnonzero(mask), eager=_EAGER)
+            for lane, mask in zip(profile.lanes, masks, strict=True)
+        )
         session = Session.build(replace(profile, lanes=lanes))
         # steps are those of all instructions, whatever passes
         session.derived.get("steps", lambda: self.whole.steps)
@@ -68,18 +70,7 @@ class Passing(Struct, frozen=True, eq=False):
 
 
 def passing(session: Session, text: str) -> Passing:
-    """What passes a filter; the latest ones are remembered.
-
-    Args:
-        session: All instructions.
-        text: The filter, see ``analysis.filters``.
-
-    Returns:
-        Masks and count. O(instructions) the first time.
-
-    Raises:
-        FilterError: The filter cannot be understood.
-    """
+    """What passes a filter (``filters``), or FilterError; the latest ones are kept. O(instructions) the first time."""
     return session.derived.get("passing", lambda: _passing(session, text), text, most=KEPT)
 
 
@@ -121,13 +112,8 @@ def numbers_shown(session: Session, state: DisplayState) -> Ints:
 
 def total_duration(session: Session, numbers: Ints) -> int:
     """Sum of the durations of instructions, ns; ``numbers`` ascending."""
-    bounds = np.searchsorted(numbers, session.offsets)
-    total = 0
-    for number, lane in enumerate(session.profile.lanes):
-        chosen = numbers[bounds[number] : bounds[number + 1]] - session.offsets[number]
-        rows: Rows = slice(0, len(lane)) if len(chosen) == len(lane) else chosen
-        total += int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
-    return total
+    chosen = lane_rows(session.profile, session.offsets, numbers)
+    return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 
 
 def narrowed(text: str, condition: str) -> str:
@@ -136,10 +122,3 @@ def narrowed(text: str, condition: str) -> str:
     if not text or text == condition:
         return condition
     return f"({text}) {condition}" if "|" in text else f"{text} {condition}"
-
-
-def _kept(lane: Lane, mask: Mask) -> Lane:
-    """A lane with nothing but some of its rows."""
-    if bool(mask.all()):
-        return lane
-    return lane.taking(np.flatnonzero(mask), eager=_EAGER)

@@ -23,7 +23,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
-from tpuprof_tui.model.vocabulary import Condition, imported
+from tpuprof_tui.model.vocabulary import imported
 
 from ..index.ordering import knows, lane_values
 
@@ -52,14 +52,12 @@ _TOKEN: Final = re.compile(
 _EVERYWHERE: Final = {"dur": "duration"}
 _UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
+#: The condition that asks for a step.
+STEP_KEY = "step"
 
 
 class FilterError(UsageError):
-    """A filter that cannot be understood.
-
-    Attributes:
-        column: Place of the fault in the text, from 0.
-    """
+    """A filter that cannot be understood, and the place of the fault in the text, from 0 (``column``)."""
 
     def __init__(self, message: str, column: int, hint: str = "") -> None:
         super().__init__(f"{message} (at column {column + 1} of the filter)", hint)
@@ -85,23 +83,15 @@ class Token(Struct, frozen=True):
 
 
 def compile_filter(text: str, profile: Profile) -> Predicate:
-    """The predicate a filter means for a profile's lanes.
-
-    Args:
-        text: The filter; empty keeps everything.
-        profile: Its tables of strings are looked through once, not row by row.
-
-    Returns:
-        A function from a lane to a boolean mask of its rows.
-
-    Raises:
-        FilterError: The text cannot be understood; says where.
-    """
+    """A filter as a predicate of lanes, for which texts are looked through once; FilterError where it is at fault."""
     tokens = tokens_of(text)
     if not tokens:
         return lambda lane: np.ones(len(lane), np.bool_)
     parser = _Parser(tokens, profile, len(text))
-    return parser.whole()
+    predicate = parser.either()
+    if parser.at < len(tokens):
+        raise FilterError("A parenthesis closes nothing", tokens[parser.at].place)
+    return predicate
 
 
 def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
@@ -124,11 +114,7 @@ def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words of a filter.
-
-    Raises:
-        FilterError: A part of it is no word.
-    """
+    """The words of a filter; FilterError where a part of it is none."""
     if len(text) > _LONGEST:
         raise FilterError("The filter is too long", _LONGEST)
     result: list[Token] = []
@@ -169,16 +155,10 @@ class _Parser:
         self.vocabulary = profile.vocabulary
         self.keys = filter_keys(self.vocabulary)
 
-    def whole(self) -> Predicate:
-        result = self._either()
-        if self.at < len(self.tokens):
-            raise FilterError("A parenthesis closes nothing", self.tokens[self.at].place)
-        return result
-
     def _peek(self) -> str:
         return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
 
-    def _either(self) -> Predicate:
+    def either(self) -> Predicate:
         parts = [self._all()]
         while self._peek() == "|":
             self.at += 1
@@ -201,26 +181,21 @@ class _Parser:
             self.depth += 1
             if self.depth > 64:
                 raise FilterError("The filter is nested too deeply", token.place)
-            inner = self._negated(token) if token.kind == "!" else self._grouped(token)
+            if token.kind == "(":
+                inner = self.either()
+                if self._peek() != ")":
+                    raise FilterError("This parenthesis is not closed", token.place)
+                self.at += 1
+            elif self._peek() in ("", "|", ")"):
+                raise FilterError("There is nothing to negate", token.place)
+            else:
+                inner = _negated(self._one())
             self.depth -= 1
             return inner
         if token.kind == "condition":
             return self._condition(token)
         pattern = _regex(token.text if token.kind == "regex" else re.escape(token.text), token)
         return self._searching(pattern, self.vocabulary.searched)
-
-    def _negated(self, token: Token) -> Predicate:
-        if self._peek() in ("", "|", ")"):
-            raise FilterError("There is nothing to negate", token.place)
-        inner = self._one()
-        return lambda lane: ~inner(lane)
-
-    def _grouped(self, token: Token) -> Predicate:
-        inner = self._either()
-        if self._peek() != ")":
-            raise FilterError("This parenthesis is not closed", token.place)
-        self.at += 1
-        return inner
 
     # -- conditions -------------------------------------------------------
 
@@ -229,7 +204,10 @@ class _Parser:
             return _role_condition(token)
         own = next((each for each in self.vocabulary.conditions if each.key == token.key.lower()), None)
         if own is not None:
-            return self._own_condition(token, own)
+            word, mask = token.text.lower(), imported(own.mask)
+            if token.op not in ("=", "!=") or word not in own.words:
+                raise FilterError(own.fault, token.place)
+            return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)
         either = self.vocabulary.either.get(token.key.lower())
         column = self.keys.get(token.key.lower())
         if either is not None:
@@ -246,14 +224,12 @@ class _Parser:
         found = self._searching(pattern, (column.key,))
         if token.op != "!=":
             return found
-        return lambda lane: _known(self.profile, lane, column.key) & ~found(lane)
 
-    def _own_condition(self, token: Token, condition: Condition) -> Predicate:
-        word = token.text.lower()
-        if token.op not in ("=", "!=") or word not in condition.words:
-            raise FilterError(condition.fault, token.place)
-        mask = imported(condition.mask)
-        return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)
+        def others(lane: Lane) -> Mask:
+            known = knows(self.profile, lane, column.key)
+            return ~is_missing(lane[column.key]) & ~found(lane) if known else np.zeros(len(lane), np.bool_)
+
+        return others
 
     def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
         """Rows where some text column matches; the pattern looks at each distinct string once."""
@@ -273,8 +249,8 @@ class _Parser:
         return mask
 
 
-def _known(profile: Profile, lane: Lane, key: str) -> Mask:
-    return ~is_missing(lane[key]) if knows(profile, lane, key) else np.zeros(len(lane), np.bool_)
+def _negated(predicate: Predicate) -> Predicate:
+    return lambda lane: ~predicate(lane)
 
 
 def _regex(text: str, token: Token) -> re.Pattern[str]:
@@ -298,7 +274,10 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
     compare = _COMPARE.get(token.op)
     if compare is None:
         raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.place)
-    goal = _number(token, column)
+    try:
+        goal = number_typed(token.text, column.unit)
+    except TypedError as error:
+        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, error.hint) from None
 
     def mask(lane: Lane) -> Mask:
         result = np.zeros(len(lane), np.bool_)
@@ -317,8 +296,42 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
     return mask
 
 
-def _number(token: Token, column: Column) -> float:
+def with_step(text: str, number: int | None) -> str:
+    """A filter that asks for a step, in place of another one; None: for no step any more."""
+    _, rest = split_step(text)
+    if number is None:
+        return rest
+    if not rest:
+        return f"{STEP_KEY}={number}"
+    return f"{STEP_KEY}={number} ({rest})" if _has_or(rest) else f"{STEP_KEY}={number} {rest}"
+
+
+def split_step(text: str) -> tuple[int | None, str]:
+    """The step, and the filter without it."""
+    text = text.strip()
     try:
-        return number_typed(token.text, column.unit)
-    except TypedError as error:
-        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, error.hint) from None
+        tokens = tokens_of(text)
+    except FilterError:
+        return None, text
+    if _has_or(text):
+        return None, text
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.kind, 0)
+        negated = place > 0 and tokens[place - 1].kind == "!"
+        if depth or negated or token.kind != "condition" or token.key.lower() != STEP_KEY:
+            continue
+        if token.op == "=" and token.text.isdecimal():
+            rest = f"{text[: token.place].rstrip()} {text[token.end :].lstrip()}".strip()
+            return int(token.text), rest
+    return None, text
+
+
+def _has_or(text: str) -> bool:
+    """Whether a filter asks for one of several things, outside of parentheses."""
+    depth = 0
+    for token in tokens_of(text):
+        depth += {"(": 1, ")": -1}.get(token.kind, 0)
+        if token.kind == "|" and not depth:
+            return True
+    return False

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
+from tpuprof_tui.model import Column, Lane, Role
 from tpuprof_tui.model.lane import Rows
 
 from ..compare.operation_names import renamed_operations
+from ..index.ordering import column_values, lane_rows
 from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
 from .cell_texts import value_text
 from .filter_masks import numbers_shown
-from .session import Ints, Session, lane_values
+from .session import Ints, Session
 from .state import DisplayState
 
 #: Instructions looked at together while names are sought.
@@ -69,18 +71,9 @@ def knows_names(session: Session) -> bool:
 def group_table(
     session: Session, state: DisplayState, key: str, *, work_only: bool, base: DisplayState | None = None
 ) -> GroupTable:
-    """Groups what the table holds in a state.
+    """Groups what the table holds in a state by a column, of numbers that differ much in ranges. O(instructions).
 
-    Args:
-        session: All instructions.
-        state: Scope, filter and window are respected.
-        key: Column to group by.
-        work_only: Whether only work counts.
-        base: The same state of the profile that this one is compared with: groups of both have a total of each side,
-            by what they are called. None: nothing is compared.
-
-    Returns:
-        The groups, of numbers that differ much in ranges. O(instructions).
+    ``base``: the same state of what this is compared with: groups have a total of each side, by what they are called.
     """
     column = session.profile.vocabulary.schema[key]
     values, durations = _grouped_columns(session, state, key, work_only=work_only)
@@ -106,37 +99,52 @@ def group_table(
     mine = set(labels)
     gone = [place for place, name in enumerate(names) if name not in mine]
     none = np.zeros(len(gone), np.int64)
-    groups = Groups(np.append(groups.values, theirs.values[gone]), *(
-        np.append(each, none) for each in (groups.count, groups.total, groups.longest)
-    ))  # fmt: skip
+    groups = Groups(
+        np.append(groups.values, theirs.values[gone]),
+        *(np.append(each, none) for each in (groups.count, groups.total, groups.longest)),
+    )
     labels += [names[place] for place in gone]
     conditions += [filters[place] for place in gone]
     told: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
     # two groups of one name share a total: the first has it
-    base_total = np.array([totals.get(name, 0) if told[name] == place else 0 for place, name in enumerate(labels)],
-                          np.int64)  # fmt: skip
+    base_total = np.array(
+        [totals.get(name, 0) if told[name] == place else 0 for place, name in enumerate(labels)], np.int64
+    )
     return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only, base_total)
 
 
 def _grouped_columns(session: Session, state: DisplayState, key: str, *, work_only: bool) -> tuple[Array, Ints]:
     """Values and durations, ns, of what is grouped."""
-    chosen = _chosen(session, numbers_shown(session, state))
+    profile = session.profile
+    chosen = list(lane_rows(profile, session.offsets, numbers_shown(session, state)))
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
-    durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
-    return _column(session, key, chosen, text=session.profile.vocabulary.is_text(key)), durations
+    durations = [lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen]
+    return column_values(profile, key, chosen), np.concatenate([np.zeros(0, np.int64), *durations])
 
 
 def _told(session: Session, column: Column, groups: Groups, edges: list[float]) -> tuple[list[str], list[str]]:
     """Label of each group, and the filter that leaves it."""
-    if column.kind == "text":
-        return _text_groups(session, column, groups)
-    pairs = _pairs(groups)
-    if edges:
-        return ([_range_label(column, edges, place, gone) for place, gone in pairs],
-                [_range_condition(column.key, edges, place, gone) for place, gone in pairs])  # fmt: skip
-    return ([_number_label(column, value, gone) for value, gone in pairs],
-            [_number_condition(column.key, value, gone) for value, gone in pairs])  # fmt: skip
+    table, key = session.profile.strings[column.key] if column.kind == "text" else (), column.key
+    same = Counter(text.lower() for text in table)
+    labels, conditions = [], []
+    for value, gone in zip(groups.values.tolist(), groups.missing.tolist(), strict=True):
+        if gone:
+            # what is missing passes no condition: it is what does not pass one that everything else passes
+            label, condition = "-", f"!{key}=*" if column.kind == "text" else f"!{key}>=-9e99"
+        elif column.kind == "text":
+            text = table[int(value)]
+            label, condition = clean(text) or "(empty)", text_condition(key, text, alone=same[text.lower()] < 2)
+        elif edges:
+            low, high = edges[int(value)], edges[int(value) + 1]
+            label = f"{_edge_text(column, low)} to {_edge_text(column, high)}"
+            low, high = (int(edge) if edge == int(edge) else edge for edge in (low, high))
+            condition = f"{key}>={low!r} {key}<{high!r}"
+        else:
+            label, condition = value_text(column, value), f"{key}={value!r}"
+        labels.append(label)
+        conditions.append(condition)
+    return labels, conditions
 
 
 def _edges(column: Column, low: float, high: float) -> list[float]:
@@ -149,23 +157,6 @@ def _edges(column: Column, low: float, high: float) -> list[float]:
     return edges if edges[0] <= low else [0.0, *edges]
 
 
-def _pairs(groups: Groups) -> list[tuple[float, bool]]:
-    return list(zip(groups.values.tolist(), groups.missing.tolist(), strict=True))
-
-
-def _chosen(session: Session, numbers: Ints) -> list[tuple[Lane, Rows]]:
-    """The lanes that instructions (ascending) lie on, with their rows: whole lanes as slices, which copy nothing."""
-    bounds = np.searchsorted(numbers, session.offsets).tolist()
-    chosen: list[tuple[Lane, Rows]] = []
-    for number, lane in enumerate(session.profile.lanes):
-        first, last = bounds[number], bounds[number + 1]
-        whole = last - first == len(lane)
-        rows: Rows = slice(0, len(lane)) if whole else numbers[first:last] - session.offsets[number]
-        if last > first:
-            chosen.append((lane, rows))
-    return chosen
-
-
 def _at_work(lane: Lane, rows: Rows) -> Rows:
     work = lane.take("role", rows) == Role.WORK
     if bool(work.all()):
@@ -173,51 +164,10 @@ def _at_work(lane: Lane, rows: Rows) -> Rows:
     return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
 
 
-def _column(session: Session, key: str, chosen: list[tuple[Lane, Rows]], *, text: bool) -> Array:
-    """Values of a column, codes of text columns; -1 or INT_MISSING where nothing is known."""
-    parts: list[Array] = []
-    for lane, rows in chosen:
-        values = lane_values(session.profile, lane, key, rows)
-        if values is None:
-            count = len(lane.take("start", rows))
-            values = np.full(count, -1, np.int32) if text else np.full(count, INT_MISSING, np.int64)
-        parts.append(values)
-    if any(part.dtype.kind == "f" for part in parts):
-        parts = [
-            part if part.dtype.kind == "f" else np.where(is_missing(part), np.nan, part.astype(np.float64))
-            for part in parts
-        ]
-    return _joined(parts)
-
-
-def _joined(parts: list[Array]) -> Array:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-# text
-
-
-def _text_groups(session: Session, column: Column, groups: Groups) -> tuple[list[str], list[str]]:
-    table = session.profile.strings[column.key]
-    same: dict[str, int] = {}
-    for text in table:
-        same[text.lower()] = same.get(text.lower(), 0) + 1
-    texts = [table[int(code)] if not gone else None for code, gone in _pairs(groups)]
-    labels = ["-" if text is None else clean(text) or "(empty)" for text in texts]
-    conditions = [
-        f"!{column.key}=*" if text is None else text_condition(column.key, text, alone=same.get(text.lower(), 0) < 2)
-        for text in texts
-    ]
-    return labels, conditions
-
-
 def text_condition(key: str, text: str, *, alone: bool = True) -> str:
-    """The filter that only one text of a column passes.
+    """The filter that only one text of a column passes; what cannot be typed or quoted stands as ``?``, any character.
 
-    Args:
-        key: The column's key.
-        text: The text; what cannot be typed or quoted stands as ``?``, any one character.
-        alone: False where another text differs from it by capitals alone.
+    ``alone``: no other text differs from it by capitals alone.
     """
     exact_case = any(letter.isupper() for letter in text)
     if not alone and not exact_case:
@@ -236,37 +186,7 @@ def _untypable(letter: str) -> bool:
     return clean(letter) != letter
 
 
-# numbers
-
-
-def _number_label(column: Column, value: float, gone: bool) -> str:
-    return "-" if gone else value_text(column, value)
-
-
-def _number_condition(key: str, value: float, gone: bool) -> str:
-    # what is missing passes no condition: it is what does not pass one that every number passes
-    return f"!{key}>=-9e99" if gone else f"{key}={value!r}"
-
-
-def _range_label(column: Column, edges: list[float], place: float, gone: bool) -> str:
-    if gone:
-        return "-"
-    low, high = edges[int(place)], edges[int(place) + 1]
-    return f"{_edge_text(column, low)} to {_edge_text(column, high)}"
-
-
 def _edge_text(column: Column, edge: float) -> str:
     if column.kind == "hex":
         return f"{int(edge):#x}"
     return f"{int(edge):,}" if edge == int(edge) else f"{edge:,g}"
-
-
-def _range_condition(key: str, edges: list[float], place: float, gone: bool) -> str:
-    if gone:
-        return f"!{key}>=-9e99"
-    low, high = edges[int(place)], edges[int(place) + 1]
-    return f"{key}>={_plain(low)} {key}<{_plain(high)}"
-
-
-def _plain(edge: float) -> str:
-    return str(int(edge)) if edge == int(edge) else repr(edge)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.formats.parsing import TypedError, range_text, range_typed, time_typed
+from tpuprof_tui.formats.parsing import TypedError, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
 
 from ..index.lane_index import event_at
@@ -24,41 +24,27 @@ _ROWS: Final = 65_536
 
 
 def time_of(text: str, state: DisplayState, device: Device | None = None) -> int:
-    """The time that a text names (``formats.typed``), inside the capture, ns.
-
-    Args:
-        text: What was typed.
-        state: Says how long the capture is, and where the cursor stands.
-        device: Says how long a cycle is; None: nobody knows.
-
-    Raises:
-        TypedError: The text is no time, or one outside the capture.
-    """
+    """The time a text names (``formats.typed``), ns; TypedError where it is none, or lies outside the capture."""
     time = time_typed(text, base_of_state(state, device))
     # the end is the first that is no more in it
     time = min(time, state.full_end - 1) if time == state.full_end and "%" in text else time
     if not state.full_start <= time < state.full_end:
-        measure = TIME if device is None else measure_of(device, state.scale)
-        raise TypedError(
-            f"outside: the capture is {measure.exact(state.full_start)} to {measure.exact(state.full_end)}"
-        )
+        raise _outside(state, device)
     return time
 
 
-def window_of(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
-    """The part of the capture that a range names, ns; a side that is left out is the capture's.
+def _outside(state: DisplayState, device: Device | None) -> TypedError:
+    measure = TIME if device is None else measure_of(device, state.scale)
+    return TypedError(f"outside: the capture is {measure.exact(state.full_start)} to {measure.exact(state.full_end)}")
 
-    Raises:
-        TypedError: The text is no range, or nothing of the capture lies in it.
-    """
+
+def window_of(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
+    """The part of the capture that a range names, ns, to its ends where a side is left out; TypedError of nothing."""
     start, end = range_typed(text, base_of_state(state, device))
     start = state.full_start if start is None else max(start, state.full_start)
     end = state.full_end if end is None else min(end, state.full_end)
     if end <= start:
-        measure = TIME if device is None else measure_of(device, state.scale)
-        raise TypedError(
-            f"outside: the capture is {measure.exact(state.full_start)} to {measure.exact(state.full_end)}"
-        )
+        raise _outside(state, device)
     return start, end
 
 
@@ -72,25 +58,28 @@ def gone_to(state: DisplayState, time: int) -> DisplayState:
 
 def marked(state: DisplayState, letter: str) -> DisplayState:
     """The cursor's time marked with a letter; a letter that stands there already is taken away."""
-    gone = (letter, state.cursor) in state.marks
-    state = without_mark(state, letter)
-    return state if gone else replace(state, marks=tuple(sorted((*state.marks, (letter, state.cursor)))))
+    return _toggled(state, "marks", (letter, state.cursor))
+
+
+def _toggled(state: DisplayState, key: str, entry: tuple[Any, ...]) -> DisplayState:
+    gone = entry in getattr(state, key)
+    state = without_mark(state, entry[0])
+    return state if gone else replace(state, **{key: tuple(sorted((*getattr(state, key), entry)))})
 
 
 def spanned(state: DisplayState, letter: str, start: int, end: int) -> DisplayState:
     """A span of time kept under a letter; a letter that holds that span already is taken away."""
-    gone = (letter, start, end) in state.spans
-    state = without_mark(state, letter)
-    return state if gone else replace(state, spans=tuple(sorted((*state.spans, (letter, start, end)))))
+    return _toggled(state, "spans", (letter, start, end))
 
 
 def without_mark(state: DisplayState, letter: str) -> DisplayState:
     """The state without what a letter stands for."""
     return replace(
-        state, marks=tuple(mark for mark in state.marks if mark[0] != letter),
+        state,
+        marks=tuple(mark for mark in state.marks if mark[0] != letter),
         spans=tuple(span for span in state.spans if span[0] != letter),
         texts=tuple(text for text in state.texts if text[0] != letter),
-    )  # fmt: skip
+    )
 
 
 def span_at_hand(state: DisplayState, session: Session) -> tuple[int, int]:
@@ -120,13 +109,7 @@ def gone_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
 
 
 def nearest_start(session: Session, numbers: Ints, time: int) -> int:
-    """Of some instructions the one that starts nearest to a time, the first of equals; O(numbers).
-
-    Args:
-        session: All instructions.
-        numbers: int64, their numbers, at least one.
-        time: ns.
-    """
+    """Of some instructions (one at least) the one that starts nearest to a time, the first of equals; O(numbers)."""
     apart = np.empty(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for number, lane in enumerate(session.profile.lanes):
@@ -188,15 +171,6 @@ def ranged(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
     return replace(state, anchor=state.cursor, range=None), "Range begins at the cursor: move it, then r again ends it."
 
 
-# copies
-
-
-def copied_range(state: DisplayState) -> str:
-    """The range, else the window, as ``--range`` takes it."""
-    start, end = state.figures_window
-    return range_text(start, end)
-
-
 # names
 
 
@@ -228,30 +202,8 @@ def selected(session: Session, state: DisplayState, lane: int, row: int) -> Disp
     return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
 
 
-# events of a lane
-
-
-def event_at_cursor(session: Session, state: DisplayState, lane: int, near: int) -> int:
-    """Row of the event of a lane at the cursor, or the nearest no more than ``near`` ns away; -1 without one."""
-    index = session.indexes[lane]
-    return event_at(index, state.cursor, near) if len(index.lane) else -1
-
-
-def _nearest_passing(session: Session, state: DisplayState, lane: int, row: int, steps: int) -> int:
-    """The first row from ``row`` on that passes the filter, in the direction of the steps; -1 without one."""
-    rows = np.flatnonzero(passing(session, state.filter).lane(lane))
-    if steps < 0:
-        place = int(np.searchsorted(rows, row, side="right")) - 1
-    else:
-        place = int(np.searchsorted(rows, row, side="left"))
-    return int(rows[place]) if 0 <= place < len(rows) else -1
-
-
 def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
-    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected.
-
-    With a filter those it hides are stepped over.
-    """
+    """The state with the event ``steps`` after the selected one, or the nearest to the cursor, of those that pass."""
     if lane < 0 or not len(session.profile.lanes[lane]):
         return state
     if state.selection.lane == lane and state.selection.row >= 0:
@@ -259,7 +211,10 @@ def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) 
     else:
         row = event_at(session.indexes[lane], state.cursor, state.full_end - state.full_start)
     if state.filter and is_known(session, state.filter):
-        row = _nearest_passing(session, state, lane, row, steps)
-        if row < 0:
+        # the first that passes in the direction of the steps
+        rows = np.flatnonzero(passing(session, state.filter).lane(lane))
+        rows = rows[rows <= row][-1:] if steps < 0 else rows[rows >= row][:1]
+        if not len(rows):
             return state
+        row = int(rows[0])
     return selected(session, state, lane, min(max(row, 0), len(session.profile.lanes[lane]) - 1))

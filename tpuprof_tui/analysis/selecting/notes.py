@@ -77,11 +77,7 @@ def notes_path(profile: Profile) -> Path | None:
 
 
 def read_notes(path: Path) -> Notes:
-    """The notes in a file; none where there is no file. What in it is no mark, span or text is passed over.
-
-    Raises:
-        NotesError: It cannot be read, or is no file of notes.
-    """
+    """The notes in a file, those in it that are sound; none without a file; NotesError of another or unreadable one."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise NotesError(f"{path} is no file of notes.")
@@ -117,11 +113,7 @@ def read_notes(path: Path) -> Notes:
 
 
 def write_notes(path: Path, notes: Notes) -> None:
-    """Writes a file of notes, whole or not at all.
-
-    Raises:
-        WriteError: It cannot be written.
-    """
+    """Writes a file of notes, whole or not at all; WriteError where it cannot be written."""
     texts = dict(notes.texts)
     record = {
         "schema": SCHEMA,

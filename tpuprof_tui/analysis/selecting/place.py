@@ -18,11 +18,7 @@ from .time_scale import base_of
 
 
 def at_place(session: Session, state: DisplayState, place: Place) -> DisplayState:
-    """A state that shows a place.
-
-    Raises:
-        UsageError: There is none such in the profile.
-    """
+    """A state that shows a place; UsageError where there is none such in the profile."""
     profile = session.profile
     scope = scope_named(profile, place.core, place.group)
     if place.filter:
@@ -71,11 +67,7 @@ def place_words(path: str, place: Place, notes: str = "", against: str = "") -> 
 
 
 def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
-    """The scope of a unit's number or a group's name; all of the profile where neither is given.
-
-    Raises:
-        UsageError: There is none, or several.
-    """
+    """The scope of a unit's number or a group's name, else of all; UsageError where there is none, or several."""
     groups = profile.groups
     if core is not None:
         found = groups.numbered(core)
@@ -90,8 +82,9 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
     if not named and asked.isdecimal():
         named = [groups.numbered(int(asked))]
     if not named or named[0] < 0:
-        raise UsageError(f"There is no group {group!r}.",
-                         f"There are: {', '.join(dict.fromkeys(group.label for group in groups))}.")  # fmt: skip
+        raise UsageError(
+            f"There is no group {group!r}.", f"There are: {', '.join(dict.fromkeys(group.label for group in groups))}."
+        )
     if len(named) > 1:
         raise UsageError(f"Several groups are called {group!r}.",
                          f"Write one of: {', '.join(_path(groups, place) for place in named)}.")  # fmt: skip

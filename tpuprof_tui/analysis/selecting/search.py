@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from ..index.ordering import lane_rows
 from .session import Ints, Session
 
 Mask = npt.NDArray[np.bool_]
@@ -27,13 +28,13 @@ def pattern_of(text: str) -> re.Pattern[str]:
 
 
 def matching(session: Session, text: str) -> Mask:
-    """By instruction number, whether one of its names matches; each distinct name is looked at once."""
+    """By instruction number, whether one of its names matches; each distinct name is looked at once. Empty: none."""
     pattern = pattern_of(text)
     profile = session.profile
     tables = {
         key: np.array([*(pattern.search(each) is not None for each in profile.strings[key]), False], np.bool_)
         for key in SEARCHED
-        if key in profile.strings
+        if text and key in profile.strings
     }
     mask = np.zeros(profile.instructions, np.bool_)
     for number, lane in enumerate(profile.lanes):
@@ -45,10 +46,9 @@ def matching(session: Session, text: str) -> Mask:
 
 
 class Hits(Struct, frozen=True, eq=False):
-    """Matching instructions in the order one goes through them.
+    """Matching instructions in the order one goes through them, and what was searched.
 
     Attributes:
-        text: What was searched.
         keys: int64, ascending: the place in the table, or the start, of each hit.
         numbers: int64, their numbers; of equal keys ascending.
     """
@@ -75,18 +75,7 @@ class Hits(Struct, frozen=True, eq=False):
 
 
 def hits_in_table(session: Session, text: str, order: Ints) -> Hits:
-    """Hits in the order of the table.
-
-    Args:
-        session: All instructions.
-        text: What to look for; empty finds nothing.
-        order: int64, numbers of the table's rows.
-
-    Returns:
-        Hits with places in the table as keys.
-    """
-    if not text:
-        return _none(text)
+    """Hits in the order of the table (numbers of its rows), with places in it as keys; none for an empty text."""
     return marked_in_table(matching(session, text), order, text)
 
 
@@ -97,34 +86,14 @@ def marked_in_table(mask: Mask, order: Ints, text: str = "") -> Hits:
 
 
 def hits_in_time(session: Session, text: str, numbers: Ints) -> Hits:
-    """Hits by start.
-
-    Args:
-        session: All instructions.
-        text: What to look for; empty finds nothing.
-        numbers: int64, ascending: where to look.
-
-    Returns:
-        Hits with starts as keys.
-    """
-    if not text:
-        return _none(text)
+    """Hits among instructions (ascending numbers) by start, with starts as keys; none for an empty text."""
     return marked_in_time(session, matching(session, text), numbers, text)
 
 
 def marked_in_time(session: Session, mask: Mask, numbers: Ints, text: str = "") -> Hits:
     """Those of ``numbers`` (ascending) that a mask (by number) has, by start."""
     found = numbers[mask[numbers]]
-    bounds = np.searchsorted(found, session.offsets)
-    starts = [
-        lane.take("start", found[bounds[number] : bounds[number + 1]] - session.offsets[number])
-        for number, lane in enumerate(session.profile.lanes)
-    ]
-    keys = np.concatenate(starts) if starts else np.zeros(0, dtype=np.int64)
+    chosen = lane_rows(session.profile, session.offsets, found)
+    keys = np.concatenate([np.zeros(0, np.int64), *(lane.take("start", rows) for lane, rows in chosen)])
     order = np.argsort(keys, kind="stable")
     return Hits(text, keys[order], found[order])
-
-
-def _none(text: str) -> Hits:
-    nothing = np.zeros(0, dtype=np.int64)
-    return Hits(text, nothing, nothing)

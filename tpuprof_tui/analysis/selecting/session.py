@@ -18,8 +18,7 @@ from ..derived import Derived
 from ..index import ordering
 from ..index.lane_index import rows_between
 from ..index.ordering import lane_values
-from ..steps.profile_steps import ProfileSteps
-from ..steps.step_detection import steps_of, with_steps
+from ..steps.step_detection import ProfileSteps, steps_of, with_steps
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
 from ..totals.work_sums import owners_of
@@ -89,17 +88,17 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self.derived.get("columns", self._columns)
 
     def _columns(self) -> tuple[Column, ...]:
-        known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
-        known.update(_OF_LANE)
-        if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in self.profile.lanes):
+        lanes = self.profile.lanes
+        known: set[str] = set().union(*(lane.keys() for lane in lanes), _OF_LANE)
+        if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in lanes):
             known.discard("port")
         columns = [
-            column for column in self.profile.vocabulary.columns if column.key in known and self._in_some_lane(column)
+            column
+            for column in self.profile.vocabulary.columns
+            if column.key in known and (not lanes or any(column.applies_to(lane.kind) for lane in lanes))
         ]
-        return tuple(sorted(columns, key=_place_in_table))
-
-    def _in_some_lane(self, column: Column) -> bool:
-        return any(column.applies_to(lane.kind) for lane in self.profile.lanes) or not self.profile.lanes
+        first = {key: place for place, key in enumerate(_FIRST)}
+        return tuple(sorted(columns, key=lambda column: (first.get(column.key, len(_FIRST)), not column.shown)))
 
     def number(self, lane: int, row: int) -> int:
         """Number of an instruction."""
@@ -178,20 +177,10 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self.say("all {units}") if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
 
 
-def _place_in_table(column: Column) -> tuple[int, bool]:
-    return (_FIRST.index(column.key) if column.key in _FIRST else len(_FIRST), not column.shown)
-
-
 def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
-    """Numbers of the instructions of a scope, by lane, then start.
+    """Numbers of the instructions of a scope, int64, ascending; of a window [start, end) those that run or start in it.
 
-    Args:
-        session: The session.
-        scope: A group's scope holds of lanes of no unit only what it submitted.
-        window: Only those that run or start in [start, end); None: all.
-
-    Returns:
-        int64, ascending.
+    A group's scope holds of lanes of no unit only what it submitted.
     """
     if scope.everything and window is None:
         return np.arange(session.profile.instructions, dtype=np.int64)

@@ -81,10 +81,8 @@ class DisplayState(Struct, frozen=True):
     Attributes:
         full_start, full_end: The whole profile.
         start, end: The visible window.
-        cursor: The time cursor.
         selection: Shared by all panes.
         scope: What tree, timeline, table and summary are narrowed to.
-        sort: Order of the table.
         in_window: Whether the table holds only instructions of the visible window.
         rows: Whether the timeline shows engines or whole cores.
         filter: Filter expression of table and timeline; empty: none.
@@ -98,12 +96,10 @@ class DisplayState(Struct, frozen=True):
         picked: Numbers of the instructions picked in the table, in that order.
         range: Start and end of the chosen range of time; None: none.
         anchor: Where a range was begun that has no end yet; None: nowhere.
-        colouring: What the colours of the timeline mean.
         legend: Whether the timeline explains its colours.
         strip: What is drawn below each lane of the timeline.
         pinned: Lane and unit of the lines that stay on top of the timeline, and number of a line of counters.
         unfolded: Numbers of the lines of counters whose own lines show.
-        scale: What the timeline tells times in.
     """
 
     full_start: int

@@ -12,7 +12,7 @@ from tpuprof_tui.formats.parsing import TimeBase
 from tpuprof_tui.formats.units import TimeUnit, exact_time, plural, time_text
 from tpuprof_tui.model import Device, Profile
 
-from ..index.axis import Ruler, cell_at, ruler, ruler_in
+from ..index.axis import Ruler, cell_at, ruler
 from .state import DisplayState, TimeScale
 
 #: Units of cycles, as those of time: the size is a number of cycles.
@@ -22,11 +22,7 @@ CYCLE_UNITS: Final = (
 
 
 class Measure(Struct, frozen=True):
-    """How times are written.
-
-    Attributes:
-        mhz: The clock whose cycles are counted; 0: units of time.
-    """
+    """How times are written: in cycles of a clock of ``mhz``; 0: in units of time."""
 
     mhz: Fraction = Fraction(0)
 
@@ -52,7 +48,7 @@ class Measure(Struct, frozen=True):
             return ruler(start, end, cells, cell_of)
         place = cell_of or (lambda time: cell_at(time, start, end, cells))
         low, high = self.cycles(start), max(self.cycles(end), self.cycles(start) + 1)
-        return ruler_in(CYCLE_UNITS, low, high, cells, lambda cycle: place(self.ns(Fraction(cycle))))
+        return ruler(low, high, cells, lambda cycle: place(self.ns(Fraction(cycle))), CYCLE_UNITS)
 
 
 TIME: Final = Measure()

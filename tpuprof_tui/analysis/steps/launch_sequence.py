@@ -48,7 +48,14 @@ def launch_lane(profile: Profile, unit: int) -> Lane:
     last = np.full(count, np.iinfo(np.int64).min, np.int64)
     for lane in profile.lanes_of(unit):
         if "scope" in lane and len(lane) and count:
-            _widen(lane, first, last)
+            # neighbours of one launch are taken together
+            scope, starts = lane["scope"], lane["start"]
+            begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
+            numbers, ends = scope[begins], np.maximum.reduceat(lane["end"], begins)
+            # a capture may claim launches that are not there
+            real = (numbers >= 0) & (numbers < count)
+            np.minimum.at(first, numbers[real], starts[begins][real])
+            np.maximum.at(last, numbers[real], ends[real])
     found = np.flatnonzero(last >= first)
     found = found[np.lexsort((last[found], first[found]))]
     size = len(found)
@@ -64,15 +71,14 @@ def launch_lane(profile: Profile, unit: int) -> Lane:
 
 def launch_sequences(profile: Profile, units: Sequence[int]) -> list[LaunchSequence]:
     """What each of some units launched; of units that launched nothing nothing. O(events)."""
-    sequences = [_of_scopes(profile, unit) for unit in units] if len(profile.scopes) else []
+    lanes = [launch_lane(profile, unit) for unit in units] if len(profile.scopes) else []
+    sequences = [
+        LaunchSequence(each.group, each["kernel"].astype(np.int64), each["start"], each["end"], each["scope"], "kernel")
+        for each in lanes
+    ]
     if not any(map(len, sequences)):
         sequences = [found for unit in units if (found := _of_names(profile, unit)) is not None]
     return [each for each in sequences if len(each)]
-
-
-def _of_scopes(profile: Profile, unit: int) -> LaunchSequence:
-    lane = launch_lane(profile, unit)
-    return LaunchSequence(unit, lane["kernel"].astype(np.int64), lane["start"], lane["end"], lane["scope"], "kernel")
 
 
 def _of_names(profile: Profile, unit: int) -> LaunchSequence | None:
@@ -89,15 +95,3 @@ def _of_names(profile: Profile, unit: int) -> LaunchSequence | None:
     lane, rows = best
     code, start, end = (lane.take(key, rows) for key in ("name", "start", "end"))
     return LaunchSequence(unit, code.astype(np.int64), start, end, np.zeros(0, np.int64), "name", lane, rows)
-
-
-def _widen(lane: Lane, first: Ints, last: Ints) -> None:
-    """Widens each launch to hold a lane's instructions; neighbours of one launch are taken together."""
-    scope, starts = lane["scope"], lane["start"]
-    begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
-    numbers = scope[begins]
-    ends = np.maximum.reduceat(lane["end"], begins)
-    # a capture may claim launches that are not there
-    real = (numbers >= 0) & (numbers < len(first))
-    np.minimum.at(first, numbers[real], starts[begins][real])
-    np.maximum.at(last, numbers[real], ends[real])

@@ -11,15 +11,13 @@ O(n log n) for n launches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
-
-from .sequence_hash import SequenceHash, commonest
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -41,6 +39,13 @@ _AS_GOOD: Final = 0.6
 _INSERTED: Final = 20
 #: What differs from the usual repetition is none of them below this share of its length, and is cut at this multiple.
 _LEAST_LENGTH, _MOST_LENGTH = 0.5, 2.0
+#: Where parts begin and end.
+_Parts = tuple[Ints, Ints]
+#: Two primes below 2**31: products of remainders fit int64, both remainders together tell 2**62 sequences apart.
+_PRIMES: Final = (2_147_483_647, 2_147_483_629)
+#: What hashes are made with, one for each prime; any other odd number would do.
+_BASES: Final = (1_540_483_477, 1_812_433_253)
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Level(Struct, frozen=True, eq=False):
@@ -68,19 +73,54 @@ class Level(Struct, frozen=True, eq=False):
 
 
 class Anchor(Struct, frozen=True):
-    """What cuts a sequence.
-
-    Attributes:
-        place: Where it occurs first.
-        width: Its launches.
-        length: Launches of the usual repetition.
-        shift: Launches of a repetition that stand before the anchor.
-    """
+    """What cuts a sequence: its first place, its launches, those of the usual repetition, and how many precede it."""
 
     place: int
     width: int
     length: int
     shift: int = 0
+
+
+class SequenceHash:
+    """Polynomial hashes of parts of a sequence of whole numbers from 0 on: unequal ones collide with chance 2**-62."""
+
+    def __init__(self, codes: Ints) -> None:
+        size = len(codes)
+        # numpy's random numbers take longer to import than all hashes of a profile
+        spread = np.arange(1, int(codes.max(initial=-1)) + 2, dtype=np.uint64) * _SPREAD
+        spread = (spread ^ (spread >> np.uint64(29))) * _SPREAD
+        self._size = size
+        self._parts: list[tuple[int, Ints, Ints]] = []
+        for prime, base in zip(_PRIMES, _BASES, strict=True):
+            weights = ((spread ^ np.uint64(base)) % np.uint64(prime - 1)).astype(np.int64) + 1
+            before = np.zeros(size + 1, np.int64)
+            # below 2**31 each: sums of four thousand million of them fit
+            np.cumsum(weights[codes] * _powers(base, size, prime) % prime, out=before[1:])
+            self._parts.append((prime, before % prime, _powers(pow(base, -1, prime), size + 1, prime)))
+
+    def of(self, start: Ints, stop: Ints) -> Ints:
+        """int64 hashes of the parts [start, stop)."""
+        found = np.zeros(len(start), np.int64)
+        for prime, before, inverse in self._parts:
+            part = (before[stop] - before[start]) % prime * inverse[start] % prime
+            found = found << 31 | part
+        return found
+
+    def alike_from(self, one: Ints, other: Ints) -> Ints:
+        """int64, how many numbers are the same from two places on; the second lies behind the first."""
+        return self._alike(self._size - other, lambda count: (one, one + count), lambda count: (other, other + count))
+
+    def alike_before(self, one: Ints, other: Ints) -> Ints:
+        """int64, how many numbers are the same up to two places; the second lies behind the first."""
+        return self._alike(one, lambda count: (one - count, one), lambda count: (other - count, other))
+
+    def _alike(self, most: Ints, one: Callable[[Ints], _Parts], other: Callable[[Ints], _Parts]) -> Ints:
+        """The longest equal parts, of at most so many numbers: found bit by bit, as shorter ones are equal then."""
+        found = np.zeros(len(most), np.int64)
+        for bit in reversed(range(int(most.max(initial=0)).bit_length())):
+            longer = np.minimum(found + (1 << bit), most)
+            found = np.where(self.of(*one(longer)) == self.of(*other(longer)), longer, found)
+        return found
 
 
 def find_levels(codes: Ints) -> tuple[Level, ...]:
@@ -122,11 +162,7 @@ def _dense(codes: Ints) -> Ints:
 
 
 def anchors(codes: Ints, least: float) -> Ints:
-    """Every anchor whose repetitions cover at least this share of a sequence.
-
-    Args:
-        codes: Any whole numbers, int64.
-        least: 0 to 1.
+    """Every anchor whose repetitions cover at least this share of a sequence of whole numbers.
 
     Returns:
         int64 (5, anchors): where the anchor occurs first, at the start of a repetition or of what is about as long;
@@ -247,10 +283,7 @@ def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
 
 
 def _turned(codes: Ints, anchor: Anchor) -> Anchor:
-    """An anchor with the place where repetitions begin, as seen from it.
-
-    That is where its own begin; or as early as they go on to the left, where one more of them is whole then.
-    """
+    """An anchor with the place where repetitions begin: its own, or further left where one more of them is whole."""
     cut = _cut(codes, SequenceHash(codes), anchor)
     unit = cut.unit
     length, last = unit.stop - unit.start, int(np.flatnonzero(cut.usual)[-1])
@@ -264,15 +297,7 @@ def _turned(codes: Ints, anchor: Anchor) -> Anchor:
 
 
 def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
-    """The repetitions that an anchor cuts those of another level into, or the whole sequence.
-
-    Args:
-        codes: What is launched.
-        hashes: Of the codes.
-        anchor: The anchor, found in a part of the codes.
-        offset: Where that part begins.
-        level: The repetitions to cut; None: there is no level above.
-    """
+    """The repetitions that an anchor, found from ``offset`` on, cuts those of a level or the whole sequence into."""
     begins, ends = (level.start, level.stop) if level is not None else (np.array([0]), np.array([len(codes)]))
     gram = codes[anchor.place + offset : anchor.place + offset + anchor.width]
     places = np.flatnonzero(codes[: len(codes) - anchor.width + 1] == gram[0])
@@ -326,3 +351,22 @@ def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual:
     stop[follows + 1] = there + length
     same[follows] = same[follows + 1] = True
     return stop, same
+
+
+def commonest(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
+    """Which parts are equal to the one that occurs most, each counting ``weight`` times; of several the first."""
+    _, first, which, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    share = counts * np.broadcast_to(weight, len(hashes))[first]
+    return np.asarray(which.reshape(-1) == np.lexsort((first, -share))[0])
+
+
+def _powers(base: int, count: int, prime: int) -> Ints:
+    """The first powers of a number modulo a prime: those there are, times the next, double their number."""
+    found = np.ones(count, np.int64)
+    known, factor = 1, base
+    while known < count:
+        more = min(known, count - known)
+        found[known : known + more] = found[:more] * factor % prime
+        factor = factor * factor % prime
+        known += more
+    return found

@@ -1,4 +1,8 @@
-"""Figures of every step at once: of the events that belong to it, whenever they run."""
+"""How long steps took and how evenly, figures of every step at once, and steps as a lane over time.
+
+Figures are of the events that belong to a step, whenever they run. Repetitions have a warm-up and a steady state with
+median, quartiles and outliers.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tpuprof_tui.model import INT_MISSING, Lane, Profile
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 
 from ..index.lane_index import LaneIndex, build_index
+from ..selecting.session import Session
 from ..totals.figures import Indexes, UnitIndex, build_unit_index
-from .profile_steps import ProfileSteps
-from .steady_state import Steadiness, steadiness
+from .step_detection import ProfileSteps
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -25,6 +29,37 @@ Mask = npt.NDArray[np.bool_]
 _NEEDED: Final = ("start", "end", "role", "activity", "owner")
 #: Steps are laid out one behind the other on a time line of at most this length, ns.
 _LONGEST: Final = 1 << 61
+#: Fewer say nothing of what is out of the ordinary.
+FEWEST: Final = 4
+#: Beyond the quartiles by so many times the distance between them something is an outlier (Tukey, Exploratory Data
+#: Analysis, 1977).
+_FENCE: Final = 1.5
+#: The distance between quartiles counts as no less than this share of the median: clocks and caches jitter.
+_JITTER: Final = 0.01
+#: Fewer tell nothing over time.
+FEWEST_OVER_TIME = 2
+
+
+class Steadiness(Struct, frozen=True, eq=False):
+    """What some repetitions took, in their order.
+
+    Attributes:
+        warm_up: How many come before the steady state: other launches than usual, or longer than those of the second
+            half ever are.
+        steady: Which are usual ones of the steady state.
+        median, low, high: ns, median and quartiles of the steady ones; NaN without any.
+        shortest, longest: ns, of the steady ones; NaN without any.
+        outlier: Which steady ones took unusually long or short.
+    """
+
+    warm_up: int
+    steady: Mask
+    median: float
+    low: float
+    high: float
+    shortest: float
+    longest: float
+    outlier: Mask
 
 
 class StepLengths(Struct, frozen=True, eq=False):
@@ -32,7 +67,6 @@ class StepLengths(Struct, frozen=True, eq=False):
 
     Attributes:
         place: Places in ``ProfileSteps.steps``.
-        number: Numbers of the steps.
         group: Ids of the groups that made them; -1: everything together.
         start, length: When it began, and from there to its end.
         gap: From the end of the one before to its start, below 0 where they overlap; ``INT_MISSING`` of the first.
@@ -82,11 +116,9 @@ def step_table(
     lanes: Collection[int] | None = None,
     indexes: Sequence[LaneIndex] = (),
 ) -> StepTable:
-    """The figures of all steps. O(events log events).
+    """The figures of all steps, of the events of a profile; a filter may have left some out. O(events log events).
 
     Args:
-        profile: The events that count; a filter may have left some out.
-        found: The steps of the whole profile.
         units: Ids of the units whose times are added up; None: all.
         lanes: Places in ``profile.lanes`` of those whose events are counted; None: those of the device.
         indexes: What ``build_indexes`` made of the profile, where it is there: steps that have no time in common take
@@ -166,28 +198,16 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
     place: npt.NDArray[np.int32]
 
     @cached_property
-    def _runs(self) -> tuple[Ints, Ints]:
+    def runs(self) -> tuple[Ints, Ints]:
         """First rows of neighbours of one step, and the places of their steps: neighbours mostly are of one."""
         begins = np.flatnonzero(np.append(True, self.place[1:] != self.place[:-1]))
         return begins, self.place[begins].astype(np.int64)
 
     def counts(self, steps: int) -> Ints:
         """Events of each step."""
-        begins, which = self._runs
+        begins, which = self.runs
         lengths = np.diff(begins, append=len(self.place))
         return np.bincount(which[which >= 0], lengths[which >= 0], steps).astype(np.int64)
-
-    def widen(self, first: Ints, last: Ints) -> None:
-        """Takes the first start and the last end of each step into account."""
-        begins, which = self._runs
-        known = which >= 0
-        np.minimum.at(first, which[known], self.lane.take("start", begins)[known])
-        np.maximum.at(last, which[known], np.maximum.reduceat(self.lane["end"], begins)[known])
-
-    @property
-    def all_known(self) -> bool:
-        """Whether each row belongs to a step."""
-        return bool((self._runs[1] >= 0).all())
 
     def laid_out(self, low: int, high: int, shift: Ints) -> Lane:
         """The rows of some steps at other times, which ascend."""
@@ -216,7 +236,10 @@ def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:
     """First start and last end of each step, ns; both 0 where it has no events."""
     first, last = np.full(steps, np.iinfo(np.int64).max), np.full(steps, np.iinfo(np.int64).min)
     for part in parts:
-        part.widen(first, last)
+        begins, which = part.runs
+        known = which >= 0
+        np.minimum.at(first, which[known], part.lane.take("start", begins)[known])
+        np.maximum.at(last, which[known], np.maximum.reduceat(part.lane["end"], begins)[known])
     nothing = last < first
     return np.where(nothing, 0, first), np.where(nothing, 0, last)
 
@@ -225,7 +248,7 @@ def _apart(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
     """Whether no two steps have time in common, and nothing runs that belongs to none."""
     some = np.flatnonzero(last > first)
     order = some[np.argsort(first[some], kind="stable")]
-    return bool((last[order[:-1]] <= first[order[1:]]).all()) and all(part.all_known for part in parts)
+    return bool((last[order[:-1]] <= first[order[1:]]).all()) and all((part.place >= 0).all() for part in parts)
 
 
 def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
@@ -246,3 +269,67 @@ def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
             low, total = number, 0
         total += each
     yield low, len(length)
+
+
+def steadiness(length: Ints, usual: Mask) -> Steadiness:
+    """Judges repetitions by their lengths, int64 ns in the order of time; ``usual``: which have the usual launches."""
+    count = len(length)
+    known = np.flatnonzero(usual)
+    first = int(known[0]) if len(known) else 0
+    if len(known) >= FEWEST:
+        later = length[known[known >= count // 2]] if known[-1] >= count // 2 else length[known]
+        _, _, most = _fences(later)
+        first = int(known[np.argmax(length[known] <= most)])
+    steady = usual & (np.arange(count) >= first)
+    if not steady.any():
+        nothing = float("nan")
+        return Steadiness(0, steady, nothing, nothing, nothing, nothing, nothing, np.zeros(count, np.bool_))
+    chosen = length[steady]
+    low, median, high = np.percentile(chosen, (25, 50, 75)).tolist()
+    _, least, most = _fences(chosen)
+    outlier = steady & ((length < least) | (length > most)) & (len(chosen) >= FEWEST)
+    return Steadiness(first, steady, median, low, high, float(chosen.min()), float(chosen.max()), outlier)
+
+
+def _fences(length: Ints) -> tuple[float, float, float]:
+    """The median, and the shortest and longest that are no outliers."""
+    low, median, high = np.percentile(length, (25, 50, 75)).tolist()
+    spread = max(high - low, _JITTER * median)
+    return median, low - _FENCE * spread, high + _FENCE * spread
+
+
+def step_lane(session: Session, group: int = -1) -> LaneIndex:
+    """The steps that events of a group belong to, of all groups where it is -1; those with one number as one.
+
+    Columns besides times: ``number`` and ``usual``.
+    """
+    return session.derived.get("steps over time", lambda: build_index(_steps_lane(session, group)), group)
+
+
+def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int] | None:
+    """First start and last end of the steps with a number; None without one."""
+    lane = step_lane(session, group).lane
+    row = np.flatnonzero(lane["number"] == number)
+    return (int(lane["start"][row[0]]), int(lane["end"][row[0]])) if len(row) else None
+
+
+def _steps_lane(session: Session, group: int) -> Lane:
+    found = session.steps
+    own = found.set_of(group) if group >= 0 else None
+    places = np.arange(len(found)) if group < 0 else own.place if own is not None else np.zeros(0, np.int64)
+    number, which = np.unique(found.steps.number[places], return_inverse=True)
+    which = which.reshape(-1)
+    start = np.full(len(number), np.iinfo(np.int64).max, np.int64)
+    end = np.full(len(number), np.iinfo(np.int64).min, np.int64)
+    usual = np.ones(len(number), np.bool_)
+    np.minimum.at(start, which, found.steps.start[places])
+    np.maximum.at(end, which, found.steps.end[places])
+    np.logical_and.at(usual, which, found.usual[places])
+    order = np.lexsort((number, start))
+    count = len(number)
+    return Lane(
+        kind="steps", group=group, label=found.word.plural,
+        columns={"start": start[order], "end": end[order], "order": np.arange(count, dtype=np.int64),
+                 "role": np.full(count, Role.WORK, np.int8), "sublane": np.zeros(count, np.int16),
+                 "number": number[order].astype(np.int64), "usual": usual[order]},
+    )  # fmt: skip

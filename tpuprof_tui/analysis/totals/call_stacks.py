@@ -1,21 +1,26 @@
-"""The rows of a call tree: groups, scopes, what of the host called the work of the device, and that work."""
+"""Time by call path: rows that call others, added up where all their callers are called the same.
+
+Rows are groups, scopes, what of the host called the work of the device, and that work.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
 from functools import cached_property
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Lane, Profile
 
+from ..index.intervals import turns
 from ..selecting.session import Session
-from .call_tree import CallTree, call_tree, nearest
 from .groups import grouped
-from .top import UNKNOWN
 from .work_sums import chosen_lanes, chosen_work
 
 Ints = npt.NDArray[np.int64]
@@ -25,14 +30,12 @@ Passes = Callable[[int], Mask]
 
 #: Text columns by which work is told apart where nothing of the host called it.
 _LEVELS = ("kernel", "name")
+#: Levels of a tree; what is called from deeper counts where the tree ends.
+DEEPEST: Final = 500
 
 
 class Labels(Struct, frozen=True, eq=False, dict=True):
-    """What labels of a tree stand for: groups first, then the texts of each column, what is missing before them.
-
-    Attributes:
-        profile: Knows both.
-    """
+    """What labels of a tree stand for: groups, then the texts of each column, what is missing before them."""
 
     profile: Profile
 
@@ -61,7 +64,7 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
             return "", self.profile.groups[label].label, label
         place = max(number for number, first in enumerate(self._first[:-1]) if first <= label)
         code = label - self._first[place] - 1
-        return self.keys[place], self.profile.strings[self.keys[place]][code] if code >= 0 else UNKNOWN, code
+        return self.keys[place], self.profile.strings[self.keys[place]][code] if code >= 0 else MISSING, code
 
 
 def call_stacks(
@@ -72,7 +75,7 @@ def call_stacks(
     lanes: Collection[int] | None = None,
     passes: Passes | None = None,
 ) -> tuple[CallTree, Labels]:
-    """Time by call path of the work that starts in a window, each event with all of its time.
+    """Time by call path of the work that starts in a window, each event with all of its time. O(events).
 
     Args:
         session: The profile.
@@ -81,9 +84,6 @@ def call_stacks(
         lanes: Only these places in ``profile.lanes``; None for all of the device, where it has none all of the
             host. Of the host what makes call paths (``Vocabulary.frames``) counts, each without what it calls.
         passes: By place of a lane which of its events count; what called these stands above them whatever passes.
-
-    Returns:
-        The tree, and what its labels stand for. O(events).
     """
     profile = session.profile
     labels = Labels(profile)
@@ -99,11 +99,7 @@ def call_stacks(
 
 
 class _Rows:
-    """Rows of a tree that is being made: the groups, then the events of the host that call, then work.
-
-    Attributes:
-        session, labels, window, passes: As asked.
-    """
+    """Rows of a tree that is being made: the groups, then the events of the host that call, then work."""
 
     def __init__(self, session: Session, labels: Labels, window: tuple[int, int], passes: Passes | None) -> None:
         self.session, self.labels, self.window, self.passes = session, labels, window, passes
@@ -285,3 +281,109 @@ def _parents(lane: Lane) -> Ints:
         hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
         found[rows[hit]] = outer[place[hit]]
     return found
+
+
+class CallTree(Struct, frozen=True, eq=False):
+    """Call paths in int64 columns of one length: callers before what they call, of siblings the longest first.
+
+    Attributes:
+        parent: Place of the caller; -1 of roots.
+        depth: Callers above it.
+        label: What it is called.
+        own: ns of the path itself.
+        total: ns with all that it calls.
+        count: Events of the path and of all that it calls.
+    """
+
+    parent: Ints
+    depth: Ints
+    label: Ints
+    own: Ints
+    total: Ints
+    count: Ints
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
+    """Adds up rows by their call paths: those below which anything counts; O(rows log rows).
+
+    Args:
+        parent: Row that called each row, of any place; -1: none. What rows in a circle call is left out.
+        label: What each is called, from 0.
+        own: ns of each row itself.
+        count: Events that each row stands for; 0 of a caller that is none itself.
+    """
+    order = np.argsort(parent, kind="stable")
+    callers = parent[order]
+    labels = int(label.max(initial=0)) + 1
+    node = np.full(len(parent), -1, np.int64)
+    parents: list[Ints] = []
+    called: list[Ints] = []
+    edges = [0]
+    rows = np.flatnonzero(parent < 0)
+    while len(rows) and len(parents) < DEEPEST:
+        above = np.where(parent[rows] >= 0, node[parent[rows]], -1)
+        keys, place = np.unique((above + 1) * labels + label[rows], return_inverse=True)
+        node[rows] = edges[-1] + place.reshape(-1)
+        parents.append(keys // labels - 1)
+        called.append(keys % labels)
+        edges.append(edges[-1] + len(keys))
+        first = np.searchsorted(callers, rows, "left")
+        lengths = np.searchsorted(callers, rows, "right") - first
+        rows = order[np.repeat(first, lengths) + turns(lengths)]
+    if len(rows):
+        # what lies too deep counts where its nearest caller does
+        above = np.where(parent < 0, len(parent), parent)
+        node = np.append(node, -1)[nearest(above, node >= 0)[:-1]]
+    reached = np.flatnonzero(node >= 0)
+    sums = np.zeros((2, edges[-1]), np.int64)
+    for each, values in zip(sums, (own, count), strict=True):
+        np.add.at(each, node[reached], values[reached])
+    callers_of, labels_of = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (parents, called))
+    return _ordered(callers_of, labels_of, sums[0], sums[1], edges)
+
+
+def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
+    """Of each row itself where it is chosen, else the nearest chosen one above it; ``len(chosen)`` of none.
+
+    ``parent`` too has ``len(chosen)`` for none. int64, one element more, for rows that lie below none.
+    """
+    count = len(chosen)
+    jump = np.append(np.where(chosen, np.arange(count), parent), count)
+    for _ in range(count.bit_length()):
+        further = jump[jump]
+        if np.array_equal(further, jump):
+            break
+        jump = further
+    return jump
+
+
+def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]) -> CallTree:
+    """Nodes that lie level by level, with sums over all below them, in the order of a walk from each root down."""
+    levels = [slice(*pair) for pair in pairwise(edges)]
+    total, below = own.copy(), count.copy()
+    depth = np.repeat(np.arange(len(levels)), np.diff(edges))
+    for level in levels[:0:-1]:
+        for sums in (total, below):
+            np.add.at(sums, parent[level], sums[level])
+    size = (below > 0).astype(np.int64)
+    for level in levels[:0:-1]:
+        np.add.at(size, parent[level], size[level])
+    # places among siblings: behind all of the longer ones with what those call
+    order = np.lexsort((label, -total, parent))
+    ahead = np.cumsum(size[order]) - size[order]
+    families = parent[order]
+    first = np.searchsorted(families, families, "left")
+    before = np.zeros(len(order), np.int64)
+    before[order] = ahead - ahead[first] if len(order) else ahead
+    place = before
+    for level in levels[1:]:
+        place[level] += place[parent[level]] + 1
+    kept = np.flatnonzero(below > 0)
+    kept = kept[np.argsort(place[kept])]
+    above = parent[kept]
+    return CallTree(
+        np.where(above >= 0, place[above], -1), depth[kept], label[kept], own[kept], total[kept], below[kept]
+    )

@@ -14,9 +14,8 @@ from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
-from ..index.flow import Flow
 from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, FEWEST, inner_blocks
+from ..index.running_sums import BLOCK, FEWEST, Flow, inner_blocks
 from ..selecting.filter_masks import shown_session
 from .work_sums import owners_of
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Bins of a curve; the chart draws them to the width it has.
 BINS: Final = 240
@@ -50,15 +50,9 @@ class ChartData(Struct, frozen=True, eq=False):
 
 
 def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData:
-    """Bins for the charts of a window; O(lanes x bins), of a lane for the first time O(its instructions): for a thread.
+    """Bins for the charts of a window of what passes the state's filter: for a thread.
 
-    Args:
-        session: All instructions; the state's filter is applied.
-        state: Window and filter.
-        scope: What the summary is about.
-
-    Returns:
-        The data.
+    O(lanes x bins), of a lane for the first time O(its instructions).
     """
     shown = shown_session(session, state.filter)
     edges = edges_of(state.start, state.end, BINS)
@@ -73,7 +67,10 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
         only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
         if only or len(lane) < FEWEST * BLOCK:
             rows = rows_between(index, state.start, state.end)
-            lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)
+            starts, ends, (work, moves) = lane.take("start", rows), lane.take("end", rows), _work(lane, rows, only)
+            lengths, added = _by_length((ends - starts)[work]), None
+            if moves is not None:
+                added = bytes_in_bins(starts[moves], ends[moves], lane.take("bytes", rows)[moves], edges)
         else:
             lengths, added = index.derived.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
         durations += lengths
@@ -83,39 +80,21 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
     return ChartData(state.start, state.end, {name: each / widths for name, each in moved.items()}, durations)
 
 
-def _work(lane: Lane, rows: Rows, owners: frozenset[int]) -> npt.NDArray[np.bool_]:
-    """Which of some rows are work; only what some groups submitted, where any are named."""
-    chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
-    return chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
+def _work(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> tuple[Mask, Mask | None]:
+    """Which of some rows are work, and which of these move data; None: nothing is known of what they move.
 
-
-def _lengths(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> Ints:
-    """Work of some rows by length."""
-    durations = (lane.take("end", rows) - lane.take("start", rows))[_work(lane, rows, owners)]
-    return np.bincount(_bounds_of(durations), minlength=len(BOUNDS) + 1)
-
-
-def _moved(lane: Lane, rows: Rows, edges: Ints, owners: frozenset[int]) -> Floats | None:
-    """What work of some rows moves in each bin; None: nothing is known of it."""
-    if not _moves(lane):
-        return None
-    chosen = _at_moves(lane, rows, _work(lane, rows, owners))
-    starts, ends, sizes = (lane.take(key, rows)[chosen] for key in ("start", "end", "bytes"))
-    return bytes_in_bins(starts, ends, sizes, edges)
-
-
-def _moves(lane: Lane) -> bool:
-    return "bytes" in lane and lane.may_do(MOVES)
-
-
-def _at_moves(lane: Lane, rows: Rows, work: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which of some rows that are work move data."""
+    Only what some groups submitted, where any are named.
+    """
+    chosen: Mask = lane.take("role", rows) == Role.WORK
+    chosen = chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
+    if "bytes" not in lane or not lane.may_do(MOVES):
+        return chosen, None
     moves = lane.doing(MOVES, rows)
-    return work if moves is None else work & moves
+    return chosen, chosen if moves is None else chosen & moves
 
 
-def _bounds_of(durations: Ints) -> Ints:
-    return np.searchsorted(BOUNDS, durations, side="right")
+def _by_length(durations: Ints) -> Ints:
+    return np.bincount(np.searchsorted(BOUNDS, durations, side="right"), minlength=len(BOUNDS) + 1)
 
 
 class _LaneSums(Struct, frozen=True, eq=False):
@@ -132,25 +111,26 @@ class _LaneSums(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, lane: Lane) -> _LaneSums:
         """The sums of all rows of a lane."""
-        work = lane["role"] == Role.WORK
+        work, moves = _work(lane, slice(0, len(lane)))
         starts, ends = lane["start"], lane["end"]
         bins, blocks = len(BOUNDS) + 1, len(lane) // BLOCK
         rows = np.flatnonzero(work[: blocks * BLOCK])
-        places = rows // BLOCK * bins + _bounds_of((ends - starts)[rows])
+        places = rows // BLOCK * bins + np.searchsorted(BOUNDS, (ends - starts)[rows], side="right")
         lengths = np.zeros((blocks + 1, bins), np.int64)
         np.cumsum(np.bincount(places, minlength=blocks * bins).reshape(blocks, bins), axis=0, out=lengths[1:])
-        if not _moves(lane):
+        if moves is None:
             return cls(lengths, None)
-        sizes, work = lane["bytes"], _at_moves(lane, slice(0, len(lane)), work)
+        sizes = lane["bytes"]
         ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
         # what moves nothing flows not at all: so the lane's own times serve, and no copy of them is kept
-        rates = np.where(work & ~is_missing(sizes), sizes / (ends - starts), 0.0)
+        rates = np.where(moves & ~is_missing(sizes), sizes / (ends - starts), 0.0)
         return cls(lengths, Flow.of(starts, ends, rates))
 
     def between(self, index: LaneIndex, edges: Ints) -> tuple[Ints, Floats | None]:
         """Work by length and what it moves in each bin, of all rows between the first and the last edge."""
         first, last, rest = inner_blocks(index, int(edges[0]), int(edges[-1]), BLOCK)
-        lengths = _lengths(index.lane, rest)
+        lane = index.lane
+        lengths = _by_length((lane.take("end", rest) - lane.take("start", rest))[_work(lane, rest)[0]])
         if last > first:
             lengths = lengths + self.lengths[last] - self.lengths[first]
         return lengths, None if self.bytes is None else self.bytes.between(edges)
@@ -159,13 +139,7 @@ class _LaneSums(Struct, frozen=True, eq=False):
 def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
     """Bytes that fall into each bin when every move spreads its bytes evenly over its time; moves may overlap.
 
-    Args:
-        starts, ends: int64 ns, starts ascending.
-        sizes: int64 bytes, or missing.
-        edges: int64 ns, n + 1, ascending.
-
-    Returns:
-        float64, n.
+    Starts ascend, sizes may be missing; n + 1 edges ascend; float64, n.
     """
     known = ~is_missing(sizes)
     starts, sizes = starts[known], sizes[known]

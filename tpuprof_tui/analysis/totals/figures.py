@@ -66,28 +66,26 @@ class LaneFigures(Struct, frozen=True):
         """Figures of several lanes added up: times are then of lanes, not of the clock."""
         figures = list(parts)
         sizes = [part.bytes for part in figures if part.bytes is not None]
-        return cls(
-            busy=sum(part.busy for part in figures), wait=sum(part.wait for part in figures),
-            sync=sum(part.sync for part in figures), idle=sum(part.idle for part in figures),
-            window=sum(part.window for part in figures), count=sum(part.count for part in figures),
-            bytes=sum(sizes) if sizes else None, guessed=any(part.guessed for part in figures),
-        )  # fmt: skip
+        sums = {
+            key: sum(getattr(part, key) for part in figures)
+            for key in ("busy", "wait", "sync", "idle", "window", "count")
+        }
+        return cls(**sums, bytes=sum(sizes) if sizes else None, guessed=any(part.guessed for part in figures))
 
 
 class UnitFigures(Struct, frozen=True):
-    """What a unit did in a window.
+    """What a unit did in a window; all times are ns.
 
     Attributes:
         unit: Its id.
-        label: Its label.
         number: Its number; -1 without one.
-        compute, transfer, communication: ns of each activity.
-        overlap: ns of computing together with one of the others.
-        exposed: ns of moving data alone.
-        exposed_communication: ns of communication without computing.
-        busy: ns of any of them.
-        idle: ns without any event, system commands included.
-        window: Length of the window, ns.
+        compute, transfer, communication: Time of each activity.
+        overlap: Computing together with one of the others.
+        exposed: Moving data alone.
+        exposed_communication: Communication without computing.
+        busy: Any of them.
+        idle: Without any event, system commands included.
+        window: Length of the window.
         guessed: Work and wait are told apart by guesswork.
         lanes: Figures by kind of lane, several lanes of a kind added up; lanes of no unit count by what it submitted.
     """
@@ -124,16 +122,13 @@ class UnitFigures(Struct, frozen=True):
 
 
 class Headline(Struct, frozen=True):
-    """Where the time went, in one line.
+    """Where the time of a whole profile went, in one line; units of which there is none are None.
 
     Attributes:
-        total_ns: From the first start to the last end.
-        instructions: Number of all instructions.
-        busiest, idlest: Units with the most and the least busy time (the first of equals); None without units.
+        busiest, idlest: Units with the most and the least busy time (the first of equals).
         most_exposed: The unit with the most exposed transfer (the first of equals): what "exposed transfer" of a whole
-            profile is everywhere, as a mean would be that of no unit; None without units.
+            profile is everywhere, as a mean would be that of no unit.
         guessed: Some lane's work and wait are told apart by guesswork.
-        units: Figures of every unit over the whole profile.
     """
 
     total_ns: int
@@ -273,17 +268,9 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
 
 
 def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, start: int, end: int) -> UnitFigures:
-    """The figures of a unit in the window [start, end).
+    """The figures of a unit, by the id of its group, in the window [start, end); without lanes it is idle.
 
-    Args:
-        profile: The profile.
-        indexes: Index of each of its lanes; what ``build_indexes`` gives answers without work over all events.
-        unit: Id of its group; a unit without lanes is idle.
-        start: First ns of the window.
-        end: First ns after it.
-
-    Returns:
-        Its figures.
+    Indexes that ``build_indexes`` gives answer without work over all events.
     """
     known = indexes.by_unit.get(unit) if isinstance(indexes, Indexes) else None
     index = known or build_unit_index(profile, indexes, unit)
@@ -341,7 +328,12 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     if "bytes" not in lane:
         return None
     first, last, rest = inner_blocks(index, start, end, 1)
-    total = _bytes_of(index, slice(first, last))
+    inner = slice(first, last)
+    if len(lane) < FEWEST * BLOCK:
+        total = int(_work_bytes(lane, inner).sum())
+    else:
+        sums = index.derived.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))
+        total = int(sums.over(inner)[0])
     if not row_count(rest):
         return total
     sizes = _work_bytes(lane, rest)[0]
@@ -350,15 +342,6 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     cut = inside < ends - begins
     outside = sizes[cut] * (1.0 - inside[cut] / np.maximum(ends - begins, 1)[cut])
     return total + int(sizes.sum()) - round(float(outside.sum()))
-
-
-def _bytes_of(index: LaneIndex, rows: slice) -> int:
-    """Bytes of work of neighbouring rows."""
-    lane = index.lane
-    if len(lane) < FEWEST * BLOCK:
-        return int(_work_bytes(lane, rows).sum())
-    sums = index.derived.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))
-    return int(sums.over(rows)[0])
 
 
 def _work_bytes(lane: Lane, rows: Rows) -> Array:

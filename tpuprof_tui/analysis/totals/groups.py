@@ -56,14 +56,9 @@ class Groups(Struct, frozen=True, eq=False):
 
 
 def grouped(values: Array, durations: Ints) -> Groups:
-    """Groups rows by their values.
+    """Groups rows by their values: int64 or float64 as columns hold them, or int32 codes; durations in ns.
 
-    Args:
-        values: One for each row: int64 or float64 as columns hold them, or int32 codes.
-        durations: int64 ns, one for each row.
-
-    Returns:
-        The groups; O(rows) where the values are whole numbers close together, as codes are, else O(rows log rows).
+    O(rows) where the values are whole numbers close together, as codes are, else O(rows log rows).
     """
     gone = is_missing(values)
     missing = bool(gone.any())
@@ -128,14 +123,10 @@ def even_edges(low: float, high: float, most: int = 20) -> list[float]:
 
 
 def wide_edges(low: float, high: float) -> list[float]:
-    """Edges of ranges that grow as 1, 2, 5, 10, ...: for what spans orders of magnitude.
+    """Ascending edges of ranges that grow as 1, 2, 5, 10, ...: for what spans orders of magnitude, none of it below 0.
 
-    Args:
-        low: Smallest value, not negative; what is below a millionth of the largest falls into the first range.
-        high: Largest value.
-
-    Returns:
-        Ascending edges; the first at most ``low``, the last above ``high``.
+    What is below a millionth of the largest falls into the first range. The first edge is at most ``low``, the last is
+    above ``high``.
     """
     if high <= 0:
         return [0.0, 1.0]
@@ -167,14 +158,6 @@ def _tidy(value: float) -> float:
 
 
 def in_ranges(values: Array, edges: list[float]) -> Ints:
-    """Number of the range each value lies in (``edges[i] <= value < edges[i + 1]``); INT_MISSING where it is missing.
-
-    Args:
-        values: A number column.
-        edges: Ascending; the first and the last hold all values between them.
-
-    Returns:
-        int64, one for each value.
-    """
+    """Number of the range each value lies in, up to its next edge, or beyond at the ends; INT_MISSING of none."""
     places = np.searchsorted(np.array(edges), values, side="right") - 1
     return np.where(is_missing(values), INT_MISSING, np.clip(places, 0, len(edges) - 2))

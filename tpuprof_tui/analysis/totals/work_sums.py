@@ -59,19 +59,13 @@ def work_sums(
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
 ) -> dict[Grouping, WorkSums]:
-    """Work of the events that start in the window [start, end), each with all of its time.
+    """Work of the events that start in the window [start, end), each with all of its time, for each of some columns.
+
+    O(lanes x labels), after one pass over all rows for the first window of a profile.
 
     Args:
-        profile: The profile.
-        indexes: Index of each of its lanes.
-        start: First ns of the window.
-        end: First ns after it.
-        by: Columns to add up by.
         units: Only work of these groups, of lanes of no unit what they submitted; None for all.
         lanes: Only these places in ``profile.lanes``; None for all of the device.
-
-    Returns:
-        Sums for each column; O(lanes x labels), after one pass over all rows for the first window of a profile.
     """
     labels = {key: len(profile.strings.get(key, ())) for key in by}  # a source may know nothing of a column
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
@@ -130,12 +124,7 @@ def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
 
 
 class _Blocks(Struct, frozen=True, eq=False):
-    """Sums of a lane's blocks.
-
-    Attributes:
-        sums: float64 (blocks + 1, 6, labels): all before each block.
-        longest: int64 (blocks, labels).
-    """
+    """Sums of a lane's blocks: float64 (blocks + 1, 6, labels) before each, and int64 (blocks, labels), the longest."""
 
     sums: Floats
     longest: Ints
@@ -156,10 +145,10 @@ def _of_lane(
     first, last = -(-low // size), high // size
     if low == 0 and high == len(lane) and owners is None:
 
-        def all_of(keys: list[Grouping]) -> dict[Grouping, WorkSums]:
-            return _added(lane, slice(0, len(lane)), {key: labels[key] for key in keys}, None)
+        def all_of(key: Grouping) -> WorkSums:
+            return _added(lane, slice(0, high), {key: labels[key]}, None)[key]
 
-        return index.derived.get_all("work", all_of, labels)
+        return {key: index.derived.get("work", partial(all_of, key), key) for key in labels}
     if owners is not None or len(lane) < FEWEST * size or last <= first:
         return _added(lane, slice(low, high), labels, owners)
     found = _added(lane, np.r_[low : first * size, last * size : high], labels, None)

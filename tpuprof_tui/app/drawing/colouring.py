@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.flow import Flow
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
+from tpuprof_tui.analysis.index.running_sums import Flow
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Lane, Profile, Role, Vocabulary

@@ -7,10 +7,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
+from tpuprof_tui.analysis.critical_path import path_lane
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, dependencies_of, known_dependencies
 from tpuprof_tui.analysis.links.releases import barrier_of
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
-from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.escape import clean

@@ -8,10 +8,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, narrowed, passing
-from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
+from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.selecting.step_filter import with_step
-from tpuprof_tui.analysis.steps.step_lane import step_span
+from tpuprof_tui.analysis.steps.step_figures import step_span
 
 from ..panes.prompt import Note
 from ..panes.tree import GroupTree

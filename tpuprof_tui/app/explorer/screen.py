@@ -16,9 +16,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.filter_masks import shown_session
+from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -253,7 +253,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def _pass_on(self) -> None:
         state = self.state
-        self._show_step(chosen_step(state.filter) if state.filter else None)
+        self._show_step(split_step(state.filter)[0])
         self.timeline.show(state)
         self.panes.tree.show(state)
         self.panes.detail.show(state)

@@ -10,8 +10,12 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.compare.differences import Differences
-from tpuprof_tui.analysis.links.dependencies import Dependencies
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies, may_have_dependencies
+from tpuprof_tui.analysis.links.dependencies import (
+    Dependencies,
+    dependencies_of,
+    known_dependencies,
+    may_have_dependencies,
+)
 from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection

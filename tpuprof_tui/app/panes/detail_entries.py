@@ -250,7 +250,8 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     rows = np.array([row], dtype=np.int64)
     profile, vocabulary = session.profile, session.profile.vocabulary
     shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _known(profile, lane, column)]
-    shown.sort(key=lambda column: vocabulary.column_groups.index(column.group))
+    groups = list(dict.fromkeys(column.group for column in vocabulary.columns))
+    shown.sort(key=lambda column: groups.index(column.group))
     for group, columns in groupby(shown, key=lambda column: column.group):
         yield Entry("group", vocabulary.heading(group))
         for column in columns:

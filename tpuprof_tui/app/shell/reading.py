@@ -203,7 +203,7 @@ class CaptureReader:
 
 def prepared(profile: Profile) -> Session:
     """A profile with all that its first frame needs: the event loop stays free for keys."""
-    from tpuprof_tui.analysis.opening import opened
+    from tpuprof_tui.analysis.links.launches import opened
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
@@ -141,7 +141,7 @@ def about(session: Session, state: DisplayState) -> str:
     """What figures of a state are about, in words: scope, window, filter."""
     scope = session.scope_title(state.figures_scope)
     kind = "window" if state.range is None else "range"
-    whole = "capture" if chosen_step(state.filter) is None else session.steps.word.one
+    whole = "capture" if split_step(state.filter)[0] is None else session.steps.word.one
     window = f"whole {whole}" if state.fits_all else f"{kind} of {time_text(state.span)}"
     told = f"{clean(scope)}, {window}"
     return f"filter {clean(state.filter)}: {told}" if state.filter else told

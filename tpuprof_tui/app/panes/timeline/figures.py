@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from tpuprof_tui.analysis.links.launches import launches_with
-from tpuprof_tui.analysis.links.session_dependencies import (
+from tpuprof_tui.analysis.links.dependencies import (
     Tie,
     dependencies_of,
     known_dependencies,
     may_have_dependencies,
     ties_of,
 )
+from tpuprof_tui.analysis.links.launches import launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState

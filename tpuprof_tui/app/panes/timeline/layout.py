@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
 from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
-from tpuprof_tui.analysis.selecting.navigation import event_at_cursor
+from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
@@ -115,7 +115,7 @@ class LaneLayout:
 
     def event_under_cursor(self, lane: int, state: DisplayState) -> int:
         """Row of the event of a lane at the cursor, or the nearest inside the cursor's cell; -1 without one."""
-        return event_at_cursor(self.session, state, lane, max(state.span // self.cells, 1))
+        return event_at(self.session.indexes[lane], state.cursor, max(state.span // self.cells, 1))
 
     # lines
 

@@ -10,14 +10,14 @@ import numpy.typing as npt
 from rich.segment import Segment
 from rich.style import Style
 
-from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_shares
+from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.links.launches import launches, launches_with
-from tpuprof_tui.analysis.path_lane import path_lane
+from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step
-from tpuprof_tui.analysis.steps.step_lane import step_lane
+from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import (
     Painted,
@@ -157,7 +157,7 @@ class LanePainter:
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
         state, axis, figures = self._view, self._layout.axis, self._figures_of(row)
         pending = not self._is_summed(row.base or row, figures)
-        chosen = chosen_step(state.filter) if row.kind == "steps" else None
+        chosen = split_step(state.filter)[0] if row.kind == "steps" else None
         what = (row, state.colouring, figures.passing.text if figures.passing is not None else "", state.scope)
         key = (*what, pending, chosen, start, end, cells)
         found = self._drawn.get(key)
@@ -185,7 +185,7 @@ class LanePainter:
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
             index, word = step_lane(session, group), session.steps.word.one
-            return paint_steps(index, word, chosen_step(self._view.filter), edges, self._palette, self._glyphs)
+            return paint_steps(index, word, split_step(self._view.filter)[0], edges, self._palette, self._glyphs)
         if row.kind == "counters":
             shares = line_shares(session, counter_lines(session)[row.counters], edges)
             return paint_counters(shares, self._palette, self._glyphs)

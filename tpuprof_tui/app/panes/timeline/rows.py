@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.counter_lines import counter_lines, visible_lines
+from tpuprof_tui.analysis.critical_path import known_path_lane
 from tpuprof_tui.analysis.links.launches import launches
-from tpuprof_tui.analysis.path_lane import known_path_lane
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, StripKind
-from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
+from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.differences import known_side_by_side
@@ -72,7 +72,7 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
 
 def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tuple[Row, ...]:
     """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
-    if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST:
+    if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
     found = session.steps
     row = Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
+from tpuprof_tui.analysis.links.dependencies import Tie
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
-from tpuprof_tui.analysis.links.session_dependencies import Tie
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState

@@ -17,15 +17,15 @@ from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.selecting.navigation import copied_range, gone_to, measured_text, time_of
+from tpuprof_tui.analysis.selecting.navigation import gone_to, measured_text, time_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
-from tpuprof_tui.analysis.steps.step_lane import step_lane
+from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, tell_failure
-from tpuprof_tui.formats.parsing import TypedError
+from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
 from ...terminal.pane_lines import PaneStylesCache
@@ -287,7 +287,7 @@ class Timeline(Widget, can_focus=True):
             text = texts.copied(self.session, state.selection.lane, state.selection.row)
             self.post_message(CopyText(text, self.session.say("{event}")))
         else:
-            self.post_message(CopyText(copied_range(state), "window" if state.range is None else "range"))
+            self.post_message(CopyText(range_text(*state.figures_window), "window" if state.range is None else "range"))
 
     # mouse
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import clean

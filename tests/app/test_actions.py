@@ -11,11 +11,11 @@ from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.columns import ColumnList
-from tpuprof_tui.app.overlays.confirm import ConfirmPane
 from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.flame import FlameGraph
 from tpuprof_tui.app.overlays.groups import GroupList
-from tpuprof_tui.app.overlays.help import HelpScreen
+from tpuprof_tui.app.overlays.help import HelpLines
+from tpuprof_tui.app.overlays.overlay import ConfirmPane
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane
@@ -40,7 +40,7 @@ OWNERS = {
     "fleet": CaptureTable,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
-    "prompt": Prompt, "groups": GroupList, "flame": FlameGraph, "columns": ColumnList, "help": HelpScreen,
+    "prompt": Prompt, "groups": GroupList, "flame": FlameGraph, "columns": ColumnList, "help": HelpLines,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}

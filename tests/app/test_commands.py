@@ -10,8 +10,6 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.groups import GroupsScreen
-from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.settings.actions import actions_for
 from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -173,8 +171,8 @@ async def test_columns_groups_and_rows(profile):
         await typed(pilot, "120")
         assert screen.table.rows.position == 119
         await typed(pilot, "group kernel")
-        assert isinstance(pilot.app.screen, GroupsScreen)
-        assert pilot.app.screen.list.key == "kernel"
+        assert pilot.app.screen.has_class("groups")
+        assert pilot.app.screen.pane.key == "kernel"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +201,7 @@ async def test_actions_can_be_typed_by_name(profile):
         await typed(pilot, "maxi")
         assert screen.manager.layout.maximised == "timeline"
         await typed(pilot, "help")
-        assert isinstance(pilot.app.screen, HelpScreen)
+        assert pilot.app.screen.has_class("help")
 
 
 async def test_what_it_can_become_is_shown_while_typed(profile):

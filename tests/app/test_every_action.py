@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.confirm import ConfirmScreen
+from tpuprof_tui.app.overlays.overlay import ConfirmPane, Overlay
 from tpuprof_tui.app.settings.actions import ACTIONS, Action
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.loading import LoadingScreen
@@ -262,7 +262,8 @@ async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
 async def test_questions_are_answered(key, answer):
     async with running(CAPTURE) as pilot:
         answers: list[bool | None] = []
-        pilot.app.push_screen(ConfirmScreen("Really?", pilot.app.preferences.palette), answers.append)
+        palette = pilot.app.preferences.palette
+        pilot.app.push_screen(Overlay(ConfirmPane("Really?", palette), palette), answers.append)
         await settled(pilot)
         await pressed(pilot, key)
         assert answers == [answer]

@@ -7,7 +7,6 @@ from profiles import big_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
-from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.tree import GroupTree
 
@@ -287,7 +286,7 @@ async def test_problems_are_listed_and_lead_to_their_core(profile):
 async def test_help_lists_the_focused_pane_first_and_closes(profile):
     async with opened(profile) as pilot:
         await press(pilot, "2 question_mark")
-        assert isinstance(pilot.app.screen, HelpScreen)
+        assert pilot.app.screen.has_class("help")
         text = frame(pilot.app)
         assert "Sort by the chosen column" in text
         await press(pilot, "slash w a i t")

@@ -18,8 +18,6 @@ from screen import explorer, frame, opened, press, settled
 import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.confirm import ConfirmScreen
-from tpuprof_tui.app.overlays.export import ExportScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import export_kinds as exports
 from tpuprof_tui.app.shell.export_kinds import Part
@@ -38,7 +36,7 @@ KINDS = explorer_outputs(VOCABULARY)
 async def test_the_menu_shows_kinds_choices_and_folder(tmp_path, monkeypatch, size):
     async with sample(tmp_path, monkeypatch, size=size) as pilot:
         await press(pilot, "x")
-        assert isinstance(pilot.app.screen, ExportScreen)
+        assert pilot.app.screen.has_class("export")
         text = frame(pilot.app)
         for kind in KINDS:
             assert kind.title in text
@@ -99,7 +97,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         await settled(pilot)
         order, session = screen.table.rows.order, screen.session
         await press(pilot, "x")
-        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.menu.table_text()
+        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.pane.menu.table_text()
         await pilot.press("j")
         await settled(pilot)
         text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
@@ -121,7 +119,7 @@ async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkey
     monkeypatch.setattr(exports, "find_spec", lambda name: None)
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x t")
-        assert isinstance(pilot.app.screen, ExportScreen)
+        assert pilot.app.screen.has_class("export")
         assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
         assert pilot.app.exports.exporter.running is None
 
@@ -154,7 +152,7 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch, capture) as pilot:
         await press(pilot, "x e")
         await press(pilot, "ctrl+u q x escape")
-        assert isinstance(pilot.app.screen, ExportScreen), "in the field, q and x type and Esc only leaves it"
+        assert pilot.app.screen.has_class("export"), "in the field, q and x type and Esc only leaves it"
         assert "./captured_profile_out" in frame(pilot.app)
         await press(pilot, "e ctrl+u")
         await pilot.press(*"captured/out", "enter")
@@ -174,7 +172,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "the window is everything"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.menu.part == Part()
+        assert pilot.app.screen.pane.menu.part == Part()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
@@ -201,7 +199,7 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
             await pilot.pause(0.01)
         await settled(pilot)
         await press(pilot, "x")
-        assert pilot.app.screen.menu.folder == folder
+        assert pilot.app.screen.pane.menu.folder == folder
         await press(pilot, "q")
         await press(pilot, "alt+s")
         assert (tmp_path / folder / "summary.txt").exists()
@@ -313,7 +311,7 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
     async with at_work(tmp_path, monkeypatch) as pilot:
         await pilot.press("q")
         await pilot.pause()
-        assert isinstance(pilot.app.screen, ConfirmScreen)
+        assert pilot.app.screen.has_class("confirm")
         assert "Stop it and leave?" in frame(pilot.app)
         await pilot.press("n")
         await pilot.pause()
@@ -329,7 +327,7 @@ async def test_leaving_without_an_export_does_not_ask(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await pilot.press("q")
         await pilot.pause()
-        assert not isinstance(pilot.app.screen, ConfirmScreen)
+        assert not pilot.app.screen.has_class("confirm")
         assert pilot.app.return_code == 0
 
 
@@ -337,7 +335,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         monkeypatch.setattr(exports, "MANY", 10)
         await press(pilot, "x w")
-        assert isinstance(pilot.app.screen, ConfirmScreen)
+        assert pilot.app.screen.has_class("confirm")
         assert "instructions gets about" in frame(pilot.app)
         await press(pilot, "n")
         assert pilot.app.exports.exporter.running is None

@@ -11,7 +11,6 @@ from screen import explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.totals.icicle import Icicle
-from tpuprof_tui.app.overlays.flame import FlameScreen
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 
@@ -51,8 +50,8 @@ def test_callers_lie_above_what_they_call_and_nothing_overlaps(icicle, width, da
 async def test_keys_go_along_paths_zoom_and_narrow_all_panes():
     async with opened(open_profile(SAMPLE), (100, 30)) as pilot:
         await press(pilot, "H")
-        assert isinstance(pilot.app.screen, FlameScreen)
-        graph = pilot.app.screen.graph
+        assert pilot.app.screen.has_class("flame")
+        graph = pilot.app.screen.pane
         await press(pilot, "l j j")
         assert graph.path(graph.chosen) == "Core 1 > lm_head_matmul_multi_core > tensorLd"
         assert graph.path(graph.chosen) in frame(pilot.app)

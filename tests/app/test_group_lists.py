@@ -12,9 +12,6 @@ from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown,
 from tpuprof_tui.analysis.selecting.grouping import group_table, knows_names, text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.app.overlays.columns import ColumnsScreen
-from tpuprof_tui.app.overlays.copied import CopiedScreen
-from tpuprof_tui.app.overlays.groups import GroupsScreen
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Role, Strings
 
@@ -112,9 +109,9 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         screen = explorer(pilot)
         await press(pilot, "b")
         groups = pilot.app.screen
-        assert isinstance(groups, GroupsScreen)
+        assert groups.has_class("groups")
         text = frame(pilot.app)
-        table = groups.list.table
+        table = groups.pane.table
         first = int(np.argmax(table.groups.total))
         row = text.splitlines()[2]
         assert table.labels[first] in row
@@ -132,7 +129,7 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
 async def test_groupings_take_turns_and_sort_by_any_column(profile):
     async with opened(profile) as pilot:
         await press(pilot, "b")
-        groups = pilot.app.screen.list
+        groups = pilot.app.screen.pane
         seen = [groups.key]
         for _ in range(6):
             await press(pilot, "b")
@@ -161,7 +158,7 @@ async def test_frequencies_are_of_the_chosen_column(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign F")
-        groups = pilot.app.screen.list
+        groups = pilot.app.screen.pane
         assert groups.key == "duration"
         assert int(groups.table.groups.count.sum()) == profile.instructions
         counts = groups.table.groups.count[groups.order].tolist()
@@ -176,7 +173,7 @@ async def test_groups_of_many_are_counted_in_a_thread():
     async with opened(big_profile(60_000, cores=2)) as pilot:
         await press(pilot, "b")
         await settled(pilot)
-        assert pilot.app.screen.list.table.rows > 40_000
+        assert pilot.app.screen.pane.table.rows > 40_000
 
 
 async def test_nothing_to_group_says_so(profile):
@@ -196,7 +193,7 @@ async def test_the_list_of_groups_can_be_copied(profile):
         total = sum(int(line.split("\t")[2]) for line in lines[1:])
         work = sum(int((lane["end"] - lane["start"])[lane["role"] == Role.WORK].sum()) for lane in profile.lanes)
         assert total == work
-        assert isinstance(pilot.app.screen, CopiedScreen)
+        assert pilot.app.screen.has_class("copied")
         await press(pilot, "escape escape")
         assert pilot.app.screen is explorer(pilot)
 
@@ -206,7 +203,7 @@ async def test_columns_are_hidden_moved_and_restored(profile):
         screen = explorer(pilot)
         usual = [column.key for column in screen.table.columns.columns]
         await press(pilot, "2 c")
-        assert isinstance(pilot.app.screen, ColumnsScreen)
+        assert pilot.app.screen.has_class("columns")
         await press(pilot, "g space")
         assert [column.key for column in screen.table.columns.columns] == usual[1:]
         await press(pilot, "g j J")
@@ -285,7 +282,7 @@ async def test_a_row_and_a_cell_are_copied(profile):
         assert f"Copied Duration: {end - start}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "y")
         assert pilot.app.clipboard.count("\n") == 1
-        assert isinstance(pilot.app.screen, CopiedScreen)
+        assert pilot.app.screen.has_class("copied")
 
 
 async def test_picked_rows_carry_a_mark_and_clicks_still_meet_their_column(profile):

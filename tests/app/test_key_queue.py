@@ -12,7 +12,6 @@ from textual import events
 from textual.pilot import Pilot
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.settings.actions import ACTIONS, LEAVE, keys_of, with_way_out
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.app.shell import key_queue
@@ -45,7 +44,7 @@ async def test_a_key_waits_for_what_the_one_before_opens():
     async with opened(small_profile(1, instructions=600)) as pilot:
         screen = explorer(pilot)
         burst(pilot, "2", "j", "j", "ampersand", *"dur", "greater_than_sign", "0", "enter", "question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+        await until(pilot, lambda: pilot.app.screen.has_class("help"))
         assert (screen.manager.layout.tab, screen.state.filter) == ("table", "dur>0")
 
 
@@ -116,10 +115,10 @@ async def test_help_over_a_capture_that_loads_keeps_its_keys(tmp_path, reading):
     async with app.run_test(size=(100, 30)) as pilot:
         await until_reading(pilot, lambda: "1,234 records" in frame(app))
         await pilot.press("question_mark")
-        assert isinstance(app.screen, HelpScreen)
+        assert app.screen.has_class("help")
         reading.go.set()
         await settled(pilot)
-        assert isinstance(app.screen, HelpScreen)
+        assert app.screen.has_class("help")
         await pilot.press("q")
         await explored(pilot)
         assert isinstance(app.screen, ExplorerScreen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from profiles import make_profile, small_profile
 from screen import AS_RECORDED, SIZES, compared, frame, opened, press, settled
 
-from tpuprof_tui.app.overlays.confirm import ConfirmScreen
+from tpuprof_tui.app.overlays.overlay import ConfirmPane, Overlay
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.model import Problem, Severity
@@ -52,9 +52,9 @@ async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
             # what was said passes by itself
             for bar in pilot.app._bars():
                 bar._silence()
-        pilot.app.push_screen(
-            ConfirmScreen("An export is at work: workbook 12 %. Stop it and leave?", pilot.app.preferences.palette)
-        )
+        palette = pilot.app.preferences.palette
+        question = ConfirmPane("An export is at work: workbook 12 %. Stop it and leave?", palette)
+        pilot.app.push_screen(Overlay(question, palette))
         await settled(pilot)
         compare(pilot, "over-question", size, ascii_only)
 

@@ -13,6 +13,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
+from ..overlays.overlay import ConfirmPane, Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
 from ..shell.export_kinds import Job, warning
@@ -58,11 +59,12 @@ class ExportRequests:
 
     def open_menu(self) -> None:
         """The export menu."""
-        from ..overlays.export import ExportScreen
+        from ..overlays.export import ExportPane
 
         menu = self._menu()
         if menu is not None:
-            self.open_overlay(ExportScreen(menu, self.palette(), self.glyphs), self._chosen)
+            pane = ExportPane(menu, self.palette(), self.glyphs)
+            self.open_overlay(Overlay(pane, self.palette(), menu.vocabulary, pane.field), self._chosen)
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
@@ -98,13 +100,12 @@ class ExportRequests:
         if not told or self.exports.exporter.running is not None:
             self.exports.start(job)
             return
-        from ..overlays.confirm import ConfirmScreen
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self.exports.start(job)
 
-        self.open_overlay(ConfirmScreen(f"{told} Write it?", self.palette()), answered)
+        self.open_overlay(Overlay(ConfirmPane(f"{told} Write it?", self.palette()), self.palette()), answered)
 
     def _count(self, job: Job) -> int:
         """Instructions a job writes, those a filter leaves out included."""

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..overlays.flame import FlameGraph, FlameScreen
+from ..overlays.flame import FlameGraph
+from ..overlays.overlay import Overlay
 from ..settings.actions import ActionTable
 from .filtering import Filtering
 from .store import Store
@@ -36,14 +38,14 @@ class FlameGraphs:
         """Shows it over the panes."""
         state = self.store.state
         query = Query.of_state(self.store.session, state, state.figures_scope)
-        self.open_overlay(FlameScreen(query, self.palette(), self.glyphs), self._narrow)
+        self.open_overlay(Overlay(FlameGraph(query, self.palette(), self.glyphs), self.palette()), self._narrow)
 
-    def _narrow(self, found: FlameGraph.Drilled | None) -> None:
+    def _narrow(self, found: tuple[Scope, str] | None) -> None:
         if found is None:
             return
-        state = self.store.state
-        if not found.scope.everything:
-            self.store.change(replace(state, scope=found.scope))
-        if found.condition:
-            self.filtering.apply(narrowed(state.filter, found.condition))
+        state, (scope, condition) = self.store.state, found
+        if not scope.everything:
+            self.store.change(replace(state, scope=scope))
+        if condition:
+            self.filtering.apply(narrowed(state.filter, condition))
         self.go("table")

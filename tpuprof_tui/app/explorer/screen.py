@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..overlays.copied import copy_text
+from ..overlays.overlay import copy_text
 from ..panes.detail import DetailPane
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import LongMessage

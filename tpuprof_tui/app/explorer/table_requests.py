@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.selecting.grouping import knows_names
 from tpuprof_tui.analysis.selecting.state import Sort
 
-from ..overlays.columns import ColumnsScreen
-from ..overlays.groups import GroupsScreen
+from ..overlays.columns import ColumnList
+from ..overlays.groups import GroupList
+from ..overlays.overlay import Overlay
 from ..panes.table import InstructionTable
 from ..settings.actions import ActionTable
 from ..settings.column_names import columns_named
@@ -55,8 +56,8 @@ class TableRequests:
 
     def _open_groups(self, key: str, *, work_only: bool) -> None:
         table, store = self.table, self.store
-        screen = GroupsScreen(store.session, store.state, table.palette, table.glyphs, key, work_only=work_only)
-        self.open_overlay(screen, self._drill)
+        groups = GroupList(store.session, store.state, table.palette, table.glyphs, key, work_only=work_only)
+        self.open_overlay(Overlay(groups, table.palette), self._drill)
 
     def _drill(self, text: str | None) -> None:
         if text is not None:
@@ -66,8 +67,8 @@ class TableRequests:
     def choose_columns(self) -> None:
         """Opens the list of columns."""
         table, known, chosen = self.table, self.store.session.columns, self.store.state.columns
-        at = table.columns.chosen.key
-        self.open_overlay(ColumnsScreen(known, chosen, table.palette, at, self.take_columns))
+        columns = ColumnList(known, chosen, table.palette, table.columns.chosen.key, self.take_columns)
+        self.open_overlay(Overlay(columns, table.palette))
 
     def take_columns(self, keys: tuple[str, ...]) -> None:
         """Shows some columns; none: the usual ones."""

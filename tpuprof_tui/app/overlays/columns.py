@@ -7,38 +7,38 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
-from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model import Column
 
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..settings.actions import bindings
-from ..terminal.line_compositor import DrawnScreen
 
 
 class ColumnList(LinesView):
-    """All columns the capture knows: those shown first, in their order; each change is shown at once."""
+    """All columns the capture knows: those shown first, in their order; each change is shown at once.
+
+    Args:
+        known: All columns.
+        chosen: Keys of those shown; none: the usual ones.
+        palette: Colours.
+        at: Key of the column that the cursor is on first.
+        taken: Called with the keys of other columns; none: the usual ones.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "columns")]
 
-    class Chosen(Message):
-        """Other columns are chosen; none: the usual ones."""
-
-        def __init__(self, keys: tuple[str, ...]) -> None:
-            super().__init__()
-            self.keys = keys
-
-    def __init__(self, known: tuple[Column, ...], chosen: tuple[str, ...], palette: Palette, at: str) -> None:
+    def __init__(
+        self, known: tuple[Column, ...], chosen: tuple[str, ...], palette: Palette, at: str,
+        taken: Callable[[tuple[str, ...]], None],
+    ) -> None:  # fmt: skip
         super().__init__(palette, "columns")
         self.known = known
+        self.taken = taken
         self.columns: list[Column] = []
         self.shown: set[str] = set()
         self._take(chosen)
@@ -70,7 +70,7 @@ class ColumnList(LinesView):
         self.go_to(self.cursor)
         keys = tuple(column.key for column in self.columns if column.key in self.shown)
         usual = tuple(column.key for column in self.known)
-        self.post_message(self.Chosen(() if keys == usual else keys))
+        self.taken(() if keys == usual else keys)
 
     def action_show_hide(self) -> None:
         """Shows or hides the column; one always stays."""
@@ -93,33 +93,3 @@ class ColumnList(LinesView):
         """The usual columns."""
         self._take(())
         self._changed()
-
-
-class ColumnsScreen(ModalScreen[None], DrawnScreen[None]):
-    """The list of columns over the explorer."""
-
-    AUTO_FOCUS = "#columns"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    ColumnsScreen { align: center middle; background: $background; }
-    ColumnsScreen #columns { width: 100%; max-width: 110; height: 1fr; border: round $accent; background: $surface; }
-    """
-
-    def __init__(
-        self, known: tuple[Column, ...], chosen: tuple[str, ...], palette: Palette, at: str,
-        taken: Callable[[tuple[str, ...]], None],
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.palette = palette
-        self.taken = taken
-        self.list = ColumnList(known, chosen, palette, at)
-
-    def compose(self) -> ComposeResult:
-        """List and keys."""
-        yield self.list
-        yield KeyBar(self.palette, "columns")
-
-    def on_column_list_chosen(self, message: ColumnList.Chosen) -> None:
-        """Hands on what was chosen."""
-        message.stop()
-        self.taken(message.keys)

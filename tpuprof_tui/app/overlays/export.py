@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 from rich.segment import Segment
-from textual import events, on
-from textual.app import ComposeResult
+from textual import events
 from textual.binding import BindingType
-from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -24,7 +22,6 @@ from tpuprof_tui.model.vocabulary import Vocabulary
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
@@ -41,8 +38,7 @@ from ..shell.export_kinds import (
     table_job,
 )
 from ..shell.export_process import Exporter
-from ..shell.messages import ExportChanged
-from ..terminal.line_compositor import DrawnScreen
+from .overlay import Close
 
 #: What can be typed, and what the field for it says.
 _TYPED: Final = {
@@ -124,23 +120,13 @@ class ExportMenu:
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The menu's lines."""
+    """The menu's lines; closes with the job to run.
+
+    Attributes:
+        field: What is typed; it stands below the menu.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
-
-    class Chosen(Message):
-        """A job is to be done."""
-
-        def __init__(self, job: Job) -> None:
-            super().__init__()
-            self.job = job
-
-    class Edit(Message):
-        """The folder or the cores are to be typed."""
-
-        def __init__(self, what: str) -> None:
-            super().__init__()
-            self.what = what
 
     def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "export")
@@ -148,6 +134,17 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.glyphs = glyphs
         self.fault = ""
         self._actions: list[str] = []
+        self.field = MenuInput(menu, self._typing_done)
+        self.border_title = "Export"
+        self.border_subtitle = "Esc or q closes"
+
+    def on_mount(self) -> None:
+        """The pane is as high as its lines."""
+        self.styles.height = len(self.build(80)[0]) + 4
+
+    def _typing_done(self) -> None:
+        self.focus()
+        self.tell("")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Groups of lines; every line that a key stands for is an item."""
@@ -240,7 +237,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         if isinstance(job, str):
             self.tell(job)
         else:
-            self.post_message(self.Chosen(job))
+            self.post_message(Close(job))
 
     def action_core(self) -> None:
         """Only the core, or all."""
@@ -248,7 +245,7 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_cores(self) -> None:
         """Cores are typed."""
-        self.post_message(self.Edit("cores"))
+        self.field.open("cores")
 
     def action_window(self) -> None:
         """Only the window, or all."""
@@ -273,7 +270,7 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_folder(self) -> None:
         """The folder is typed."""
-        self.post_message(self.Edit("folder"))
+        self.field.open("folder")
 
     def action_stop(self) -> None:
         """Stops the export at work."""
@@ -281,89 +278,38 @@ class ExportPane(LinesView, inherit_bindings=False):
 
 
 class MenuInput(Input):
-    """What is typed; Esc leaves it as it was."""
+    """The folder or the cores as they are typed; Esc leaves them as they were."""
 
-    class Left(Message):
-        """Nothing is typed any more."""
+    def __init__(self, menu: ExportMenu, done: Callable[[], None]) -> None:
+        super().__init__(id="typed")
+        self.menu = menu
+        self.done = done
+        self._typing = "folder"
+
+    def open(self, what: str) -> None:
+        """Shows the field to type the folder or the cores in."""
+        self._typing = what
+        self.border_title = self.menu.session.say(_TYPED[what])
+        self.value = self.menu.folder if what == "folder" else ",".join(map(str, self.menu.part.cores))
+        self.display = True
+        self.focus()
 
     def on_key(self, event: events.Key) -> None:
         """Esc goes back to the menu, not out of it."""
         if event.key == "escape":
             event.stop()
             event.prevent_default()
-            self.post_message(self.Left())
+            self._close()
 
-
-class ExportScreen(ModalScreen[Job | None], DrawnScreen[Job | None]):
-    """The export menu over the explorer; ends with the job to run."""
-
-    AUTO_FOCUS = "#export"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    ExportScreen { align: center middle; }
-    ExportScreen #export { width: 92%; max-width: 84; height: auto; max-height: 94%; border: round $accent;
-        background: $surface; }
-    ExportScreen MenuInput { dock: bottom; width: 100%; height: 3; border: round $accent;
-        background: $surface; }
-    """
-
-    def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
-        self.palette = palette
-        self.menu = menu
-        self.pane = ExportPane(menu, palette, glyphs)
-        self._typing = "folder"
-
-    def compose(self) -> ComposeResult:
-        """The lines, and the field for the folder."""
-        self.pane.border_title = "Export"
-        self.pane.border_subtitle = "Esc or q closes"
-        yield self.pane
-        yield KeyBar(self.palette, "export", self.menu.vocabulary)
-        field = MenuInput(id="typed")
-        field.display = False
-        yield field
-
-    def on_mount(self) -> None:
-        """The pane is as high as its lines."""
-        self.pane.styles.height = len(self.pane.build(80)[0]) + 4
-
-    @on(ExportPane.Chosen)
-    def choose(self, message: ExportPane.Chosen) -> None:
-        """Ends with the job."""
-        message.stop()
-        self.dismiss(message.job)
-
-    @on(ExportPane.Edit)
-    def edit(self, message: ExportPane.Edit) -> None:
-        """Shows the field to type the folder or the cores in."""
-        message.stop()
-        self._typing = message.what
-        field = self.query_one(MenuInput)
-        field.border_title = self.menu.session.say(_TYPED[message.what])
-        field.display = True
-        field.value = self.menu.folder if message.what == "folder" else ",".join(map(str, self.menu.part.cores))
-        field.focus()
-
-    @on(Input.Submitted)
-    def submit(self, event: Input.Submitted) -> None:
-        """Something was typed."""
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Takes what was typed, or says why not."""
         event.stop()
         fault = self.menu.take(self._typing, event.value.strip())
         if fault:
-            self.query_one(MenuInput).border_title = clean(fault)
+            self.border_title = clean(fault)
         else:
-            self.typing_done()
+            self._close()
 
-    @on(MenuInput.Left)
-    def typing_done(self) -> None:
-        """Back to the menu."""
-        self.query_one(MenuInput).display = False
-        self.pane.focus()
-        self.pane.tell("")
-
-    @on(ExportChanged)
-    def export_changed(self) -> None:
-        """The export at work has got further, or has ended."""
-        if self.is_mounted:
-            self.pane.rebuild()
+    def _close(self) -> None:
+        self.display = False
+        self.done()

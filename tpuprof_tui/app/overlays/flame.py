@@ -9,11 +9,8 @@ import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
-from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.icicle import Icicle
@@ -27,13 +24,12 @@ from tpuprof_tui.views.query import Query
 from ..drawing.colouring import kernel_category
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
 from ..shell.background import background_of
-from ..terminal.line_compositor import DrawnScreen
-from .copied import copy_text
+from ..shell.messages import CopyText
+from .overlay import Close
 
 #: Lines above the graph: the path under the cursor, and its times.
 HEAD = 2
@@ -42,7 +38,7 @@ NAMED = 4
 
 
 class FlameGraph(LinesView):
-    """A row for each depth; a cursor on one path.
+    """A row for each depth; a cursor on one path. Closes with a path to narrow to: its scope, and a condition.
 
     Attributes:
         chosen: Place of the path under the cursor.
@@ -50,20 +46,6 @@ class FlameGraph(LinesView):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "flame")]
-
-    class Drilled(Message):
-        """All panes are to hold a path alone: its group, and a condition that its events meet."""
-
-        def __init__(self, scope: Scope, condition: str) -> None:
-            super().__init__()
-            self.scope, self.condition = scope, condition
-
-    class Copied(Message):
-        """A path and its times."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "flame")
@@ -200,12 +182,12 @@ class FlameGraph(LinesView):
         above = [self.table.leads_to(each) for each in self.icicle.callers(self.chosen)]
         scope = next((each.scope for each in above if each is not None and each.scope is not None), Scope())
         condition = next((each.condition for each in above[::-1] if each is not None and each.condition), "")
-        self.post_message(self.Drilled(scope, condition))
+        self.post_message(Close((scope, condition)))
 
     def action_copy(self) -> None:
         """Copies the path and its times."""
         if self.icicle.whole:
-            self.post_message(self.Copied(f"{self.path(self.chosen)}: {self.times(self.chosen)}"))
+            self.post_message(CopyText(f"{self.path(self.chosen)}: {self.times(self.chosen)}", "the path"))
 
     def on_click(self, event: events.Click) -> None:
         """The mouse moves the cursor; nothing needs it."""
@@ -216,34 +198,3 @@ class FlameGraph(LinesView):
             for first, behind, place in rows[number] if 0 <= number < len(rows) else ():
                 if first <= offset.x < behind:
                     self._choose(place)
-
-
-class FlameScreen(ModalScreen["FlameGraph.Drilled | None"], DrawnScreen["FlameGraph.Drilled | None"]):
-    """The flame graph over the explorer; gives the path that was drilled into."""
-
-    AUTO_FOCUS = "#flame"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    FlameScreen { background: $background; }
-    FlameScreen #flame { width: 100%; height: 1fr; border: round $accent; background: $surface; }
-    """
-
-    def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
-        self.palette = palette
-        self.graph = FlameGraph(query, palette, glyphs)
-
-    def compose(self) -> ComposeResult:
-        """Graph and keys."""
-        yield self.graph
-        yield KeyBar(self.palette, "flame")
-
-    def on_flame_graph_drilled(self, message: FlameGraph.Drilled) -> None:
-        """Closes; the explorer narrows to it."""
-        message.stop()
-        self.dismiss(message)
-
-    def on_flame_graph_copied(self, message: FlameGraph.Copied) -> None:
-        """Copies the path."""
-        message.stop()
-        copy_text(self, self.palette, message.text, "the path")

@@ -9,11 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
-from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
@@ -22,25 +19,17 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import (
-    column_unit,
-    percent_text,
-    plural,
-    time_decimals,
-    time_number,
-    time_text,
-)
+from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
 from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
 from ..shell.background import background_of
-from ..terminal.line_compositor import DrawnScreen
-from .copied import copy_text
+from ..shell.messages import CopyText
+from .overlay import Close
 
 #: Groups that are listed: more than anyone reads.
 LISTED: Final = 1_000
@@ -53,23 +42,9 @@ COMPARED: Final = (*COLUMNS[:3], ("base", True), ("delta", True))
 
 
 class GroupList(LinesView):
-    """A line for each group; Enter sets the filter to the group under the cursor."""
+    """A line for each group; closes with the filter that leaves the group under the cursor alone."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
-
-    class Drilled(Message):
-        """The table is to hold one group alone: the filter that leaves it."""
-
-        def __init__(self, filter_text: str) -> None:
-            super().__init__()
-            self.filter = filter_text
-
-    class Copied(Message):
-        """The list as text."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     def __init__(
         self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
@@ -226,12 +201,10 @@ class GroupList(LinesView):
 
     def action_drill(self) -> None:
         """The events of the group."""
-        if self.table is None or not len(self.order):
-            return
-        condition = self.table.conditions[int(self.order[self.cursor])]
-        if not condition:
-            return
-        self.post_message(self.Drilled(narrowed(self.state.filter, condition)))
+        if self.table is not None and len(self.order):
+            condition = self.table.conditions[int(self.order[self.cursor])]
+            if condition:
+                self.post_message(Close(narrowed(self.state.filter, condition)))
 
     def action_next_grouping(self) -> None:
         """Group by the next column."""
@@ -258,7 +231,7 @@ class GroupList(LinesView):
 
     def action_copy(self) -> None:
         """Copies the list."""
-        self.post_message(self.Copied(self.as_text()))
+        self.post_message(CopyText(self.as_text(), "the groups"))
 
 
 def _state_of_base(session: Session, state: DisplayState) -> DisplayState | None:
@@ -266,36 +239,3 @@ def _state_of_base(session: Session, state: DisplayState) -> DisplayState | None
     whole = replace(state, start=state.full_start, end=state.full_end)
     baseline = Query.of_state(session, whole, state.scope).baseline if not state.in_window else None
     return None if baseline is None else replace(state, scope=baseline.scope)
-
-
-class GroupsScreen(ModalScreen[str | None], DrawnScreen[str | None]):
-    """The groups over the explorer; gives the filter of the group that was drilled into."""
-
-    AUTO_FOCUS = "#groups"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    GroupsScreen { align: center middle; background: $background; }
-    GroupsScreen #groups { width: 100%; max-width: 150; height: 1fr; border: round $accent; background: $surface; }
-    """
-
-    def __init__(
-        self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
-    ) -> None:
-        super().__init__()
-        self.palette = palette
-        self.list = GroupList(session, state, palette, glyphs, key, work_only=work_only)
-
-    def compose(self) -> ComposeResult:
-        """List and keys."""
-        yield self.list
-        yield KeyBar(self.palette, "groups")
-
-    def on_group_list_drilled(self, message: GroupList.Drilled) -> None:
-        """Closes; the explorer takes the filter."""
-        message.stop()
-        self.dismiss(message.filter)
-
-    def on_group_list_copied(self, message: GroupList.Copied) -> None:
-        """Copies the list."""
-        message.stop()
-        copy_text(self, self.palette, message.text, "the groups")

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from rich.segment import Segment
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.search import pattern_of
 from tpuprof_tui.formats.text import wrap
@@ -19,7 +17,6 @@ from ..panes.lines import Line, LinesView
 from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
-from ..terminal.line_compositor import DrawnScreen
 
 KEYS = 24
 
@@ -64,12 +61,16 @@ class HelpLines(LinesView):
         found: How many entries are shown.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("help")]
+
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, "help")
         self.about = pane
         self.vocabulary = vocabulary
         self.searched = ""
         self.found = 0
+        self.border_title = "Keys"
+        self.border_subtitle = "/ searches, Esc or q closes"
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Keys by group, nearest first; then the others, then words; of what is searched for what matches."""
@@ -113,6 +114,20 @@ class HelpLines(LinesView):
         lines.append([Segment(f"   {keys:<{column}}", self.palette.key), Segment(first, self.palette.text)])
         return lines + [[Segment(" " * (column + 3) + line, self.palette.text)] for line in rest]
 
+    def action_search(self) -> None:
+        """Asks for a text: what matches is shown while it is typed."""
+
+        def show(text: str) -> Note | None:
+            self.searched = text
+            self.rebuild(keep_scroll=False)
+            self.border_title = f"{self.found:,} found" if text else "Keys"
+            return Note("no line matches", fault=True) if text and not self.found else None
+
+        def left() -> None:
+            show("")
+
+        self.post_message(Prompt.Ask(Question("Search here", "", show, show, left)))
+
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """What filters look like, and the keys of the columns with their aliases."""
@@ -122,45 +137,3 @@ def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
         if column.group != "codes"
     )
     return [*(vocabulary.help_filters or FILTERS), ("keys", keys)]
-
-
-class HelpScreen(ModalScreen[None], DrawnScreen[None]):
-    """Help over whatever is on the screen."""
-
-    AUTO_FOCUS = "#help"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("help", "app")]
-    CSS = """
-    HelpScreen { align: center middle; }
-    HelpScreen #help { width: 88%; max-width: 96; height: 92%; border: round $accent; background: $surface; }
-    """
-
-    def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
-        super().__init__()
-        self.palette = palette
-        self.lines = HelpLines(palette, pane, vocabulary)
-        self.prompt = Prompt(palette, "help", vocabulary)
-
-    def compose(self) -> ComposeResult:
-        """The lines, and the keys that work here."""
-        self.lines.border_title = "Keys"
-        self.lines.border_subtitle = "/ searches, Esc or q closes"
-        yield self.lines
-        yield self.prompt
-
-    def action_search(self) -> None:
-        """Asks for a text: what matches is shown while it is typed."""
-        self.prompt.open(Question("Search here", "", self._show, self._show, lambda: self._leave("")))
-
-    def _show(self, text: str) -> Note | None:
-        self.lines.searched = text
-        self.lines.rebuild(keep_scroll=False)
-        self.lines.border_title = f"{self.lines.found:,} found" if text else "Keys"
-        return Note("no line matches", fault=True) if text and not self.lines.found else None
-
-    def _leave(self, text: str) -> None:
-        self._show(text)
-        self.lines.focus()
-
-    def on_prompt_accepted(self) -> None:
-        """What matches stays; keys are those of the lines again."""
-        self.lines.focus()

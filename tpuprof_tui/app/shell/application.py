@@ -202,10 +202,9 @@ class TpuprofApp(TerminalApp):
         if running is None:
             self.exit(0)
             return
-        from ..overlays.confirm import ConfirmScreen
-
-        if isinstance(self.screen, ConfirmScreen):
+        if self.screen.has_class("confirm"):
             return
+        from ..overlays.overlay import ConfirmPane, Overlay
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -213,7 +212,8 @@ class TpuprofApp(TerminalApp):
                 self.exit(0)
 
         text = f"An export is at work: {running.text}. Stop it and leave?"
-        self.push_screen(ConfirmScreen(text, self.preferences.palette), answered)
+        palette = self.preferences.palette
+        self.push_screen(Overlay(ConfirmPane(text, palette), palette), answered)
 
     # opening
 
@@ -581,14 +581,16 @@ class TpuprofApp(TerminalApp):
 
     def action_help(self) -> None:
         """Shows the help."""
-        from ..overlays.help import HelpScreen
-
-        if isinstance(self.screen, HelpScreen):
+        if self.screen.has_class("help"):
             self.pop_screen()
             return
+        from ..overlays.help import HelpLines
+        from ..overlays.overlay import Overlay
+
         focused = self.screen.focused
         pane = focused.id if focused is not None and focused.id in PANES else ""
-        self.push_screen(HelpScreen(self.preferences.palette, pane or "loading", self.vocabulary))
+        palette, vocabulary = self.preferences.palette, self.vocabulary
+        self.push_screen(Overlay(HelpLines(palette, pane or "loading", vocabulary), palette, vocabulary))
 
     def action_palette(self) -> None:
         """Opens the command palette."""

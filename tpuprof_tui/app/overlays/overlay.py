@@ -1,0 +1,161 @@
+"""A pane over the others with its keys below: what is copied, a question, and the panes of the modules beside this."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from rich.segment import Segment
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
+from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
+
+from ..drawing.theme import Palette
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView, paragraph
+from ..panes.prompt import Prompt
+from ..settings.actions import actions_of, bindings, key_text, keys_of
+from ..shell.messages import CopyText, ExportChanged
+from ..terminal.line_compositor import DrawnScreen
+
+#: What to do where nothing arrives in the clipboard.
+HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
+LISTED: Final = 2_000
+
+
+class Close(Message):
+    """The pane of an overlay is done, with a result for who opened it."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__()
+        self.result = result
+
+
+class Overlay(ModalScreen[Any], DrawnScreen[Any]):
+    """A pane over the explorer, with its keys or a text being typed below; gives what the pane closes with.
+
+    Args:
+        pane: The pane; its id is also the screen's class.
+        palette: Colours.
+        vocabulary: The words of what is open.
+        field: A widget of the pane's that stands below it; None: it has none.
+    """
+
+    AUTO_FOCUS = "LinesView"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    Overlay { align: center middle; }
+    Overlay.copied { align: center bottom; }
+    Overlay.columns, Overlay.groups, Overlay.flame { background: $background; }
+    Overlay > LinesView { width: 100%; height: 1fr; border: round $accent; background: $surface; }
+    Overlay > #columns { max-width: 110; }
+    Overlay > #groups { max-width: 150; }
+    Overlay > #copied { max-height: 60%; }
+    Overlay > #confirm { width: 92%; max-width: 72; height: 8; }
+    Overlay > #help { width: 88%; max-width: 96; height: 92%; }
+    Overlay > #export { width: 92%; max-width: 84; height: auto; max-height: 94%; }
+    Overlay > Input { dock: bottom; width: 100%; height: 3; border: round $accent; background: $surface;
+        display: none; }
+    """
+
+    def __init__(
+        self, pane: LinesView, palette: Palette, vocabulary: Vocabulary = GENERIC, field: Widget | None = None
+    ) -> None:
+        super().__init__(classes=pane.id)
+        self.pane = pane
+        self.palette = palette
+        self.prompt = Prompt(palette, pane.id or "", vocabulary)
+        self.field = field
+
+    def compose(self) -> ComposeResult:
+        """The pane and the bottom line."""
+        yield self.pane
+        yield self.prompt
+        if self.field is not None:
+            yield self.field
+
+    @on(Close)
+    def close(self, message: Close) -> None:
+        """Closes with the pane's result."""
+        message.stop()
+        self.dismiss(message.result)
+
+    @on(CopyText)
+    def copy(self, message: CopyText) -> None:
+        """Copies a text of the pane."""
+        message.stop()
+        copy_text(self, self.palette, message.text, message.what)
+
+    @on(Prompt.Ask)
+    def ask(self, message: Prompt.Ask) -> None:
+        """Opens the bottom line for typing."""
+        message.stop()
+        self.prompt.open(message.question)
+
+    @on(Prompt.Accepted)
+    @on(Prompt.Cancelled)
+    def asked(self) -> None:
+        """Keys go to the pane again."""
+        self.pane.focus()
+
+    @on(ExportChanged)
+    def export_changed(self) -> None:
+        """The export at work has got further, or has ended."""
+        if self.is_mounted:
+            self.pane.rebuild()
+
+
+def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> None:
+    """Copies a text to the terminal's clipboard; of several lines it is also shown, as not every terminal takes it."""
+    screen.app.copy_to_clipboard(text)
+    if "\n" in text:
+        screen.app.push_screen(Overlay(CopiedLines(palette, text, what), palette))
+    else:
+        screen.query_one(KeyBar).say(f"Copied {what}: {clean(text)}   {HINT.split('.')[0]}.")
+
+
+class CopiedLines(LinesView):
+    """A copied text, line by line, to be selected by hand where the terminal has not taken it."""
+
+    def __init__(self, palette: Palette, text: str, what: str) -> None:
+        super().__init__(palette, "copied")
+        self.copied = text.split("\n")
+        self.border_title = Content(f"Copied {what}, {len(text):,} characters")
+        self.border_subtitle = Content("Esc closes")
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """The hint, then the text."""
+        lines: list[Line] = [[Segment(fit(f" {HINT}", width), self.palette.quiet)], []]
+        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:LISTED]]
+        if len(self.copied) > LISTED:
+            lines.append([Segment(f" ... and {len(self.copied) - LISTED:,} lines more", self.palette.quiet)])
+        return lines, []
+
+
+class ConfirmPane(LinesView):
+    """A question before something costly, or something that cannot be undone, and the keys that answer it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
+
+    def __init__(self, question: str, palette: Palette) -> None:
+        super().__init__(palette, "confirm")
+        self.question = question
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """The question, and the keys that answer it."""
+        lines = paragraph(self.question, width, self.palette.text)
+        answer: Line = []
+        for action in actions_of("confirm"):
+            answer += [Segment(f" {key_text(keys_of(action)[0])}", self.palette.key), Segment(f" {action.text} ")]
+        return [*lines, [], answer], []
+
+    def action_answer(self, answer: bool) -> None:
+        """Yes or no."""
+        self.post_message(Close(answer))

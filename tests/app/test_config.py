@@ -15,7 +15,7 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
 from tpuprof_tui.app.drawing.colouring import FIFTHS, OTHER, kernel_category, lane_shades
-from tpuprof_tui.app.drawing.themes import THEMES, after
+from tpuprof_tui.app.drawing.theme import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
 from tpuprof_tui.model import Device

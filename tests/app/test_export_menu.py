@@ -199,7 +199,7 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
             await pilot.pause(0.01)
         await settled(pilot)
         await press(pilot, "x")
-        assert pilot.app.screen.pane.menu.folder == folder
+        assert pilot.app.screen.pane.menu.exporter.folder == folder
         await press(pilot, "q")
         await press(pilot, "alt+s")
         assert (tmp_path / folder / "summary.txt").exists()

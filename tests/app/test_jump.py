@@ -7,7 +7,7 @@ from profiles import small_profile
 from screen import explorer, frame, opened, press
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.jump import JumpScreen
+from tpuprof_tui.app.overlays.overlay import JumpScreen
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

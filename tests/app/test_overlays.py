@@ -15,7 +15,7 @@ from textual.command import CommandList
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
-from tpuprof_tui.app.overlays.jump import JumpScreen
+from tpuprof_tui.app.overlays.overlay import JumpScreen
 from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.colouring import category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.drawing.painter import levels_of, paint_lane, paint_unit
+from tpuprof_tui.app.drawing.painter import levels_of, merged, paint_lane, paint_unit
 from tpuprof_tui.app.drawing.theme import Palette, plain_palette
 from tpuprof_tui.model import Lane, Role, Strings
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -82,7 +82,7 @@ def test_wide_characters_keep_the_lane_as_wide_as_its_cells(width):
     painted = drawn(lane, 0, 100 * width, width, strings={"name": Strings(["注意力🎉kernel"])})
     assert len(painted.chars) == len(painted.styles) == width
     assert cell_len("".join(painted.chars)) == width
-    assert sum(cell_len(segment.text) for segment in painted.runs[0]) == width
+    assert sum(cell_len(segment.text) for segment in merged(painted.chars, painted.styles)) == width
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6))
@@ -104,8 +104,8 @@ def test_every_lane_fills_its_cells_at_any_zoom(palette, glyphs, cells, lane, wh
     start = profile.start_ns + int((profile.end_ns - profile.start_ns) * where)
     index = INDEXES[lane % len(INDEXES)]
     painted = paint_lane(profile, index, edges_of(start, start + span, cells), palette, glyphs)
-    assert sum(cell_len(segment.text) for segment in painted.runs[0]) == cells
-    assert all(segment.style is not None for segment in painted.runs[0])
+    assert sum(cell_len(segment.text) for segment in merged(painted.chars, painted.styles)) == cells
+    assert all(segment.style is not None for segment in merged(painted.chars, painted.styles))
     busy = index.work.between(start, start + span)
     assert painted.utilisation == pytest.approx(busy / span)
     if glyphs is ASCII:

@@ -16,9 +16,9 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.drawing.step_bars import paint_steps
+from tpuprof_tui.app.drawing.painter import paint_steps
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.app.panes.timeline.rows import rows_of
+from tpuprof_tui.app.panes.timeline.layout import rows_of
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile

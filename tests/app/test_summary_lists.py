@@ -131,7 +131,7 @@ async def test_o_or_enter_again_on_a_core_narrows_all_panes_to_it(profile, key):
         assert screen.state.selection.group == told(screen, "units", "units").leads_to(2).scope.group
         assert screen.summary.figures.asked.scope.everything
         await press(pilot, key)
-        assert screen.summary.views.chosen == "units"
+        assert screen.summary.figures.chosen == "units"
         core = told(screen, "units", "units").leads_to(0).scope
         assert screen.state.scope == core
         assert screen.summary.figures.asked.scope == core
@@ -185,7 +185,7 @@ async def test_a_wider_summary_shows_every_column_that_a_narrower_one_does(sampl
         before: dict[str, int] = {}
         for width in range(60, 260, 9):
             builder = PageBuilder(pane.figures, pane.palette, pane.glyphs, width, 60)
-            page = builder.page(pane.views, explorer(pilot).state, paused=False)
+            page = builder.page(explorer(pilot).state, paused=False)
             shown = cells_shown(page)
             # a heading that fills its line has no rule, and is not found
             both = before.keys() & shown.keys()
@@ -200,30 +200,30 @@ async def test_one_view_fills_the_pane(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
-        names = [view.id for view in screen.summary.views.told(screen.summary.figures.answers)]
+        names = [view.id for view in screen.summary.figures.told()]
         assert names[:2] == ["overview", "units"]
         assert "problems" not in names
         assert "unit" not in names
         seen = []
         for _ in names:
             await press(pilot, "v")
-            seen.append(screen.summary.views.chosen)
+            seen.append(screen.summary.figures.chosen)
         assert seen == names
         await press(pilot, "V")
-        assert screen.summary.views.chosen == names[-2]
+        assert screen.summary.figures.chosen == names[-2]
         await press(pilot, "escape")
-        assert screen.summary.views.chosen == ""
+        assert screen.summary.figures.chosen == ""
         assert "Kernel functions" in texts(screen)[0]
         await press(pilot, "colon v i e w space o p e r a t i o n s enter")
         assert len(screen.summary.page.targets[0]) == len(told(screen, "operations")) > 5
         assert "Operations of all cores, whole capture" in frame(pilot.app)
         await press(pilot, "colon v i e w space p r o b l e m s enter")
-        assert screen.summary.views.chosen == "problems"
+        assert screen.summary.figures.chosen == "problems"
         assert "problems" in screen.summary.figures.answers
         await press(pilot, "colon v i e w space x enter")
         assert "views are overview, units" in frame(pilot.app)
         await press(pilot, "escape colon v i e w enter")
-        assert screen.summary.views.chosen == ""
+        assert screen.summary.figures.chosen == ""
 
 
 async def test_where_nothing_starts_is_told_what_runs_through(profile):

@@ -23,11 +23,9 @@ from tpuprof_tui.app.drawing.colouring import (
     share_category,
 )
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.drawing.painter import paint_lane
-from tpuprof_tui.app.drawing.strips import LEGEND_LINES, legend_lines, paint_strip
-from tpuprof_tui.app.drawing.theme import Palette, plain_palette
-from tpuprof_tui.app.drawing.themes import THEMES
-from tpuprof_tui.app.panes.timeline.rows import Row, continued_label
+from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines, paint_lane, paint_strip
+from tpuprof_tui.app.drawing.theme import THEMES, Palette, plain_palette
+from tpuprof_tui.app.panes.timeline.layout import Row, continued_label
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 
 

@@ -60,7 +60,7 @@ SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
 QUIET = 0.12
 #: Threads that a key starts, by what they make.
-GROUPS = ("table", "summary", "charts", "lanes-filter", "lanes-sums", "lanes-dependencies")
+GROUPS = ("table", "summary", "charts", "lanes")
 #: Windows whose figures are computed, and keys after which charts are waited for.
 WINDOWS, ZOOMS = 24, "w w d w a s s d s w"
 #: Kind of key, what leads to the place where it is pressed, and the keys that are measured.

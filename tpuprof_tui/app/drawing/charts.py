@@ -25,7 +25,7 @@ from .glyphs import ascii_text
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Lines and columns below which a chart tells nothing.
+#: Lines and columns below which a chart shows nothing.
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
 #: The one thread that calls plotext; callers wait for it, so they are threads themselves.
@@ -36,9 +36,7 @@ _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 MISSING: Final = "" if find_spec("plotext") else "Charts need the package plotext. Install it: pip install plotext."
 
 
-def series_curve(
-    series: Series, start: int, end: int, width: int, height: int, *, ascii_only: bool
-) -> list[str]:  # fmt: skip
+def series_curve(series: Series, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
     """A curve of a series over a window: means of what is known, each value holding until the next."""
     edges = edges_of(start, end, max(2 * width, 2))
     # a series of means has the end of its last part too
@@ -48,16 +46,9 @@ def series_curve(
 
 
 def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
-    """A filled curve over time, the unit of time below it.
+    """A filled curve over time, the unit of time below it; no lines where there is no room or nothing to draw.
 
-    Args:
-        values: One value for each equal part of the window.
-        start, end: The window, ns.
-        width, height: Cells.
-        ascii_only: Draw with ASCII alone.
-
-    Returns:
-        Lines of text; none where there is no room or nothing to draw.
+    ``values``: one for each equal part of the window from ``start`` to ``end`` (ns).
     """
     if width < NARROWEST or height < LOWEST or not len(values):
         return []
@@ -87,7 +78,7 @@ def curve(values: Floats, start: int, end: int, width: int, height: int, *, asci
         plot.ylim(0, top)
         plot.yticks(levels, labels)
 
-    return _drawn(draw, width, height, ascii_only)
+    return [] if MISSING else _DRAWER.submit(_built, draw, width, height, ascii_only).result()
 
 
 def _places(values: Floats, low: float, high: float, dots: int) -> Ints:
@@ -140,14 +131,8 @@ def _tick(time: int, unit: TimeUnit, span: int) -> str:
     return f"{time_number(time, unit, decimals)}{unit.name}"
 
 
-def _drawn(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
-    """What ``draw`` draws, without colours, cut to the width."""
-    if MISSING:
-        return []
-    return _DRAWER.submit(_built, draw, width, height, ascii_only).result()
-
-
 def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
+    """What ``draw`` draws, without colours, cut to the width."""
     import plotext
 
     plotext.clear_figure()

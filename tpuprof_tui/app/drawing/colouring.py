@@ -149,17 +149,16 @@ def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
     """Flow of the share, and of the time for which it is known; made once for a lane, in O(its events)."""
-    return index.derived.get("shares", lambda: _share_flows(profile, index, colouring), colouring)
 
+    def made() -> tuple[Flow, Flow]:
+        shares = shares_of(profile, index.lane, colouring, ALL)
+        known = np.isfinite(shares)
+        events = slice(None) if known.any() else slice(0)
+        # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
+        starts, ends, shares, known = index.starts[events], index.lane["end"][events], shares[events], known[events]
+        return Flow.of(starts, ends, np.where(known, shares, 0.0)), Flow.of(starts, ends, known.astype(np.float64))
 
-def _share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
-    shares = shares_of(profile, index.lane, colouring, ALL)
-    told = np.isfinite(shares)
-    starts, ends = index.starts, index.lane["end"]
-    if not bool(told.any()):
-        starts, ends, shares, told = starts[:0], ends[:0], shares[:0], told[:0]
-    # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
-    return Flow.of(starts, ends, np.where(told, shares, 0.0)), Flow.of(starts, ends, told.astype(np.float64))
+    return index.derived.get("shares", made, colouring)
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
@@ -208,7 +207,7 @@ def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
 
 
 def is_known(profile: Profile, colouring: Colouring) -> bool:
-    """Whether the capture knows what a way of colouring shows; operations can always be told."""
+    """Whether the capture knows what a way of colouring shows; it always knows operations."""
     if colouring == "kernel":
         # the column may be there and name nothing
         return len(profile.strings.get("kernel", ())) > 0

@@ -109,7 +109,7 @@ def ascii_text(text: str) -> str:
 
 
 class AsciiFilter(LineFilter):
-    """Keeps everything outside ASCII from the terminal: borders, tree guides, scroll bars and names alike."""
+    """Replaces every character outside ASCII before it goes to the terminal: in borders, scroll bars and names."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments with their texts transliterated; widths stay."""

@@ -1,13 +1,11 @@
-"""Lanes drawn in cells: characters and styles from exact occupancy, at any zoom.
+"""Lines of the timeline drawn in cells: characters and styles from exact occupancy, at any zoom; and their legends.
 
 A frame costs O(cells x log events) per lane: nothing here looks at the events between two edges.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,52 +16,44 @@ from rich.style import Style
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.state import Colouring
+from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
 from tpuprof_tui.analysis.totals.figures import UnitIndex
-from tpuprof_tui.app.drawing.colouring import cell_categories, event_categories, is_share, shares_of
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
-from tpuprof_tui.model import Lane, Profile, Role
-from tpuprof_tui.model.vocabulary import Category
+from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 
-from .colouring import OTHER, lane_shades
+from .colouring import (
+    OTHER,
+    cell_categories,
+    event_categories,
+    is_share,
+    lane_shades,
+    legend,
+    share_flows,
+    shares_of,
+    title_of,
+)
 from .glyphs import Glyphs
 from .theme import Palette
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 #: Cells an event must fill to carry its name.
 NAMED_CELLS = 4
 #: More than this that run beside an event are not counted.
 _BESIDE = 99
+#: Lines a legend may take.
+LEGEND_LINES = 3
 
 
-class Painted(Struct, dict=True):
+class Painted(Struct):
     """A lane drawn: a character and a style per cell, its share of work in the window, which cells hold anything."""
 
     chars: list[str]
     styles: list[Style]
     utilisation: float
-    held: npt.NDArray[np.bool_]
-
-    @cached_property
-    def runs(self) -> tuple[list[Segment], list[int]]:
-        """Runs of equal style as one segment each, and the cells where they begin; at the end the number of cells."""
-        begins = [
-            place for place in range(len(self.chars)) if not place or self.styles[place] is not self.styles[place - 1]
-        ]
-        return merged(self.chars, self.styles), [*begins, len(self.chars)]
-
-    def replaced(self, cell: int, char: str, style: Style) -> list[Segment]:
-        """The segments with another character and style in one cell."""
-        segments, begins = self.runs
-        run = bisect_right(begins, cell) - 1
-        before, after = self.chars[begins[run] : cell], self.chars[cell + 1 : begins[run + 1]]
-        own = self.styles[cell]
-        parts = [
-            Segment("".join(chars), each) for chars, each in ((before, own), ([char], style), (after, own)) if chars
-        ]
-        return [*segments[:run], *parts, *segments[run + 1 :]]
+    held: Bools
 
 
 def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
@@ -75,17 +65,6 @@ def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
             segments.append(Segment("".join(chars[begin:place]), styles[begin]))
             begin = place
     return segments
-
-
-def joined(segments: Sequence[Segment]) -> list[Segment]:
-    """Neighbours of one style as one segment each."""
-    result: list[Segment] = []
-    for segment in segments:
-        if result and result[-1].style is segment.style:
-            result[-1] = Segment(result[-1].text + segment.text, segment.style)
-        else:
-            result.append(segment)
-    return result
 
 
 def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
@@ -104,27 +83,43 @@ def paint_lane(
     ``pending``: the sums that colours rest on are still being made; until then cells have none.
     ``kernels``: as in ``event_categories``.
     """
-    held = cells(index, edges)
-    span = np.diff(edges)
-    window = int(edges[-1] - edges[0])
+    held, span = cells(index, edges), np.diff(edges)
+    filled, window = held.count > 0, int(edges[-1] - edges[0])
     utilisation = int(held.busy.sum()) / window if window else 0.0
-    chars, styles = _empty(len(span), palette)
-    if not held.count.any():
-        return Painted(chars, styles, utilisation, held.count > 0)
-    found = {} if pending else cell_categories(profile, index, held, edges, colouring, kernels)
-    # where a letter is all that tells a share or a kernel function, it stands in every cell
-    letters = glyphs.letters or palette.lettered or not palette.colour
-    lettered = held.count > 0 if colouring != "operation" else held.count == 1
-    if pending or not (glyphs.letters or palette.lettered if colouring == "operation" else letters):
+    if not filled.any():
+        return Painted([" "] * len(span), [palette.text] * len(span), utilisation, filled)
+    # where a letter alone identifies a share or a kernel function, it stands in every cell
+    lettered = held.count == 1 if colouring == "operation" else filled
+    if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
     # an engine's colour would be taken for a share or a kernel function
-    unknown = palette.shaded(
-        lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
-    )
-    unknown = palette.quiet if pending else unknown
-    _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
-    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring, kernels)
-    return Painted(chars, styles, utilisation, held.count > 0)
+    shades = lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
+    unknown = palette.quiet if pending else palette.shaded(shades)
+    # events without a duration fill no cell: they are drawn by their role
+    instants = np.flatnonzero(filled & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
+    roles = index.lane.take("role", held.first[instants])
+    levels, waits = levels_of(held.busy, span), held.wait > held.sync
+    levels[instants[(roles == Role.WORK) | (roles == Role.ANNOTATION)]] = 1
+    waits[instants[roles == Role.WAIT]] = True
+    busy = filled & (levels > 0)
+    chars = [glyphs.levels[level] for level in np.where(busy, levels, 0).tolist()]
+    styles = [unknown if each else palette.text for each in busy.tolist()]
+    for place in np.flatnonzero(filled & ~busy).tolist():
+        quiet = bool(waits[place])
+        chars[place] = glyphs.wait if quiet else glyphs.sync
+        styles[place] = palette.wait if quiet else palette.sync
+    for place, category in (
+        {} if pending else cell_categories(profile, index, held, edges, colouring, kernels)
+    ).items():
+        if busy[place]:
+            chars[place] = category.letter if lettered[place] else chars[place]
+            styles[place] = unknown if category is OTHER else palette.shaded(category.shades)
+    for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
+        styles[place] = palette.tinted(styles[place])
+    notes = np.zeros(len(span), np.bool_)
+    notes[instants[roles == Role.ANNOTATION]] = True
+    _paint_names(profile, index.lane, held, span, notes, chars, styles, palette, glyphs, colouring, kernels)
+    return Painted(chars, styles, utilisation, filled)
 
 
 def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
@@ -158,63 +153,14 @@ def _mend(chars: list[str]) -> None:
             chars[place] = " "
 
 
-def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
-    return [" "] * count, [palette.text] * count
-
-
-def _paint_cells(
-    lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette, glyphs: Glyphs,
-    categories: dict[int, Category], lettered: npt.NDArray[np.bool_], unknown: Style,
-) -> None:  # fmt: skip
-    levels = levels_of(held.busy, span)
-    waits = held.wait > held.sync
-    _mark_instants(lane, held, levels, waits)
-    filled = held.count > 0
-    busy = filled & (levels > 0)
-    characters = glyphs.levels
-    chars[:] = [characters[level] for level in np.where(busy, levels, 0).tolist()]
-    looks = np.full(len(chars), palette.text, dtype=object)
-    looks[busy] = unknown
-    styles[:] = looks.tolist()
-    for place in np.flatnonzero(filled & ~busy).tolist():
-        quiet = bool(waits[place])
-        chars[place] = glyphs.wait if quiet else glyphs.sync
-        styles[place] = palette.wait if quiet else palette.sync
-    for place, category in categories.items():
-        if busy[place]:
-            chars[place] = category.letter if lettered[place] else chars[place]
-            styles[place] = unknown if category is OTHER else palette.shaded(category.shades)
-    for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
-        styles[place] = palette.tinted(styles[place])
-
-
-def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:
-    """Draws events without a duration, which fill no cell, by their role."""
-    instants = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
-    if len(instants):
-        roles = lane.take("role", held.first[instants])
-        levels[instants[(roles == Role.WORK) | (roles == Role.ANNOTATION)]] = 1
-        waits[instants[roles == Role.WAIT]] = True
-
-
-def _annotated(lane: Lane, held: Cells) -> npt.NDArray[np.bool_]:
-    """Cells in which an annotation runs and nothing that counts."""
-    found = np.zeros(len(held.count), np.bool_)
-    places = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
-    if len(places):
-        found[places] = lane.take("role", held.first[places]) == Role.ANNOTATION
-    return found
-
-
 def _paint_names(
-    profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
-    glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
+    profile: Profile, lane: Lane, held: Cells, span: Ints, notes: Bools, chars: list[str], styles: list[Style],
+    palette: Palette, glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
 ) -> None:  # fmt: skip
     """Events that fill several whole cells become one bar, or one line of waiting, with their name in it.
 
     Where others run beside one their number follows its name.
     """
-    notes = _annotated(lane, held)
     whole = (held.first >= 0) & ((held.busy + held.wait + held.sync >= span) | notes)
     # neighbours belong together where the first is the same, and as many run beside it
     beside = np.minimum(held.count - 1, _BESIDE)
@@ -229,7 +175,8 @@ def _paint_names(
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
             style = palette.filled(category.shades if category is not None else own)
             letter = f"{category.letter} " if category is not None and colouring == "kernel" and "name" in lane else ""
-            label = f"{letter}{_share_text(profile, lane, row, colouring)}{name}"
+            share = shares_of(profile, lane, colouring, slice(row, row + 1))[0] if is_share(colouring) else np.nan
+            label = f"{letter}{f'{percent_text(float(share))} ' if share == share else ''}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
         else:
             style = styles[begin]
@@ -245,14 +192,6 @@ def _cut(name: str, room: int, more: str) -> str:
     if cell_len(name) + len(more) <= room:
         return name + more
     return fit(name, room - len(more)) + more if more and room - len(more) >= 2 else fit(name, room)
-
-
-def _share_text(profile: Profile, lane: Lane, row: int, colouring: Colouring) -> str:
-    """What a share is in figures, before the name; empty where colours mean no share."""
-    if not is_share(colouring):
-        return ""
-    share = float(shares_of(profile, lane, colouring, slice(row, row + 1))[0])
-    return f"{percent_text(share)} " if share == share else ""
 
 
 def _put(chars: list[str], begin: int, end: int, text: str) -> None:
@@ -278,18 +217,11 @@ def runs_of(values: Ints) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
 
 
-def paint_gaps(painted: Painted, edges: Ints, palette: Palette, glyphs: Glyphs) -> None:
-    """Marks the cells that have no time of this side."""
-    for place in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
-        painted.chars[place], painted.styles[place] = glyphs.gap, palette.hidden
-
-
 def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Glyphs) -> Painted:
     """Counters, each cell as high as its share (0 to 1) of what fills it; what is 0 is quiet, what is unknown empty."""
     known = np.isfinite(shares)
     eighths = np.rint(np.where(known, shares, 0.0) * 8).astype(np.int64)
-    # sums of floats leave a little where all is 0
-    zero = known & (shares < 1e-9)
+    zero = known & (shares < 1e-9)  # sums of floats leave a little where all is 0
     lowest = "0" if glyphs.letters else glyphs.levels[1]
     chars = [glyphs.levels[level] for level in np.where(known, np.clip(eighths, 1, 8), 0).tolist()]
     styles = [palette.transfer] * len(chars)
@@ -304,12 +236,108 @@ def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) 
     window = int(edges[-1] - edges[0])
     compute = np.diff(index.compute.covered(edges))
     busy = np.diff(index.either.covered(edges))
-    chars, styles = _empty(len(span), palette)
     levels = levels_of(busy, span)
-    exposed = busy - compute > compute
+    exposed = (busy - compute > compute).tolist()
     shades = " ttttTTTT" if glyphs.letters else " ░░░▒▒▒▓▓"
-    for place in np.flatnonzero(levels).tolist():
-        level = int(levels[place])
-        chars[place] = shades[level] if exposed[place] else glyphs.levels[level]
-        styles[place] = palette.exposed if exposed[place] else palette.compute
+    chars = [(shades if moves else glyphs.levels)[level] for level, moves in zip(levels.tolist(), exposed, strict=True)]
+    styles = [palette.text if not level else palette.exposed if moves else palette.compute
+              for level, moves in zip(levels.tolist(), exposed, strict=True)]  # fmt: skip
     return Painted(chars, styles, int(busy.sum()) / window if window else 0.0, levels > 0)
+
+
+def paint_strip(
+    profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs, *,
+    pending: bool = False,
+) -> Painted:  # fmt: skip
+    """Share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
+
+    O(cells x log events), after the lane's sums were made once; ``pending`` while that is being done.
+    """
+    span = np.diff(edges)
+    if pending:
+        words = fit("computing ...", len(span)) if len(span) > 1 else " "
+        return Painted(list(words), [palette.quiet] * len(span), 0.0, np.zeros(len(span), np.bool_))
+    if kind == "bandwidth":
+        amounts = share_flows(profile, index, "bandwidth")[0].between(edges)
+    else:
+        amounts = np.diff(index.work.covered(edges)).astype(np.float64)
+    shares = np.clip(amounts / np.maximum(span, 1), 0.0, 1.0)
+    levels = np.where(amounts > 1e-6, np.clip(np.rint(shares * 8), 1, 8), 0).astype(np.int64)
+    window = int(edges[-1] - edges[0])
+    style = palette.transfer if kind == "bandwidth" else palette.compute
+    chars = [glyphs.levels[level] for level in levels.tolist()]
+    return Painted(chars, [style] * len(span), float(amounts.sum()) / window if window else 0.0, levels > 0)
+
+
+def paint_steps(
+    index: LaneIndex, word: str, chosen: int | None, edges: Ints, palette: Palette, glyphs: Glyphs
+) -> Painted:
+    """A bar for each step with its number; where several share a cell, how much of it they fill.
+
+    ``chosen``: number of the step that all panes are about; None: none.
+    """
+    held = cells(index, edges)
+    levels = levels_of(held.busy, np.diff(edges))
+    window = int(edges[-1] - edges[0])
+    count = len(edges) - 1
+    chars = [glyphs.levels[level] for level in levels.tolist()]
+    styles = [palette.quiet] * count
+    # a cell is of the last step that begins in it, so that each wide enough begins with its number
+    last = np.searchsorted(index.starts, edges[1:], side="left") - 1
+    row = np.where(held.count > 0, last, -1)
+    narrow = held.count > 2
+    runs = runs_of(np.where(narrow, -1, row))
+    first = {int(row[begin]): begin for begin, _ in reversed(runs)}
+    # of one that a gap of the axis divides the widest part says its name
+    widest = {int(row[begin]): begin for begin, end in sorted(runs, key=lambda run: run[1] - run[0])}
+    for begin, end in runs:
+        place = int(row[begin])
+        number = int(index.lane.take("number", slice(place, place + 1))[0])
+        width = end - begin
+        label = next((text for text in (f"{word} {number}", f"{number}") if len(text) < width), "")
+        edge = glyphs.edge if first[place] == begin else " "
+        chars[begin:end] = list(edge + fit(label if widest[place] == begin else "", width - 1))
+        styles[begin:end] = [palette.chosen if number == chosen else palette.bar] * width
+    return Painted(chars, styles, int(held.busy.sum()) / window if window else 0.0, held.count > 0)
+
+
+def legend_lines(
+    profile: Profile, colouring: Colouring, width: int, palette: Palette, glyphs: Glyphs
+) -> list[list[Segment]]:
+    """The colours, each with its letter and meaning, in lines of ``width`` cells; what has no room is counted."""
+    if width < 24:
+        return []
+    categories = legend(profile, colouring)
+    lines: list[list[Segment]] = [[Segment(f" {title_of(profile.vocabulary, colouring)}: ", palette.title)]]
+    used = cell_len(lines[0][0].text)
+    block = "" if glyphs.letters else glyphs.levels[8]
+    for place, category in enumerate(categories):
+        text = f"{block}{category.letter} {fit(category.name, min(cell_len(category.name), 28, width - 14))}  "
+        if used + cell_len(text) + (8 if len(lines) == LEGEND_LINES else 0) > width:
+            if len(lines) == LEGEND_LINES:
+                lines[-1].append(Segment(f"+{len(categories) - place}", palette.quiet))
+                break
+            lines.append([Segment(" ", palette.text)])
+            used = 1
+        lines[-1] += [Segment(text[:2], palette.shaded(category.shades)), Segment(text[2:], palette.text)]
+        used += cell_len(text)
+    if not categories:
+        lines[0].append(Segment("nothing is known of it here", palette.quiet))
+    return lines
+
+
+def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
+    """What the cells of a whole unit mean, in a line of at most ``width`` cells."""
+    computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
+    parts = [
+        (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),
+        (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
+        ("; the fuller, the more of the time", palette.quiet),
+    ]  # fmt: skip
+    room, line = width, []
+    for text, style in parts:
+        if cell_len(text) > room:
+            break
+        line.append(Segment(text, style))
+        room -= cell_len(text)
+    return line

@@ -1,4 +1,4 @@
-"""The dark theme, and palettes: the styles of widgets that draw their own lines, with colours and without.
+"""Themes to choose among, and palettes: the styles of widgets that draw their own lines, with and without colours.
 
 Nothing is told apart by colour alone: glyphs, letters and names say the same.
 """
@@ -10,109 +10,139 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from rich.style import Style
+from textual.color import Color
 from textual.theme import Theme
 
 if TYPE_CHECKING:
     from tpuprof_tui.model.vocabulary import Shades
 
-BACKGROUND: Final = "#10141b"
-SURFACE: Final = "#161c26"
-RAISED: Final = "#1f2835"
-LINE: Final = "#334155"
-TEXT: Final = "#d7dde8"
-QUIET: Final = "#8593a8"
-ACCENT: Final = "#5cb8ff"
-GOOD: Final = "#4cc38a"
-CAUTION: Final = "#f0b429"
-BAD: Final = "#ff6b6b"
+_BACKGROUND: Final = "#10141b"
+_SURFACE: Final = "#161c26"
+_RAISED: Final = "#1f2835"
+_LINE: Final = "#334155"
+_TEXT: Final = "#d7dde8"
+_QUIET: Final = "#8593a8"
+_ACCENT: Final = "#5cb8ff"
+_GOOD, _CAUTION, _BAD = "#4cc38a", "#f0b429", "#ff6b6b"
+#: The same for the light theme.
+_PAPER: Final = "#fbfbf8"
+_SHEET: Final = "#f1f1ec"
+_FOLD: Final = "#e3e4de"
+_HAIR: Final = "#b9bec6"
+_INK: Final = "#1d2430"
+_GREY: Final = "#5d6878"
+_BLUE: Final = "#0b62b8"
+_GREEN, _OCHRE, _RED = "#14794b", "#8a5a00", "#b3261e"
+#: Of the theme that all eyes can tell apart.
+_SKY, _YELLOW, _ORANGE = "#56b4e9", "#f0e442", "#ff8c42"
+#: Brighter colours than this are hard to see on paper.
+_INK_BRIGHTNESS: Final = 0.42
 
-DARK: Final = Theme(
-    name="tpuprof-dark", primary=ACCENT, secondary="#a78bfa", accent=ACCENT, warning=CAUTION, error=BAD, success=GOOD,
-    foreground=TEXT, background=BACKGROUND, surface=SURFACE, panel=RAISED, dark=True,
-    variables={"border": ACCENT, "border-blurred": LINE, "scrollbar": LINE, "scrollbar-background": SURFACE,
-               "scrollbar-hover": QUIET, "scrollbar-active": ACCENT, "scrollbar-corner-color": SURFACE,
-               "scrollbar-background-hover": SURFACE, "scrollbar-background-active": SURFACE,
-               "block-cursor-background": RAISED, "block-cursor-foreground": TEXT, "block-cursor-text-style": "bold",
-               "block-cursor-blurred-background": RAISED, "block-cursor-blurred-foreground": TEXT},
-)  # fmt: skip
+
+def _style(text: str) -> Style:
+    """A field of a palette with this style unless another is given."""
+    style: Style = field(default_factory=lambda: Style.parse(text))
+    return style
 
 
 class Palette(Struct, frozen=True, dict=True):
-    """Styles of widgets that draw their own lines.
+    """Styles of widgets that draw their own lines; as they are by default those of the dark theme.
 
     Attributes:
         colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
         waited: Background of cells with more waiting than anything else.
         ground: What names on filled cells are written in.
         lettered: Letters stand in cells wherever ASCII has them: colours alone would not tell.
+        suits: Which of the shades it takes: ``dark``, ``paper`` or ``safe``.
+        inked: Whether colours without such a shade are darkened until paper shows them.
+        cursor_cell, cursor_filled: Styles under the time cursor, of cells that are drawn and of filled ones.
+        selected_cell, selected_filled: Likewise of the selected event.
     """
 
     colour: bool = True
-    text: Style = field(default_factory=lambda: Style.parse(TEXT))
-    quiet: Style = field(default_factory=lambda: Style.parse(QUIET))
-    strong: Style = field(default_factory=lambda: Style.parse(f"bold {TEXT}"))
-    title: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT}"))
-    key: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT}"))
-    good: Style = field(default_factory=lambda: Style.parse(GOOD))
-    caution: Style = field(default_factory=lambda: Style.parse(CAUTION))
-    bad: Style = field(default_factory=lambda: Style.parse(BAD))
-    compute: Style = field(default_factory=lambda: Style.parse("#4f9cf9"))
-    transfer: Style = field(default_factory=lambda: Style.parse("#3fb68b"))
-    exposed: Style = field(default_factory=lambda: Style.parse("#f59e57"))
-    wait: Style = field(default_factory=lambda: Style.parse("#6b7a90"))
-    sync: Style = field(default_factory=lambda: Style.parse("#e0849b"))
-    cursor: Style = field(default_factory=lambda: Style.parse("#e8edf5"))
-    header: Style = field(default_factory=lambda: Style.parse(f"bold {QUIET} on {RAISED}"))
-    rule: Style = field(default_factory=lambda: Style.parse(LINE))
-    chosen: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT} on {RAISED}"))
-    row: Style = field(default_factory=lambda: Style.parse("on #27405c"))
-    row_blurred: Style = field(default_factory=lambda: Style.parse(f"bold on {RAISED}"))
-    bar: Style = field(default_factory=lambda: Style.parse(f"{QUIET} on {RAISED}"))
-    hidden: Style = field(default_factory=lambda: Style.parse("#4a576b"))
-    tie: Style = field(default_factory=lambda: Style.parse(f"bold {BACKGROUND} on {CAUTION}"))
+    text: Style = _style(_TEXT)
+    quiet: Style = _style(_QUIET)
+    strong: Style = _style(f"bold {_TEXT}")
+    title: Style = _style(f"bold {_ACCENT}")
+    key: Style = _style(f"bold {_ACCENT}")
+    good: Style = _style(_GOOD)
+    caution: Style = _style(_CAUTION)
+    bad: Style = _style(_BAD)
+    compute: Style = _style("#4f9cf9")
+    transfer: Style = _style("#3fb68b")
+    exposed: Style = _style("#f59e57")
+    wait: Style = _style("#6b7a90")
+    sync: Style = _style("#e0849b")
+    cursor: Style = _style("#e8edf5")
+    header: Style = _style(f"bold {_QUIET} on {_RAISED}")
+    rule: Style = _style(_LINE)
+    chosen: Style = _style(f"bold {_ACCENT} on {_RAISED}")
+    row: Style = _style("on #27405c")
+    row_blurred: Style = _style(f"bold on {_RAISED}")
+    bar: Style = _style(f"{_QUIET} on {_RAISED}")
+    hidden: Style = _style("#4a576b")
+    tie: Style = _style(f"bold {_BACKGROUND} on {_CAUTION}")
     waited: str = "#222a36"
     lettered: bool = False
-    ground: str = BACKGROUND
+    ground: str = _BACKGROUND
+    suits: str = "dark"
+    inked: bool = False
+    cursor_cell: str = "on #4b5a70"
+    cursor_filled: str = f"bold {_BACKGROUND} on #cfd8e6"
+    selected_cell: str = "bold #ffffff"
+    selected_filled: str = f"bold {_BACKGROUND} on #f4f7fb"
 
     def shaded(self, shades: Shades) -> Style:
         """Style of a cell in the colour that suits the ground."""
-        return Style.parse(self.shade(shades)) if self.colour else self.text
+        return Style.parse(self._shade(shades)) if self.colour else self.text
 
     def filled(self, shades: Shades) -> Style:
         """Style of an event wide enough to carry its name."""
-        return Style.parse(f"{self.ground} on {self.shade(shades)}") if self.colour else Style(reverse=True)
+        return Style.parse(f"{self.ground} on {self._shade(shades)}") if self.colour else Style(reverse=True)
 
-    def shade(self, shades: Shades) -> str:
+    def _shade(self, shades: Shades) -> str:
         """The colour that suits the ground."""
-        return shades.dark
+        shade = getattr(shades, self.suits)
+        if shade or not self.inked:
+            return shade or shades.dark
+        if shades.dark not in self._inks:
+            self._inks[shades.dark] = _inked(shades.dark)
+        return self._inks[shades.dark]
+
+    @cached_property
+    def _inks(self) -> dict[str, str]:
+        """Cache of darkened colours: at most as many as the program has."""
+        return {}
 
     def tinted(self, style: Style) -> Style:
         """Style of a cell with work and more waiting."""
-        found = self._tinted.get(style)
-        if found is None:
-            found = self._tinted[style] = style + Style(bgcolor=self.waited) if self.colour else style
-        return found
-
-    @cached_property
-    def _tinted(self) -> dict[Style, Style]:
-        """Cache of styles: at most as many as the palette has."""
-        return {}
+        return style + Style.parse(f"on {self.waited}") if self.colour else style
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a filled cell under the time cursor."""
-        if self.colour:
-            return style + Style.parse(f"bold {BACKGROUND} on #cfd8e6" if style.bgcolor is not None else "on #4b5a70")
-        return style + Style(reverse=not style.reverse, bold=True)
+        if not self.colour:
+            return style + Style(reverse=not style.reverse, bold=True)
+        return style + Style.parse(self.cursor_cell if style.bgcolor is None else self.cursor_filled)
 
     def on_selected(self, style: Style) -> Style:
         """Style of a cell of the selected event."""
-        if self.colour:
-            return Style.parse(f"bold {BACKGROUND} on #f4f7fb") if style.bgcolor else Style.parse("bold #ffffff")
-        return style + Style(bold=True, underline=True)
+        if not self.colour:
+            return style + Style(bold=True, underline=True)
+        return Style.parse(self.selected_cell if style.bgcolor is None else self.selected_filled)
 
     def severity(self, severity: int) -> Style:
         """Style of a problem, by its severity (0 note, 1 warning, 2 error)."""
         return (self.quiet, self.caution, self.bad)[min(max(severity, 0), 2)]
+
+
+def _inked(colour: str) -> str:
+    """A colour made dark enough to be read on a light background."""
+    ink = Color.parse(colour)
+    for part in range(1, 12):
+        if ink.brightness <= _INK_BRIGHTNESS:
+            break
+        ink = Color.parse(colour).darken(part * 0.05)
+    return ink.hex
 
 
 def plain_palette() -> Palette:
@@ -125,3 +155,64 @@ def plain_palette() -> Palette:
         row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
         hidden=dim, tie=Style(bold=True, reverse=True),
     )  # fmt: skip
+
+
+def _light() -> Palette:
+    style = Style.parse
+    return Palette(
+        text=style(_INK), quiet=style(_GREY), strong=style(f"bold {_INK}"), title=style(f"bold {_BLUE}"),
+        key=style(f"bold {_BLUE}"), good=style(_GREEN), caution=style(_OCHRE), bad=style(_RED),
+        compute=style("#1f6fd0"), transfer=style("#1c8459"), exposed=style("#b5560b"), wait=style("#7c8796"),
+        sync=style("#b0466a"), cursor=style(_INK), header=style(f"bold {_GREY} on {_FOLD}"), rule=style(_HAIR),
+        chosen=style(f"bold {_BLUE} on {_FOLD}"), row=style("on #cfe0f5"), row_blurred=style(f"bold on {_FOLD}"),
+        bar=style(f"{_GREY} on {_FOLD}"), suits="paper", ground="#ffffff", cursor_cell="on #c5cedb",
+        cursor_filled=f"bold #ffffff on {_INK}", selected_cell="bold #000000",
+        selected_filled="bold #ffffff on #0b1220", hidden=style("#b4bac3"), waited="#e2e6ec", inked=True,
+        tie=style(f"bold #ffffff on {_OCHRE}"),
+    )  # fmt: skip
+
+
+def _safe() -> Palette:
+    style = Style.parse
+    return Palette(
+        good=style(_SKY), caution=style(_YELLOW), bad=style(_ORANGE), compute=style(_SKY), transfer=style("#e69f00"),
+        exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), suits="safe",
+        tie=style(f"bold {_BACKGROUND} on {_YELLOW}"), lettered=True,
+    )  # fmt: skip
+
+
+def _theme(
+    name: str, accents: tuple[str, str, str], signals: tuple[str, str, str], text: str,
+    grounds: tuple[str, str, str, str], *, dark: bool = True,
+) -> Theme:  # fmt: skip
+    (accent, second, hover), (good, caution, bad), (background, surface, raised, line) = accents, signals, grounds
+    return Theme(
+        name=f"tpuprof-{name}", primary=accent, secondary=second, accent=accent, warning=caution, error=bad,
+        success=good, foreground=text, background=background, surface=surface, panel=raised, dark=dark,
+        variables={"border": accent, "border-blurred": line, "scrollbar": line, "scrollbar-background": surface,
+                   "scrollbar-hover": hover, "scrollbar-active": accent, "scrollbar-corner-color": surface,
+                   "scrollbar-background-hover": surface, "scrollbar-background-active": surface,
+                   "block-cursor-background": raised, "block-cursor-foreground": text,
+                   "block-cursor-text-style": "bold", "block-cursor-blurred-background": raised,
+                   "block-cursor-blurred-foreground": text},
+    )  # fmt: skip
+
+
+_NIGHT: Final = (_BACKGROUND, _SURFACE, _RAISED, _LINE)
+#: Themes by the name people choose them by, in the order a key goes through them.
+THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
+    "dark": (_theme("dark", (_ACCENT, "#a78bfa", _QUIET), (_GOOD, _CAUTION, _BAD), _TEXT, _NIGHT), Palette()),
+    "light": (
+        _theme("light", (_BLUE,) * 3, (_GREEN, _OCHRE, _RED), _INK, (_PAPER, _SHEET, _FOLD, _HAIR), dark=False),
+        _light(),
+    ),
+    "safe": (_theme("safe", (_SKY,) * 3, (_SKY, _YELLOW, _ORANGE), _TEXT, _NIGHT), _safe()),
+}
+#: What they are called on the screen.
+TITLES: Final = {"dark": "dark", "light": "light", "safe": "colour-blind safe"}
+
+
+def after(name: str) -> str:
+    """The theme that follows another."""
+    names = list(THEMES)
+    return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

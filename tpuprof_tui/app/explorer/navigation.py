@@ -97,7 +97,7 @@ class Navigation:
         """One step back; False where there is none left."""
         state, manager = self.store.state, self.manager
         tree, summary = manager.panes.tree, manager.panes.summary
-        if summary.views.chosen and summary.has_focus:
+        if summary.figures.chosen and summary.has_focus:
             summary.choose("")
         elif tree.filter and tree.has_focus:
             tree.set_filter("")
@@ -169,13 +169,13 @@ class Navigation:
 
     def views_begun(self, text: str) -> Note:
         """The views that a text may become, all of them where there is none; a fault where it becomes none."""
-        every = [view.id for view in self.manager.panes.summary.views.all]
+        every = [view.id for view in self.manager.panes.summary.figures.views]
         found = self._views_named(text) if text else every
         told = listed(found or every, len(every))
         return Note(told, whole=True) if found else fault(f"views are {told}")
 
     def _views_named(self, text: str) -> list[str]:
-        return begun(text, (view.id for view in self.manager.panes.summary.views.all))
+        return begun(text, (view.id for view in self.manager.panes.summary.figures.views))
 
     def _move(self, text: str) -> Done:
         lines = text.replace(",", "")

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tpuprof_tui.formats.text import EMPTY_CAPTURE
 
-from ..overlays.jump import JumpScreen
+from ..overlays.overlay import JumpScreen
 from ..panes.detail import DetailPane
 from ..panes.problems import ProblemsPane
 from ..panes.summary.summary import SummaryPane

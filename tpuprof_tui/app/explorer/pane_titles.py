@@ -40,7 +40,7 @@ class PaneTitles:
             tabs += Content.styled(f" {told}", dim)
         self._put(layout.tab, "border_title", tabs)
         self._put(layout.tab, "border_subtitle", Content(told))
-        self.bar.show_note(table.place_text() if table.display else "")
+        self.bar.aside = table.place_text() if table.display else ""
         tree = self.panes.tree.filter
         passing = f"  &{clean(tree)}" if tree else ""
         about = BOTH_FIGURES if self.panes.tree.shows_both else TREE_FIGURES

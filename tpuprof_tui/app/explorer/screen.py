@@ -42,8 +42,10 @@ from ..shell.messages import (
     CopyText,
     LeaveComparison,
     ListCaptures,
+    Narrow,
     OpenCapture,
     ReloadCapture,
+    Retitled,
     Say,
     ShowDetail,
     SwapSides,
@@ -281,7 +283,7 @@ class ExplorerScreen(DrawnScreen[None]):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The bottom line tells the keys of the focused pane."""
         if event.widget.id:
-            self.prompt.show_pane(event.widget.id)
+            self.prompt.pane = event.widget.id
 
     async def _perform(self, action: Action, pane: Widget | None) -> None:
         """Does an action that was typed, on the pane that keys went to before."""
@@ -292,9 +294,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # what panes ask for
 
-    @on(InstructionTable.Retitled)
-    @on(SummaryPane.Retitled)
-    @on(GroupTree.Retitled)
+    @on(Retitled)
     def retitle(self) -> None:
         """A pane is about something else."""
         self.titles.show()
@@ -317,35 +317,23 @@ class ExplorerScreen(DrawnScreen[None]):
         message.stop()
         self.filtering.choose_step(message.number)
 
-    @on(SummaryPane.Narrow)
-    def narrow(self, message: SummaryPane.Narrow) -> None:
-        """One condition more for all panes, or another step."""
+    @on(Narrow)
+    def narrow(self, message: Narrow) -> None:
+        """One condition more for all panes, another step, or a node of the tree alone."""
         message.stop()
-        self.filtering.narrow(message.condition, message.step)
+        if message.scope is not None:
+            self.filtering.narrow_to_node(message.scope, message.condition)
+        else:
+            self.filtering.narrow(message.condition, message.step)
 
-    @on(GroupTree.Narrow)
-    def narrow_to_node(self, message: GroupTree.Narrow) -> None:
-        """A node of the tree alone."""
+    @on(InstructionTable.OpenList)
+    def open_list(self, message: InstructionTable.OpenList) -> None:
+        """How often each value of a column occurs, or the list of columns."""
         message.stop()
-        self.filtering.narrow_to_node(message.scope, message.condition)
-
-    @on(GroupTree.OpenCapture)
-    def open_capture(self, message: GroupTree.OpenCapture) -> None:
-        """A capture chosen in the tree."""
-        message.stop()
-        self.captures.open_path(message.path)
-
-    @on(InstructionTable.GroupBy)
-    def group_by(self, message: InstructionTable.GroupBy) -> None:
-        """How often each value of a column occurs."""
-        message.stop()
-        self.table_requests.group_by(message.key)
-
-    @on(InstructionTable.ChooseColumns)
-    def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:
-        """The list of columns."""
-        message.stop()
-        self.table_requests.choose_columns()
+        if message.key:
+            self.table_requests.group_by(message.key)
+        else:
+            self.table_requests.choose_columns()
 
     @on(CopyText)
     def copy(self, message: CopyText) -> None:
@@ -359,8 +347,7 @@ class ExplorerScreen(DrawnScreen[None]):
         message.stop()
         self.prompting.open(message.question)
 
-    @on(Prompt.Accepted)
-    @on(Prompt.Cancelled)
+    @on(Prompt.Closed)
     def answered(self) -> None:
         """Keys show again, and work where they did."""
         self.prompting.closed()

@@ -20,14 +20,10 @@ from ..settings.actions import bindings
 
 
 class ColumnList(LinesView):
-    """All columns the capture knows: those shown first, in their order; each change is shown at once.
+    """All columns the capture knows: those shown first, in their order.
 
-    Args:
-        known: All columns.
-        chosen: Keys of those shown; none: the usual ones.
-        palette: Colours.
-        at: Key of the column that the cursor is on first.
-        taken: Called with the keys of other columns; none: the usual ones.
+    Each change is passed to ``taken`` at once, as the keys of the columns shown; none: the usual ones. The cursor is
+    first on the column with the key ``at``.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "columns")]

@@ -18,25 +18,13 @@ from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
-from tpuprof_tui.model.vocabulary import Vocabulary
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from ..shell.export_kinds import (
-    Job,
-    Part,
-    Source,
-    cores_typed,
-    export_job,
-    folder_fault,
-    kind_fault,
-    part_text,
-    scope_core,
-    table_job,
-)
+from ..shell import export_kinds as exports
 from ..shell.export_process import Exporter
 from .overlay import Close
 
@@ -55,23 +43,14 @@ class ExportMenu:
         part: What of the profile is to be written.
     """
 
-    def __init__(self, session: Session, state: DisplayState, source: Source, exporter: Exporter) -> None:
+    def __init__(self, session: Session, state: DisplayState, source: exports.Source, exporter: Exporter) -> None:
         self.session = session
+        self.vocabulary = session.profile.vocabulary
         self.state = state
         self.source = source
         self.exporter = exporter
-        self.core = scope_core(session.profile.groups, state.scope, state.selection.group)
-        self.part = Part(core=state.scope.group >= 0, filtered=bool(state.filter))
-
-    @property
-    def folder(self) -> str:
-        """Where files go."""
-        return self.exporter.folder
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """What the capture's source calls things."""
-        return self.session.profile.vocabulary
+        self.core = exports.scope_core(session.profile.groups, state.scope, state.selection.group)
+        self.part = exports.Part(core=state.scope.group >= 0, filtered=bool(state.filter))
 
     def table_text(self) -> str:
         """What the table holds."""
@@ -86,45 +65,34 @@ class ExportMenu:
         words += [f"{len(shown_columns(self.session, state))} columns"]
         return ", ".join(words)
 
-    @property
-    def known_cores(self) -> str:
-        """The capture's cores, in a few characters."""
-        cores = self.session.profile.groups.numbers
-        gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
-        return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
-
-    def job(self, name: str) -> Job | str:
+    def job(self, name: str) -> exports.Job | str:
         """The job that writes an output; why there is none."""
         kind = output_named(name, self.vocabulary)
-        fault = folder_fault(self.folder, self.source) or kind_fault(kind)
+        fault = exports.folder_fault(self.exporter.folder, self.source) or exports.kind_fault(kind)
         if kind is None or fault:
             return fault
         if not kind.is_table:
-            return export_job(kind, self.source, self.folder, self.state, self.core, self.part)
+            return exports.export_job(kind, self.source, self.exporter.folder, self.state, self.core, self.part)
         columns = [column.key for column in shown_columns(self.session, self.state)]
         core = self.session.profile.groups.unit_number(self.state.scope.group)
-        return table_job(kind, self.source, self.folder, self.state, core, columns)
+        return exports.table_job(kind, self.source, self.exporter.folder, self.state, core, columns)
 
     def take(self, what: str, text: str) -> str:
         """Takes the folder or the cores as they were typed; says why not."""
         if what == "folder":
-            fault = folder_fault(text, self.source)
+            fault = exports.folder_fault(text, self.source)
             if not fault:
                 self.exporter.take_folder(self.source, text)
             return fault
         try:
-            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile))
+            self.part = replace(self.part, core=False, cores=exports.cores_typed(text, self.session.profile))
         except UsageError as error:
             return str(error)
         return ""
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The menu's lines; closes with the job to run.
-
-    Attributes:
-        field: What is typed; it stands below the menu.
-    """
+    """The menu's lines; closes with the job to run. What is typed stands in ``field``, below the menu."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 
@@ -167,7 +135,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(part_text(menu.vocabulary, menu.state, menu.core, menu.part)))
+        heading("Write", clean(exports.part_text(menu.vocabulary, menu.state, menu.core, menu.part)))
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
@@ -178,10 +146,10 @@ class ExportPane(LinesView, inherit_bindings=False):
         heading("Write the table as it is", f"{clean(menu.table_text())}")
         for kind in kinds:
             if kind.is_table:
-                missing = bool(kind_fault(kind))
+                missing = bool(exports.kind_fault(kind))
                 entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.file_text, missing)
         heading("To", "")
-        entry("folder", "folder", clean(menu.folder))
+        entry("folder", "folder", clean(menu.exporter.folder))
         notes = self._notes()
         for text in wrap(notes, width - 2) if notes else []:
             lines.append([Segment(f" {text}", self.palette.caution if self.fault else self.palette.text)])
@@ -194,7 +162,10 @@ class ExportPane(LinesView, inherit_bindings=False):
         start, end = state.figures_window
         all_shown = state.range is None and state.fits_all
         shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
-        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {menu.known_cores}"
+        known = menu.session.profile.groups.numbers
+        gapless = len(known) > 2 and known[-1] - known[0] == len(known) - 1
+        every = f"{known[0]}-{known[-1]}" if gapless else ", ".join(map(str, known)) or "none"
+        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {every}"
         return [
             ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
             ("cores", menu.session.say("only some {units}"), cores, True),
@@ -226,8 +197,10 @@ class ExportPane(LinesView, inherit_bindings=False):
         chosen = self._actions[self.cursor]
         if output_named(chosen, self.menu.vocabulary) is not None:
             self.action_output(chosen)
+        elif chosen in _TYPED:
+            self.field.open(chosen)
         else:
-            getattr(self, f"action_{chosen}")()
+            self.action_only(chosen)
 
     def action_output(self, name: str) -> None:
         """Writes one kind of file, or says why it cannot be."""
@@ -239,26 +212,14 @@ class ExportPane(LinesView, inherit_bindings=False):
         else:
             self.post_message(Close(job))
 
-    def action_core(self) -> None:
-        """Only the core, or all."""
-        self._turn("core")
+    def action_type(self, what: str) -> None:
+        """The folder or the cores are typed."""
+        self.field.open(what)
 
-    def action_cores(self) -> None:
-        """Cores are typed."""
-        self.field.open("cores")
-
-    def action_window(self) -> None:
-        """Only the window, or all."""
-        self._turn("window")
-
-    def action_filtered(self) -> None:
-        """Only what passes the filter, or all."""
-        self._turn("filtered")
-
-    def _turn(self, name: str) -> None:
-        possible = {action: (possible, text) for action, _, text, possible in self._choices()}
-        fits, text = possible[name]
-        if not fits:
+    def action_only(self, name: str) -> None:
+        """Only the core, the window or what passes the filter; again: all."""
+        text, possible = next((text, possible) for action, _, text, possible in self._choices() if action == name)
+        if not possible:
             self.tell(f"Nothing to narrow to: {text}.")
             return
         part = self.menu.part
@@ -267,10 +228,6 @@ class ExportPane(LinesView, inherit_bindings=False):
             turned["cores"] = ()
         self.menu.part = replace(part, **turned)
         self.tell("")
-
-    def action_folder(self) -> None:
-        """The folder is typed."""
-        self.field.open("folder")
 
     def action_stop(self) -> None:
         """Stops the export at work."""
@@ -290,7 +247,7 @@ class MenuInput(Input):
         """Shows the field to type the folder or the cores in."""
         self._typing = what
         self.border_title = self.menu.session.say(_TYPED[what])
-        self.value = self.menu.folder if what == "folder" else ",".join(map(str, self.menu.part.cores))
+        self.value = self.menu.exporter.folder if what == "folder" else ",".join(map(str, self.menu.part.cores))
         self.display = True
         self.focus()
 

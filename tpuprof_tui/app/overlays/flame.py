@@ -70,8 +70,6 @@ class FlameGraph(LinesView):
         self.icicle = Icicle(*(np.asarray(table.column(key), np.int64) for key in ("depth", "total_us")))
         self.rebuild()
 
-    # lines
-
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """The path under the cursor, and a line for each depth."""
         if self.table is None:
@@ -123,8 +121,6 @@ class FlameGraph(LinesView):
         style = self.palette.filled(kernel_category(code, "").shades)
         return self.palette.on_selected(style) if chosen else style
 
-    # keys
-
     def move(self, lines: int) -> None:
         """To what the path under the cursor calls for longest, or to its callers."""
         place = self.chosen
@@ -160,19 +156,12 @@ class FlameGraph(LinesView):
         if not self.scroll_offset.y + HEAD <= line < self.scroll_offset.y + HEAD + height:
             self.scroll_to(y=max(line - height, 0), animate=False, immediate=True)
 
-    def action_zoom_in(self) -> None:
-        """The path under the cursor fills the width."""
-        self.root = self.chosen if self.icicle.whole else -1
-        self.rebuild()
-
-    def action_zoom_out(self) -> None:
-        """The caller of what fills the width does."""
-        self.root = int(self.icicle.parent[self.root]) if self.root >= 0 else -1
-        self.rebuild()
-
-    def action_fit(self) -> None:
-        """All paths."""
-        self.root = -1
+    def action_zoom(self, steps: int) -> None:
+        """The path under the cursor fills the width (1), the caller of what fills it (-1), or all do (0)."""
+        if steps > 0 and self.icicle.whole:
+            self.root = self.chosen
+        else:
+            self.root = int(self.icicle.parent[self.root]) if steps and self.root >= 0 else -1
         self.rebuild()
 
     def action_drill(self) -> None:

@@ -35,10 +35,9 @@ from .overlay import Close
 LISTED: Final = 1_000
 #: Cells of all columns but the first and the bar.
 _FIXED: Final = 57
-#: Columns of the list: what is shown, and whether large values come first.
-COLUMNS: Final = (("value", False), ("count", True), ("total", True), ("mean", True), ("longest", True))
-#: Of a comparison the last two are others.
-COMPARED: Final = (*COLUMNS[:3], ("base", True), ("delta", True))
+#: Columns of the list; of a comparison the last two are others. But for the first large values come first.
+COLUMNS: Final = ("value", "count", "total", "mean", "longest")
+COMPARED: Final = (*COLUMNS[:3], "base", "delta")
 
 
 class GroupList(LinesView):
@@ -64,10 +63,7 @@ class GroupList(LinesView):
         self.order: Ints = np.zeros(0, np.int64)
 
     def on_mount(self) -> None:
-        """Groups at once where there is little."""
-        self._group()
-
-    def _group(self) -> None:
+        """Groups, at once where there is little."""
         if not self._background.small:
             self.table = None
             self._show()
@@ -86,7 +82,7 @@ class GroupList(LinesView):
         if table is None:
             return
         groups = table.groups
-        name, _ = self.columns[self.sort]
+        name = self.columns[self.sort]
         if name == "value":
             text = table.column.kind == "text"
             labels = np.array([label.casefold() for label in table.labels], dtype=object)
@@ -102,18 +98,17 @@ class GroupList(LinesView):
     def _show(self) -> None:
         self.rebuild(keep_scroll=False)
         self.border_title = Content(self._title())
-        sort, _ = self.columns[self.sort]
+        sort = self.columns[self.sort]
         more = "" if len(self.order) <= LISTED else f"first {LISTED:,} of {len(self.order):,}, "
         self.border_subtitle = Content(
             self.session.say("{more}by {sort}; Enter shows a group's {events}, Esc closes", more=more, sort=sort)
         )
 
     def _title(self) -> str:
-        table = self.table
+        table, state = self.table, self.state
         if table is None:
             return "Grouping ..."
         what = "work" if table.work_only else "all"
-        state = self.state
         filtered = f", filter {clean(state.filter)}" if state.filter else ""
         where = f", in the {'window' if state.range is None else 'range'}" if state.in_window else ""
         events = self.session.profile.vocabulary.event.of(table.rows)
@@ -121,8 +116,6 @@ class GroupList(LinesView):
             f"{table.column.title}: {plural(len(table.groups), 'group')} of {events} "
             f"({what}), {self.session.scope_title(state.scope)}{where}{filtered}"
         )
-
-    # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """A header and a line for each group."""
@@ -143,7 +136,7 @@ class GroupList(LinesView):
         return lines, [-1, *range(len(shown))]
 
     def _header_text(self, place: int) -> str:
-        name, _ = self.columns[place]
+        name = self.columns[place]
         if place == 0 and self.table is not None:
             name = header_text(self.table.column.title, self.table.column.unit)
         arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if place == self.sort else ""
@@ -197,8 +190,6 @@ class GroupList(LinesView):
             lines.append("\t".join((table.labels[place], *numbers, *sides)))
         return "\n".join(lines)
 
-    # keys
-
     def action_drill(self) -> None:
         """The events of the group."""
         if self.table is not None and len(self.order):
@@ -211,17 +202,17 @@ class GroupList(LinesView):
         known = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
         here = known.index(self.key) if self.key in known else -1
         self.key = known[(here + 1) % len(known)]
-        self._group()
+        self.on_mount()
 
     def action_work_only(self) -> None:
         """Work alone, or all events."""
         self.work_only = not self.work_only
-        self._group()
+        self.on_mount()
 
     def action_scroll_columns(self, columns: int) -> None:
         """Sorts by the column so many places to the right: nothing is out of sight."""
         self.sort = (self.sort + columns) % len(self.columns)
-        self.down = self.columns[self.sort][1]
+        self.down = self.sort > 0
         self._order()
 
     def action_reverse(self) -> None:

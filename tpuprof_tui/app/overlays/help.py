@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -52,14 +53,7 @@ MARKS: tuple[tuple[str, str], ...] = (
 
 
 class HelpLines(LinesView):
-    """The lines of the help screen.
-
-    Attributes:
-        about: The pane whose keys come first.
-        vocabulary: The words of what is open.
-        searched: Only entries that match it are shown; empty: all.
-        found: How many entries are shown.
-    """
+    """The lines of the help screen, the keys of the pane it is ``about`` first; only entries with what is searched."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("help")]
 
@@ -91,10 +85,8 @@ class HelpLines(LinesView):
         """Titles, and below each what is explained, with its explanation."""
         known = actions_for(self.vocabulary)
         near = PANES.get(self.about, ("", ("app",)))[1]
-        for group in [
-            *near,
-            *(group for group in GROUPS if group not in near and group not in ("loading", "chooser", "fleet")),
-        ]:
+        others = (group for group in GROUPS if group not in (*near, "loading", "chooser", "fleet"))
+        for group in (*near, *others):
             actions = (each for each in known if each.pane == group)
             yield GROUPS[group], [("  ".join(map(key_text, keys_of(each))), each.help) for each in actions]
         own, say = self.vocabulary.help_words, self.vocabulary.say
@@ -123,10 +115,7 @@ class HelpLines(LinesView):
             self.border_title = f"{self.found:,} found" if text else "Keys"
             return Note("no line matches", fault=True) if text and not self.found else None
 
-        def left() -> None:
-            show("")
-
-        self.post_message(Prompt.Ask(Question("Search here", "", show, show, left)))
+        self.post_message(Prompt.Ask(Question("Search here", "", show, show, partial(show, ""))))
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:

@@ -1,17 +1,19 @@
-"""A pane over the others with its keys below: what is copied, a question, and the panes of the modules beside this."""
+"""What lies over the explorer: a pane with its keys below, what is copied, a question, letters to jump to panes."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
-from textual import on
+from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
+from textual.widgets import Static
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
@@ -28,6 +30,8 @@ from ..terminal.line_compositor import DrawnScreen
 #: What to do where nothing arrives in the clipboard.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
 LISTED: Final = 2_000
+#: Letters of panes, in the order they are met from the top left.
+LETTERS: Final = "asdfghjkl"
 
 
 class Close(Message):
@@ -39,13 +43,9 @@ class Close(Message):
 
 
 class Overlay(ModalScreen[Any], DrawnScreen[Any]):
-    """A pane over the explorer, with its keys or a text being typed below; gives what the pane closes with.
+    """A pane over the explorer, with its keys, a text being typed or a ``field`` of its own below.
 
-    Args:
-        pane: The pane; its id is also the screen's class.
-        palette: Colours.
-        vocabulary: The words of what is open.
-        field: A widget of the pane's that stands below it; None: it has none.
+    The pane's id is also the screen's class; the screen gives what the pane closes with.
     """
 
     AUTO_FOCUS = "LinesView"
@@ -99,8 +99,7 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
         message.stop()
         self.prompt.open(message.question)
 
-    @on(Prompt.Accepted)
-    @on(Prompt.Cancelled)
+    @on(Prompt.Closed)
     def asked(self) -> None:
         """Keys go to the pane again."""
         self.pane.focus()
@@ -159,3 +158,34 @@ class ConfirmPane(LinesView):
     def action_answer(self, answer: bool) -> None:
         """Yes or no."""
         self.post_message(Close(answer))
+
+
+class JumpScreen(ModalScreen[str], DrawnScreen[str]):
+    """Letters over the panes; ends with the id of the one that was chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    JumpScreen { background: transparent; }
+    JumpScreen Static { position: absolute; width: 5; height: 1; }
+    """
+
+    def __init__(self, panes: list[Widget], palette: Palette) -> None:
+        super().__init__()
+        placed = sorted(panes, key=lambda pane: (pane.region.y, pane.region.x))
+        self.places = [(letter, pane.id or "", pane.region) for letter, pane in zip(LETTERS, placed, strict=False)]
+        self.palette = palette
+
+    def compose(self) -> ComposeResult:
+        """A letter in the middle of each pane, between brackets: seen without colours too."""
+        for letter, _, region in self.places:
+            label = Static(Text(f"[ {letter} ]", self.palette.chosen))
+            label.styles.offset = (region.x + max(region.width // 2 - 2, 0), region.y + region.height // 2)
+            yield label
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter goes to its pane, any other printable key goes back."""
+        chosen = next((pane for letter, pane, _ in self.places if letter == event.character), "")
+        if chosen or (event.is_printable and event.character != "q"):
+            event.stop()
+            event.prevent_default()
+            self.dismiss(chosen)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.compare.differences import Differences
-from tpuprof_tui.analysis.links.dependencies import (
-    Dependencies,
-    dependencies_of,
-    known_dependencies,
-    may_have_dependencies,
-)
+from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
@@ -27,7 +22,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.background import background_of
-from ..shell.messages import Change, CopyText, Say
+from ..shell.messages import Change, Say
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
 
@@ -35,11 +30,14 @@ from .lines import Line, LinesView, paragraph
 HELP_BESIDE = 84
 LABEL, VALUE = 15, 30
 
+Found = TypeVar("Found")
+
 
 class DetailPane(LinesView):
     """The selected event; the line under the cursor is explained, or leads to another event."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
+    copied_as = ("line", "details")
 
     def __init__(self, session: Session, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "detail")
@@ -50,8 +48,9 @@ class DetailPane(LinesView):
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
         self._background = background_of(self, "dependencies", small=False)
-        self._looked_for_dependencies = not may_have_dependencies(session)
-        self._looked_for_differences = session.baseline is None
+        #: What a thread looks for or has looked for, or there is none of.
+        self._looked_for = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
+                                                    ("differences", session.baseline is None)) if none}  # fmt: skip
 
     def show(self, state: DisplayState) -> None:
         """Shows the selected event of a state; the cursor stays on the field it is on."""
@@ -75,8 +74,6 @@ class DetailPane(LinesView):
     def _chosen(self) -> Entry | None:
         return self.choices[self.cursor] if self.cursor < len(self.choices) else None
 
-    # keys
-
     def action_follow(self) -> None:
         """To the event that the line under the cursor names."""
         target = self._chosen.leads_to if self._chosen is not None else None
@@ -93,17 +90,13 @@ class DetailPane(LinesView):
         if lane >= 0:
             self.post_message(Change(lambda state: stepped_event(self.session, state, steps, lane)))
 
-    def action_copy_line(self) -> None:
-        """Copies the line under the cursor."""
-        if self._chosen is not None:
-            self.post_message(CopyText(_told(self._chosen), "line"))
+    def text_of_item(self) -> str:
+        """The field or link under the cursor, without its explanation."""
+        return _told(self._chosen) if self._chosen is not None else ""
 
-    def action_copy_all(self) -> None:
-        """Copies all that is known of the event."""
-        if self._entries:
-            self.post_message(CopyText("\n".join(_told(entry) for entry in self._entries), "details"))
-
-    # lines
+    def text_of_all(self) -> str:
+        """All that is known of the event."""
+        return "\n".join(map(_told, self._entries))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines of the event, an item for each field and each link."""
@@ -112,11 +105,10 @@ class DetailPane(LinesView):
             text = self.session.say("No {event} selected: Enter in the timeline or a row of the table selects one.")
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
-            self._entries = list(
-                entries_of(
-                    self.session, self.selection.lane, self.selection.row, self._dependencies(), self._differences()
-                )
-            )
+            session, place = self.session, (self.selection.lane, self.selection.row)
+            dependencies = self._found("dependencies", known_dependencies(session), dependencies_of)
+            differences = self._found("differences", known_differences(session), differences_of)
+            self._entries = list(entries_of(session, *place, dependencies, differences))
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
         lines: list[Line] = []
@@ -166,36 +158,17 @@ class DetailPane(LinesView):
             lines += paragraph(entry.help, width, palette.quiet, 4)
         return lines
 
-    # dependencies
+    def _found(self, kind: str, known: Found | None, find: Callable[[Session], Found]) -> Found | None:
+        """What is known of a kind; None where there is none, and while a thread looks for it."""
+        if known is None and kind not in self._looked_for:
+            self._looked_for.add(kind)
+            self._background.compute(kind, partial(find, self.session), self._tell_more)
+        return known
 
-    def _dependencies(self) -> Dependencies | None:
-        """All dependencies; None while a thread looks for them."""
-        dependencies = known_dependencies(self.session)
-        if dependencies is None and not self._looked_for_dependencies:
-            self._looked_for_dependencies = True
-            find = partial(dependencies_of, self.session)
-            self._background.compute("dependencies", find, self._take_dependencies)
-        return dependencies
-
-    def _take_dependencies(self, dependencies: Dependencies) -> None:
-        if len(dependencies):
-            self._tell_more()
-
-    def _tell_more(self) -> None:
+    def _tell_more(self, _: object) -> None:
         if self.size.width:
             self._entries = []
             self.rebuild()
-
-    # what it is compared with
-
-    def _differences(self) -> Differences | None:
-        """What events are beside those of the base; None without one, and while a thread looks for it."""
-        differences = known_differences(self.session)
-        if differences is None and not self._looked_for_differences:
-            self._looked_for_differences = True
-            find = partial(differences_of, self.session)
-            self._background.compute("differences", find, lambda _: self._tell_more())
-        return differences
 
 
 def _told(entry: Entry) -> str:

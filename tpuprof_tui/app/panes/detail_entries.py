@@ -1,4 +1,4 @@
-"""What the detail pane tells of an event, as entries: links, comparison with its peers, every field."""
+"""What the detail pane shows of an event, as entries: links, comparison with its peers, every field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.differences import Differences
-from tpuprof_tui.analysis.findings.peers import Neighbour, neighbours, peers_of
+from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
@@ -31,14 +31,15 @@ Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 MOST_LINKS: Final = 8
 #: So many of the events that it is nested in are listed.
 MOST_ENCLOSING: Final = 24
-#: Other lanes that are told of.
+#: Other lanes that are mentioned.
 MOST_MEANWHILE: Final = 4
 #: Characters of an argument that are shown.
 _LONGEST: Final = 4096
 #: Columns that every lane can answer, whether the source names them or not.
 _OF_EVERY_LANE: Final = ("engine", "core", "duration")
+#: Groups of register fields, in their order.
 _REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
-#: Groups of the schema, in its order.
+#: Bytes that could not be decoded, in a line.
 _RAW_BYTES: Final = 16
 
 
@@ -68,20 +69,11 @@ class Entry(Struct, frozen=True):
 
 
 def entries_of(
-    session: Session,
-    number: int,
-    row: int,
-    dependencies: Dependencies | None,
-    differences: Differences | None = None,
+    session: Session, number: int, row: int, dependencies: Dependencies | None, differences: Differences | None = None
 ) -> Iterator[Entry]:
-    """The entries of an event, in the order they are read.
+    """The entries of row ``row`` of lane ``number``, in the order they are read.
 
-    Args:
-        session: The session.
-        number: Its lane.
-        row: Its row.
-        dependencies: All dependencies; None while they are not known.
-        differences: What events are beside those of the base; None: not known yet, or there is none.
+    Dependencies, and differences from the base, are None while they are not known, or where there is no base.
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
@@ -108,58 +100,53 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     start, end = session.span_of(number, row)
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
-    yield Entry("name", text_of(session.profile, lane, "name", row) or session.say("{event}"))
+    yield Entry("name", _name(session, number, row))
     ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
     yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
     if session.profile.wall_ns is not None and session.profile.timed:
         yield Entry("text", f"starts {clock_text(session.profile.wall_ns + start)} (wall clock)")
 
 
+def _name(session: Session, number: int, row: int) -> str:
+    return text_of(session.profile, session.profile.lanes[number], "name", row) or session.say("{event}")
+
+
 def _named(session: Session, number: int, row: int) -> str:
     """An event as a link names it."""
     lane = session.profile.lanes[number]
-    name = text_of(session.profile, lane, "name", row) or session.say("{event}")
     order = int(lane.take("order", slice(row, row + 1))[0])
-    return f"{name} {order} of {clean(session.profile.title_of(lane))}"
+    return f"{_name(session, number, row)} {order} of {clean(session.profile.title_of(lane))}"
 
 
 def _beside_base(session: Session, differences: Differences, number: int, row: int) -> Iterator[Entry]:
     """The event of the base that belongs to it: how long it took, and every field that is another there."""
     event = session.number(number, row)
-    told, partner, base = (
-        difference_text(session, differences, event),
-        int(differences.partner[event]),
-        session.baseline,
-    )
+    told, base = difference_text(session, differences, event), session.baseline
+    partner = int(differences.partner[event])
     if told:
         yield Entry("remark", told)
     if partner < 0 or base is None:
         return
     other, place = base.place(partner)
     before = {entry.label: entry.text for entry in _fields(base, base.profile.lanes[other], place)}
-    here = [entry for entry in _fields(session, session.profile.lanes[number], row) if entry.kind == "field"]
-    other_fields = [entry for entry in here if before.get(entry.label, entry.text) != entry.text]
     yield Entry("group", f"base -> here: {_named(base, other, place)}")
-    for entry in other_fields:
-        yield Entry("field", f"{before[entry.label]} -> {entry.text}", entry.label, entry.help)
+    for entry in _fields(session, session.profile.lanes[number], row):
+        if entry.kind == "field" and before.get(entry.label, entry.text) != entry.text:
+            yield Entry("field", f"{before[entry.label]} -> {entry.text}", entry.label, entry.help)
 
 
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
-    waited = sorted(dependencies.waits_for(number, row), key=lambda each: each.slack_ns)
-    for each in waited[:MOST_LINKS]:
-        guess = GUESS if each.guessed else ""
-        text = f"{guess}{_named(session, *each.releaser)}, {time_text(each.slack_ns)} before"
-        yield Entry("link", text, "Waited for", leads_to=each.releaser, back=True)
-        yield from _barrier(session, each)
-    if len(waited) > MOST_LINKS:
-        yield Entry("remark", f"Waited for {len(waited) - MOST_LINKS:,} more; [ follows the closest")
-    released = sorted(dependencies.releases(number, row), key=lambda each: each.slack_ns)
-    for each in released[:MOST_LINKS]:
-        guess = GUESS if each.guessed else ""
-        text = f"{guess}{_named(session, *each.waiter)}, {time_text(each.slack_ns)} later"
-        yield Entry("link", text, "Released", leads_to=each.waiter)
-    if len(released) > MOST_LINKS:
-        yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
+    for label, back, when, key, found in (
+        ("Waited for", True, "before", "[", dependencies.waits_for(number, row)),
+        ("Released", False, "later", "]", dependencies.releases(number, row)),
+    ):
+        for each in sorted(found, key=lambda each: each.slack_ns)[:MOST_LINKS]:
+            end = each.releaser if back else each.waiter
+            text = f"{GUESS if each.guessed else ''}{_named(session, *end)}, {time_text(each.slack_ns)} {when}"
+            yield Entry("link", text, label, leads_to=end, back=back)
+            yield from _barrier(session, each) if back else ()
+        if len(found) > MOST_LINKS:
+            yield Entry("remark", f"{label} {len(found) - MOST_LINKS:,} more; {key} follows the closest")
 
 
 def _enclosing(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:
@@ -176,8 +163,8 @@ def _enclosing(session: Session, dependencies: Dependencies | None, number: int,
         if parent < 0:
             return
         start, end = session.span_of(number, parent)
-        name = text_of(session.profile, lane, "name", parent) or session.say("{event}")
-        yield Entry("link", f"{name}, {time_text(end - start)}", label, leads_to=(number, parent), back=True)
+        told = f"{_name(session, number, parent)}, {time_text(end - start)}"
+        yield Entry("link", told, label, leads_to=(number, parent), back=True)
         parent = int(lane.take("parent", slice(parent, parent + 1))[0])
     if parent >= 0:
         yield Entry("remark", "and in more")
@@ -213,11 +200,10 @@ def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[E
 
 def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
     """What runs before and after it on its lane."""
-    near: tuple[Neighbour | None, Neighbour | None] = neighbours(session, number, row)
-    for label, each in zip(("Before", "After"), near, strict=True):
+    for label, each in zip(("Before", "After"), neighbours(session, number, row), strict=True):
         if each is not None:
             gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
-            name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or session.say("{event}")
+            name = _name(session, number, each.row)
             told = f"{name}, {gap}" if session.profile.timed else name
             yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
 

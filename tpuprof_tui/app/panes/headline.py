@@ -18,6 +18,7 @@ from ..drawing.theme import Palette
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.model import Profile
 
 #: Text, style and rank of a part: where there is no room, parts of the highest rank are left out first.
 Part = tuple[str, Style, int]
@@ -26,9 +27,9 @@ Part = tuple[str, Style, int]
 CAPTION = 4
 #: That of the chip and how it was recorded.
 CHIP = CAPTION + 2
-#: A name is told where there is room for so much of its end.
+#: A name is shown where there is room for so much of its end.
 _LEAST_NAME = 6
-#: A card's name is told where there is room for so much of its beginning.
+#: A card's name is shown where there is room for so much of its beginning.
 _LEAST_CARD = 4
 
 
@@ -59,17 +60,17 @@ class HeadlineBar(Widget):
 
     def render_line(self, y: int) -> Strip:
         """The line: words are shortened, then items left out from the least important, until it fits."""
-        width, base = self.size.width, self.rich_style
-        items = self.items if self.session is None else self._items()
-        if _width(items) > width and self.session is not None:
+        width, base, session = self.size.width, self.rich_style, self.session
+        items = self.items if session is None else self._items(session)
+        if _width(items) > width and session is not None:
             optional = [item for item in items if item[0][2] < CAPTION]
-            items = items if _width(optional) <= width else self._items(short=True)
+            items = items if _width(optional) <= width else self._items(session, short=True)
         while len(items) > 1 and _width(items) > width:
             items.remove(max(items, key=lambda item: item[0][2]))
-        if self.session is not None and all(item[0][2] != CHIP for item in items):
-            items = self._with_card(items, width)
-        if self.several and self.session is not None and items[0][0][2] < CAPTION:
-            items = self._named(items, clean(self.session.profile.name), width)
+        if session is not None and all(item[0][2] != CHIP for item in items):
+            items = self._with_card(session, items, width)
+        if self.several and session is not None and items[0][0][2] < CAPTION:
+            items = _named(session.profile, items, width, self.palette.title)
         segments = [Segment(" ", base)]
         for number, item in enumerate(items):
             if number:
@@ -79,43 +80,41 @@ class HeadlineBar(Widget):
             return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
         return Strip(segments).adjust_cell_length(width, base)
 
-    def _items(self, *, short: bool = False) -> list[list[Part]]:
-        assert self.session is not None
-        items = headline_items(self.of_step or self.session, self.palette, short=short)
+    def _items(self, session: Session, *, short: bool = False) -> list[list[Part]]:
+        items = headline_items(self.of_step or session, self.palette, short=short)
         return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
 
-    def _with_card(self, items: list[list[Part]], width: int) -> list[list[Part]]:
+    def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
         """Items with the card's name behind the first one, without its maker, where there are many kinds of cards.
 
         Figures are told shorter for it.
         """
-        assert self.session is not None
-        card = clean(self.session.profile.device.chip).partition(" ")[2]
+        card = clean(session.profile.device.chip).partition(" ")[2]
         for_name = 2 + _LEAST_NAME if self.several else 0
         if card and _width(items) + 2 + cell_len(card) + for_name > width:
             kept = {item[0][2] for item in items if item[0][2] < CAPTION}
-            short = [item for item in self._items(short=True) if item[0][2] in kept]
+            short = [item for item in self._items(session, short=True) if item[0][2] in kept]
             room = width - _width(short) - 2 - for_name
             if room < _LEAST_CARD:
                 return items
             items, card = short, fit(card, min(room, cell_len(card)))
         return [items[0], [(card, self.palette.quiet, CHIP)], *items[1:]] if card else items
 
-    def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
-        """Items with the capture's name before the total, cut at its start where there is no room for all of it."""
-        assert self.session is not None
-        name = name.removeprefix(self.session.profile.vocabulary.usual_name)
-        least = min(cell_len(name), _LEAST_NAME)
-        rest = [items[0][1:], *items[1:]]
-        if width - _width(rest) - 2 < least:
-            short = f"{self.session.profile.vocabulary.unit.one} "
-            rest = [[(text.removeprefix(short), style, rank) for text, style, rank in item] for item in rest]
-        room = width - _width(rest) - 2
-        if room < least:
-            return items
-        while cell_len(name) > room:
-            name = ELLIPSIS + name[2 if name.startswith(ELLIPSIS) else 1 :]
-        return [[(name, self.palette.title, 0)], *rest]
+
+def _named(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
+    """Items with the capture's name before the total, cut at its start where there is no room for all of it."""
+    name = clean(profile.name).removeprefix(profile.vocabulary.usual_name)
+    least = min(cell_len(name), _LEAST_NAME)
+    rest = [items[0][1:], *items[1:]]
+    if width - _width(rest) - 2 < least:
+        short = f"{profile.vocabulary.unit.one} "
+        rest = [[(text.removeprefix(short), style, rank) for text, style, rank in item] for item in rest]
+    room = width - _width(rest) - 2
+    if room < least:
+        return items
+    while cell_len(name) > room:
+        name = ELLIPSIS + name[2 if name.startswith(ELLIPSIS) else 1 :]
+    return [[(name, title, 0)], *rest]
 
 
 def _width(items: list[list[Part]]) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
+from textual.widgets import Static
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
@@ -23,36 +26,24 @@ FooterKeys = tuple[tuple[str, ...], str]
 _MOST_LINES = 4
 
 
-class LongMessage(Widget):
+class LongMessage(Static):
     """What a message needs beyond the bottom line: lines above it, over whatever is there; nothing moves for them."""
 
     DEFAULT_CSS = """
-    LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: 1; display: none;
+    LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: auto; display: none;
         background: $panel; color: $foreground; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self.look = Style.null()
-
-    def show(self, lines: list[str], style: Style) -> None:
-        """Shows lines of clean text; none hides the widget."""
-        if not lines and not self.display:
-            return
-        self.lines, self.look = lines, style
-        self.styles.height = max(len(lines), 1)
-        self.display = bool(lines)
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """A line of the text."""
-        text = self.lines[y] if y < len(self.lines) else ""
-        return Strip([Segment(fit(f" {text}", self.size.width), self.rich_style + self.look)], self.size.width)
-
 
 class KeyBar(Widget):
-    """One line: keys of the focused pane on the left, a passing message instead of them for a few seconds."""
+    """One line: keys of a pane on the left, a passing message instead of them for a few seconds.
+
+    On the right: where the cursor is (``aside``), else what runs in the background or waits for a key (``status``).
+    """
+
+    pane = reactive("")
+    aside = reactive("")
+    status = reactive("")
 
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
     SHOWN_SECONDS = 4.0
@@ -66,27 +57,7 @@ class KeyBar(Widget):
         self.pane = pane
         self._keys: dict[str, list[FooterKeys]] = {}
         self.message = ""
-        self.aside = ""
-        self.status = ""
         self._timer: Timer | None = None
-
-    def show_pane(self, pane: str) -> None:
-        """Shows the keys of ``pane``."""
-        if pane != self.pane:
-            self.pane = pane
-            self.refresh()
-
-    def show_note(self, note: str) -> None:
-        """Shows on the right where the cursor is."""
-        if note != self.aside:
-            self.aside = note
-            self.refresh()
-
-    def show_status(self, status: str) -> None:
-        """Shows on the right what runs in the background, or waits for a key."""
-        if clean(status) != self.status:
-            self.status = clean(status)
-            self.refresh()
 
     def say(self, message: str) -> None:
         """Shows a message for a few seconds; a long one begins above this line, where the screen has room for it."""
@@ -109,7 +80,10 @@ class KeyBar(Widget):
     def show_above(self, lines: list[str], style: Style | None = None) -> None:
         """Shows lines right above this one; none hides them."""
         for above in self.screen.query(LongMessage):
-            above.show(lines, self.palette.strong if style is None else style)
+            if lines or above.display:
+                text = "\n".join(fit(f" {line}", self.size.width) for line in lines)
+                above.update(Text(text, self.palette.strong if style is None else style, no_wrap=True))
+                above.display = bool(lines)
 
     def wrapped(self, text: str) -> list[str]:
         """A text in lines as wide as the screen, no more than are shown."""

@@ -18,6 +18,7 @@ from tpuprof_tui.formats.text import wrap
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
+from ..shell.messages import CopyText
 from ..terminal.pane_lines import PaneStylesCache
 
 #: What bars are drawn with where there is Unicode.
@@ -54,6 +55,9 @@ class LinesView(ScrollView, can_focus=True):
     Subclasses give ``build``; ``items`` of its result says which lines the cursor can be on.
     """
 
+    #: What the line under the cursor and all lines are called when they have been copied.
+    copied_as = ("line", "lines")
+
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "text")]
     DEFAULT_CSS = """
     LinesView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; overflow-y: auto; }
@@ -63,7 +67,6 @@ class LinesView(ScrollView, can_focus=True):
         super().__init__(id=pane)
         self.palette = palette
         self.lines: list[Strip] = []
-        self._built: list[Line] = []
         #: Items and cursor when lines were last painted.
         self._painted: tuple[list[int], int] = ([], -1)
         self.items: list[int] = []
@@ -76,33 +79,31 @@ class LinesView(ScrollView, can_focus=True):
         return [], []
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """Builds the lines anew: what they tell has changed."""
+        """Builds the lines anew: what they show has changed."""
         if self._closing or not self.is_attached:
             # a scroll bar made for a pane that goes would never go itself, and keep the capture
             return
         width = self.scrollable_content_region.width
-        if width <= 0 and self._built_for < 0:
-            # not laid out yet: lines of no width would be many, and bring a scroll bar that stays for a moment
+        if width <= 0:
+            # not laid out yet, or no room: lines of no width would be many, and bring a scroll bar that stays for a
+            # moment; keys find no lines of what is shown no longer
+            self.items, self._built_for = [], -1
             return
-        old, built_for, self._built_for = self._built, self._built_for, width
-        self._built, self.items = self.build(max(width, 1))
-        self.lines = [Strip(line) for line in self._built]
+        old, built_for, self._built_for = self.lines, self._built_for, width
+        built, self.items = self.build(width)
+        self.lines = [Strip(line) for line in built]
         self.cursor = min(self.cursor, max(max(self.items, default=-1), 0))
         self.virtual_size = Size(width, len(self.lines))
         if not keep_scroll:
             self.scroll_to(y=0, animate=False, immediate=True)
-        if (width, self.items, self.cursor) == (built_for, *self._painted):
-            self._refresh_changed(old)
-        else:
+        if (width, self.items, self.cursor) != (built_for, *self._painted):
             self.refresh()
-
-    def _refresh_changed(self, old: list[Line]) -> None:
-        """Repaints the lines in view that are not as they were."""
-        top, (width, height) = self.scroll_offset.y, self.size
+            return
+        top, (cells, height) = self.scroll_offset.y, self.size
         changed = [
-            Region(0, number - top, width, 1)
-            for number in range(top, min(top + height, max(len(old), len(self._built))))
-            if old[number : number + 1] != self._built[number : number + 1]
+            Region(0, number - top, cells, 1)
+            for number in range(top, min(top + height, max(len(old), len(self.lines))))
+            if old[number : number + 1] != self.lines[number : number + 1]
         ]
         if changed:
             self.refresh(*changed)
@@ -130,10 +131,11 @@ class LinesView(ScrollView, can_focus=True):
             return Strip([Segment(" " * width)], width)
         strip = self.lines[number].adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
-            strip = self._highlighted(strip)
+            strip = self._highlighted(strip, number)
         return strip
 
-    def _highlighted(self, strip: Strip) -> Strip:
+    def _highlighted(self, strip: Strip, number: int) -> Strip:
+        """Line ``number`` under the cursor."""
         style = self.palette.row if self.has_focus else self.palette.row_blurred
         return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
 
@@ -142,10 +144,7 @@ class LinesView(ScrollView, can_focus=True):
         if self.has_cursor:
             self.refresh()
 
-    def on_blur(self) -> None:
-        """The cursor looks different in the focused pane."""
-        if self.has_cursor:
-            self.refresh()
+    on_blur = on_focus
 
     def text_of_item(self) -> str:
         """The lines of the item under the cursor as one line of text, to be copied; empty where there is none."""
@@ -155,6 +154,18 @@ class LinesView(ScrollView, can_focus=True):
     def text_of_all(self) -> str:
         """All lines as text, to be copied."""
         return "\n".join(strip.text.rstrip() for strip in self.lines)
+
+    def action_copy_line(self) -> None:
+        """Copies the line under the cursor."""
+        text = self.text_of_item()
+        if text:
+            self.post_message(CopyText(text, self.copied_as[0]))
+
+    def action_copy_all(self) -> None:
+        """Copies all lines."""
+        text = self.text_of_all()
+        if text:
+            self.post_message(CopyText(text, self.copied_as[1]))
 
     def cursor_changed(self) -> None:
         """Called when the cursor is on another item."""
@@ -191,12 +202,9 @@ class LinesView(ScrollView, can_focus=True):
         if self.has_cursor and 0 <= number < len(self.items) and self.items[number] >= 0:
             self.go_to(self.items[number])
 
-    def _page(self) -> int:
-        return max(self.scrollable_content_region.height - 1, 1)
-
     def action_do(self, name: str) -> None:
         """Moves by so many lines as a key stands for."""
-        self.move(MOVES[name](self._page(), len(self.lines)))
+        self.move(MOVES[name](max(self.scrollable_content_region.height - 1, 1), len(self.lines)))
 
     def action_centre(self) -> None:
         """The line under the cursor in the middle."""

@@ -20,7 +20,7 @@ from tpuprof_tui.model import Groups, Problem
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import Change, CopyText, Say
+from ..shell.messages import Change, Say
 from .lines import Line, LinesView
 
 
@@ -34,6 +34,7 @@ class ProblemsPane(LinesView):
         self.session = session
         self._told = -1
         self.problems = ranked(session)
+        self.copied_as = ("problem", plural(len(self.problems), "problem"))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines of all problems."""
@@ -58,13 +59,17 @@ class ProblemsPane(LinesView):
         told = "  ".join(part for part in (clean(problem.done), _place(problem, self.session.profile.groups)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
 
+    def text_of_all(self) -> str:
+        """All problems; empty where there are none."""
+        return super().text_of_all() if self.problems else ""
+
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Builds the lines anew; the problem under the cursor stays in view."""
         super().rebuild(keep_scroll=keep_scroll)
         self._bring_into_view()
 
     def on_focus(self) -> None:
-        """A problem that was told while the list was hidden is in view when one looks."""
+        """A problem announced while the list was hidden is in view when the list is looked at."""
         super().on_focus()
         self._bring_into_view()
 
@@ -73,11 +78,11 @@ class ProblemsPane(LinesView):
             self.go_to(self.cursor)
 
     def step(self, steps: int) -> None:
-        """Goes to the problem so many places on, tells it and selects what it is about; works from every pane."""
+        """Goes to the problem so many places on, says it and selects what it is about; works from every pane."""
         if not self.problems:
             self.post_message(Say("No problems: the whole capture could be used."))
             return
-        # the first step tells the first problem, as long as none was told
+        # the first step goes to the first problem, as long as none was announced
         self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
         self._select(tell=False)
         problem = self.problems[self.cursor]
@@ -93,16 +98,6 @@ class ProblemsPane(LinesView):
             return
         if not self._select():
             self.post_message(Say(self.session.say("This problem concerns the whole capture, not one {unit}.")))
-
-    def action_copy_line(self) -> None:
-        """Copies the problem under the cursor."""
-        if self.has_cursor:
-            self.post_message(CopyText(self.text_of_item(), "problem"))
-
-    def action_copy_all(self) -> None:
-        """Copies all problems."""
-        if self.has_cursor:
-            self.post_message(CopyText(self.text_of_all(), plural(len(self.problems), "problem")))
 
     def _select(self, *, tell: bool = True) -> bool:
         """Selects what the problem under the cursor is about; False where that is no lane and no group."""
@@ -141,7 +136,7 @@ class ProblemsPane(LinesView):
         self.post_message(Change(chosen))
 
     def put(self, item: int) -> None:
-        """Puts the cursor on a problem that is told."""
+        """Puts the cursor on a problem that is announced."""
         self.cursor = self._told = item
         self.go_to(item)
 

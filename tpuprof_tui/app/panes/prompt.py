@@ -23,17 +23,14 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from .keybar import KeyBar
 
-#: Texts of one kind that are kept to come back to.
-KEPT: Final = 100
-LONGEST: Final = 4_000
-_WORD_LEFT: Final = re.compile(r"\S*\s*\Z")
-_WORD_RIGHT: Final = re.compile(r"\s*\S*")
+#: Texts of one label that are kept to come back to, and characters of the longest.
+KEPT, LONGEST = 100, 4_000
 #: Keys of everywhere that also work while one types; all others belong to the text.
 _PASSED_ON: Final = frozenset({"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "f1"})
 
 
 class Note(Struct, frozen=True):
-    """What is told beside a typed text.
+    """What is shown beside a typed text.
 
     Attributes:
         text: The sentence.
@@ -56,20 +53,16 @@ class Question(Struct, frozen=True):
     """What a prompt asks for.
 
     Attributes:
-        label: What the text is ("Filter").
+        label: What the text is ("Filter"); texts of one label share their history.
         initial: The text to begin with.
-        changed: Called with each text that is typed.
-        accepted: Called with the text when Enter is pressed.
-        cancelled: Called when Esc is pressed.
-        kind: Texts of one kind share their history; the label where empty.
+        changed, accepted, cancelled: Called with each text that is typed, with that taken by Enter, and on Esc.
     """
 
     label: str
     initial: str = ""
     changed: Judge = lambda text: None
     accepted: Judge = lambda text: None
-    cancelled: Callable[[], None] = lambda: None
-    kind: str = ""
+    cancelled: Callable[[], object] = lambda: None
 
 
 class Prompt(KeyBar):
@@ -87,19 +80,8 @@ class Prompt(KeyBar):
             super().__init__()
             self.question = question
 
-    class Changed(Message):
-        """Another text has been typed."""
-
-        def __init__(self, question: Question, text: str) -> None:
-            super().__init__()
-            self.question = question
-            self.text = text
-
-    class Accepted(Changed):
-        """The text has been accepted; the prompt is closed."""
-
-    class Cancelled(Message):
-        """The prompt was left without a text."""
+    class Closed(Message):
+        """The text was taken, or the prompt was left without one."""
 
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, pane, vocabulary, widget_id="prompt")
@@ -108,9 +90,8 @@ class Prompt(KeyBar):
         self.place = 0
         self.note: Note | None = None
         self._past: dict[str, list[str]] = {}
-        self._older = 0
         self._draft = ""
-        self._left = 0
+        self._older = self._left = 0
 
     @property
     def is_open(self) -> bool:
@@ -121,10 +102,9 @@ class Prompt(KeyBar):
         """Shows the line with the question's text, to be typed on."""
         self._silence()
         self.question = question
-        self._older = 0
-        self._left = 0
-        self.text, self.place = question.initial, len(question.initial)
-        self._draft = question.initial
+        self._older = self._left = 0
+        self.text = self._draft = question.initial
+        self.place = len(self.text)
         self.note = question.changed(self.text) if self.text else None
         self.can_focus = True
         self.focus(scroll_visible=False)
@@ -142,7 +122,7 @@ class Prompt(KeyBar):
         return [self.message] if self.is_open else super()._lines()
 
     def _tell_above(self) -> None:
-        """A fault, or a list of names, that does not fit beside the text is told in full above it."""
+        """A fault, or a list of names, that does not fit beside the text is shown in full above it."""
         note = self.note
         if note is None or not (note.fault or note.whole) or cell_len(note.text) <= self._note_room():
             self.show_above([])
@@ -162,8 +142,7 @@ class Prompt(KeyBar):
         # what was said meanwhile shows now
         self.show_above(self._lines()[:-1])
         self.refresh()
-
-    # text
+        self.post_message(self.Closed())
 
     def _put(self, text: str, place: int) -> None:
         """Takes a text; what is typed is judged, a moved cursor is not."""
@@ -172,7 +151,6 @@ class Prompt(KeyBar):
         if changed:
             self.note = self.question.changed(self.text)
             self._tell_above()
-            self.post_message(self.Changed(self.question, self.text))
         self.refresh()
 
     def _insert(self, text: str) -> None:
@@ -195,32 +173,28 @@ class Prompt(KeyBar):
         event.stop()
         self._insert(event.text)
 
-    # keys
-
     def action_accept(self) -> None:
         """Takes the text, unless it has a fault."""
         note = self.question.accepted(self.text)
         if note is not None and note.fault:
             self.tell(note)
             return
-        past = self._past.setdefault(self.question.kind or self.question.label, [])
+        past = self._past.setdefault(self.question.label, [])
         if self.text.strip():
             if self.text in past:
                 past.remove(self.text)
             past.append(self.text)
             del past[:-KEPT]
         self._close()
-        self.post_message(self.Accepted(self.question, self.text))
 
     def action_cancel(self) -> None:
         """Leaves without a text."""
         self.question.cancelled()
         self._close()
-        self.post_message(self.Cancelled())
 
     def action_recall(self, steps: int) -> None:
         """Puts an earlier text in, ``steps`` older than the one shown."""
-        past = self._past.get(self.question.kind or self.question.label, [])
+        past = self._past.get(self.question.label, [])
         wanted = min(max(self._older + steps, 0), len(past))
         if wanted == self._older:
             return
@@ -229,8 +203,6 @@ class Prompt(KeyBar):
         self._older = wanted
         text = past[-wanted] if wanted else self._draft
         self._put(text, len(text))
-
-    # drawing
 
     def render_line(self, y: int) -> Strip:
         """Label, text with its cursor and the marked place of a fault, note."""
@@ -262,24 +234,17 @@ class Prompt(KeyBar):
             if used + cells > room:
                 break
             used += cells
-            segments.append(Segment(clean(chars[place]), base + self._style(place, fault)))
+            style = self.palette.bad + Style(underline=True, bold=True) if place == fault else self.palette.strong
+            segments.append(Segment(clean(chars[place]), base + style + Style(reverse=place == self.place or None)))
         return [*segments, Segment(" " * max(room - used, 0), base)]
-
-    def _style(self, place: int, fault: int) -> Style:
-        style = self.palette.strong
-        if place == fault:
-            style = self.palette.bad + Style(underline=True, bold=True)
-        return style + Style(reverse=True) if place == self.place else style
 
 
 def _word_start(text: str, place: int) -> int:
-    match = _WORD_LEFT.search(text[:place])
-    return match.start() if match else 0
+    return len(re.sub(r"\S*\s*\Z", "", text[:place], count=1))
 
 
 def _word_end(text: str, place: int) -> int:
-    match = _WORD_RIGHT.match(text, place)
-    return match.end() if match else len(text)
+    return len(text) - len(re.sub(r"\A\s*\S*", "", text[place:], count=1))
 
 
 #: What editing keys make of a text and the place in it.

@@ -27,12 +27,11 @@ from tpuprof_tui.formats.text import ELLIPSIS, fit
 from tpuprof_tui.formats.units import plural
 
 from ..drawing.glyphs import Glyphs
-from ..drawing.painter import joined
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
 from ..shell.background import background_of
-from ..shell.messages import Change, CopyText, Say, ShowDetail
+from ..shell.messages import Change, CopyText, Retitled, Say, ShowDetail
 from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Note, Prompt, Question
@@ -57,30 +56,19 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 
 
 class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Events of the scope as rows; keys move its cursor, choose columns, or ask for another state.
-
-    Attributes:
-        rows: Which events there are, in which order, and where the cursor is.
-        columns: Which columns show, and where.
-    """
+    """Events of the scope as rows; keys move its cursor, choose columns, or ask for another state."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
     DEFAULT_CSS = """
     InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
 
-    class Retitled(Message):
-        """What the table holds has changed."""
+    class OpenList(Message):
+        """The rows are to be listed by the values of a column; without a column all columns are, to choose some."""
 
-    class GroupBy(Message):
-        """What the table holds is to be grouped by a column."""
-
-        def __init__(self, key: str) -> None:
+        def __init__(self, key: str = "") -> None:
             super().__init__()
             self.key = key
-
-    class ChooseColumns(Message):
-        """Columns are to be chosen."""
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="table")
@@ -125,7 +113,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         state = self.state
         if self.rows.want(state):
             self._background.compute("order", partial(sorted_rows, self.session, state), self._take)
-            self.post_message(self.Retitled())
+            self.post_message(Retitled())
 
     def _take(self, found: tuple[Ints, int]) -> None:
         held, rows = self.rows.held, self.rows
@@ -137,7 +125,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             rows.follow(self.state.selection)
         self._bring_into_view()
         self.refresh()
-        self.post_message(self.Retitled())
+        self.post_message(Retitled())
 
     def _set_size(self) -> None:
         if self._closing or not self.is_attached:
@@ -176,7 +164,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows.put(position)
         self._bring_into_view()
         self._refresh_rows(before, self.rows.position)
-        self.post_message(self.Retitled())
+        self.post_message(Retitled())
 
     def _follow(self) -> None:
         """Puts the cursor on the selected event, where the table holds it."""
@@ -204,11 +192,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Rows that fit on the screen below the header."""
         return max(self.scrollable_content_region.height - 1, 1)
 
-    @property
-    def _mark_width(self) -> int:
-        """Cells left of the columns, for the marks of picked rows."""
-        return 1 if self.state.picked else 0
-
     def _refresh_rows(self, *positions: int) -> None:
         """Repaints single rows: cheap on slow lines."""
         top = self.scroll_offset.y
@@ -234,7 +217,9 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
         """Cells of the columns in view as a line: those that stay, then the others as far as they are scrolled."""
-        edges, width = self.columns.edges, self.scrollable_content_region.width - self._mark_width
+        # left of the columns, where there are any picked rows
+        marks = [Segment(mark, self.palette.key + style)] if self.state.picked else []
+        edges, width = self.columns.edges, self.scrollable_content_region.width - len(marks)
         staying = self.columns.staying(self.size.width)
         kept = [segment for cell in cells[:staying] for segment in cell]
         scrolled = cells[staying:]
@@ -250,8 +235,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             seen = left + room - (edges[places[-1]] - edges[places[staying]])
             end = ELLIPSIS if seen > _LEAST_CUT else " " * seen
             strip = Strip([*strip.crop(0, room - len(end)), Segment(end, scrolled[-1][0].style)])
-        marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []
-        return Strip(joined([*marks, *kept, *strip])).crop_extend(0, self.size.width, style)
+        return Strip([*marks, *kept, *strip]).simplify().crop_extend(0, self.size.width, style)
 
     def _header(self, places: Sequence[int]) -> list[list[Segment]]:
         cells = []
@@ -391,16 +375,16 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_frequencies(self) -> None:
         """How often each value of the chosen column occurs."""
-        self.post_message(self.GroupBy(self.columns.chosen.key))
+        self.post_message(self.OpenList(self.columns.chosen.key))
 
     def action_columns(self) -> None:
         """Choose columns."""
-        self.post_message(self.ChooseColumns())
+        self.post_message(self.OpenList())
 
     # picked rows, copies
 
     def action_pick(self) -> None:
-        """Picks the row or lets it go, and moves on."""
+        """Picks the row, or picks it no longer, and moves on."""
         if not len(self.rows.order):
             return
         number = self.rows.number
@@ -449,7 +433,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             return
         row = self.scroll_offset.y + offset.y - 1
         if offset.y == 0:
-            self._choose(self.columns.at(offset.x - self._mark_width, self.scroll_offset.x, self.size.width))
+            self._choose(self.columns.at(offset.x - bool(self.state.picked), self.scroll_offset.x, self.size.width))
             self.action_sort()
         elif row < len(self.rows.order):
             self.go_to(row)

@@ -9,9 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.binding import BindingType
-from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
@@ -25,7 +23,7 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import Change, CopyText, Say
+from ..shell.messages import Change, CopyText, Narrow, OpenCapture, Retitled, Say
 from .lines import Line, LinesView
 from .prompt import Note, Prompt, Question
 from .tree_nodes import Node, nodes_of
@@ -44,24 +42,6 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
 
-    class Narrow(Message):
-        """All panes are to show a scope alone, and there only what passes a condition; again: everything."""
-
-        def __init__(self, scope: Scope, condition: str) -> None:
-            super().__init__()
-            self.scope = scope
-            self.condition = condition
-
-    class Retitled(Message):
-        """The filter box holds something else."""
-
-    class OpenCapture(Message):
-        """Another capture is to be opened."""
-
-        def __init__(self, path: str) -> None:
-            super().__init__()
-            self.path = path
-
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, others: Sequence[tuple[str, str]] = ()
     ) -> None:
@@ -70,6 +50,8 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.glyphs = glyphs
         self.state: DisplayState | None = None
         self.nodes = nodes_of(session, others, known_side_by_side(session))
+        #: Whether figures of the base are shown too.
+        self.shows_both = self.nodes[0].base >= 0
         #: Places of the nodes whose children are hidden.
         self.folded: set[int] = set()
         if len(session.profile.lanes) > _FEW:
@@ -82,70 +64,60 @@ class GroupTree(LinesView, inherit_bindings=False):
     # nodes
 
     @property
+    def _place(self) -> int:
+        return self._shown[self.cursor] if self._shown else 0
+
+    @property
     def node(self) -> Node:
         """The node under the cursor."""
-        return self.nodes[self._shown[self.cursor]] if self._shown else self.nodes[0]
+        return self.nodes[self._place]
 
     def _show_nodes(self) -> None:
         """Which nodes show: those not folded away; with a filter those that have its text, and what they belong to."""
-        if self.filter:
-            keep: set[int] = set()
-            for place in range(len(self.nodes)):
-                if self._passes(place):
-                    while place >= 0:
-                        keep.add(place)
-                        place = self.nodes[place].parent
-            self._shown = sorted(keep)
-            return
-        self._shown = []
-        hidden: set[int] = set()
+        keep: set[int] = set()
         for place, node in enumerate(self.nodes):
-            if node.parent in hidden or node.parent in self.folded:
-                hidden.add(place)
-            else:
-                self._shown.append(place)
+            if not self.filter and (node.parent < 0 or (node.parent in keep and node.parent not in self.folded)):
+                keep.add(place)
+            elif self.filter and self._passes(place):
+                keep.update(self._path(place))
+        self._shown = sorted(keep)
 
     def _passes(self, place: int) -> bool:
         """Whether a node or what it belongs to has the words of the filter; ``!`` before it: has not."""
         text = self.filter.removeprefix("!")
         exact = any(letter.isupper() for letter in text)
-        labels = self._path(place)
+        labels = self._path_text(place)
         labels = labels if exact else labels.lower()
         found = all(word in labels for word in (text if exact else text.lower()).split())
         return found != self.filter.startswith("!")
 
-    def _path(self, place: int) -> str:
-        labels = []
+    def _path(self, place: int) -> list[int]:
+        """A node and what it belongs to, from it up."""
+        path = []
         while place >= 0:
-            labels.append(self.nodes[place].label)
+            path.append(place)
             place = self.nodes[place].parent
+        return path
+
+    def _path_text(self, place: int) -> str:
+        """The labels of a node and of what it belongs to, without the outermost."""
+        labels = [self.nodes[each].label for each in self._path(place)]
         return " ".join(reversed(labels[:-1] or labels))
 
     def _keep_node(self) -> None:
         """Shows other nodes, the cursor on the same one or on what it belongs to."""
-        place = self._shown[self.cursor] if self._shown else 0
+        place = self._place
         self._show_nodes()
-        while place not in self._shown and place > 0:
-            place = max(self.nodes[place].parent, 0)
-        self.cursor = self._shown.index(place) if place in self._shown else 0
-        self._rebuild_if_seen()
+        self.cursor = max(self._line_of(place), 0)
+        self.rebuild()
         if self._shown:
             super().go_to(self.cursor)
 
-    def _rebuild_if_seen(self) -> None:
-        """Builds the lines anew; without room for them, as soon as there is some."""
-        if self.size.width:
-            self.rebuild()
-        else:
-            # keys find no lines of nodes that do not show any more
-            self.items, self._built_for = [], -1
+    def _line_of(self, place: int) -> int:
+        """The line of a node, or of the nearest that it belongs to and that shows; -1: none does."""
+        return next((self._shown.index(each) for each in (*self._path(place), 0) if each in self._shown), -1)
 
     # lines
-
-    @property
-    def shows_both(self) -> bool:
-        """Whether the base is told beside the capture."""
-        return self.nodes[0].base >= 0
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """A line for each node: name, bar, share, busy time, count and problem mark in columns, whatever the depth."""
@@ -169,11 +141,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             label, style = told if cell_len(told) <= name else f"{label}!", palette.severity(int(Severity.WARNING))
         if node.share < 0:
             return [Segment(fit(label, width), style if not node.path else palette.text)]
-        own = (
-            palette.shaded(lane_shades(self.session.profile.vocabulary, node.engine))
-            if node.engine
-            else palette.compute
-        )
+        shades = lane_shades(self.session.profile.vocabulary, node.engine) if node.engine else None
         guess = "~" if node.guessed and node.busy else ""
         mark = MARKS[node.severity] if node.severity >= 0 else " "
         problem = Segment(f" {mark}", palette.severity(max(node.severity, 0)) + Style(bold=node.severity > 0))
@@ -188,12 +156,13 @@ class GroupTree(LinesView, inherit_bindings=False):
             ]  # fmt: skip
         return [
             Segment(fit(label, name), style),
-            Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs), own),
+            Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs),
+                    palette.compute if shades is None else palette.shaded(shades)),
             Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text),
             Segment(f"{guess + _narrow(time_text(node.busy)):>9}", palette.text),
             Segment(f"{_short(node.count):>8}", palette.quiet),
             problem,
-        ]
+        ]  # fmt: skip
 
     def _is_scoped(self, node: Node) -> bool:
         state = self.state
@@ -208,7 +177,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Moves the cursor to the selected node and marks the scope."""
         old, self.state = self.state, state
         if old is not None and (old.scope, old.filter) != (state.scope, state.filter):
-            self._rebuild_if_seen()
+            self.rebuild()
         if old is None or old.selection != state.selection:
             self._follow(state.selection)
 
@@ -219,17 +188,11 @@ class GroupTree(LinesView, inherit_bindings=False):
             wanted = next((n for n, node in enumerate(self.nodes) if node.scope == scope), None)
             if wanted is None:
                 continue
-            while wanted > 0 and wanted not in self._shown:
-                wanted = max(self.nodes[wanted].parent, 0)
-            if wanted in self._shown:
-                self._put(self._shown.index(wanted))
+            line = self._line_of(wanted)
+            if line >= 0:
+                self.cursor = line
+                super().go_to(line)
             return
-
-    def _put(self, item: int) -> None:
-        """Puts the cursor on a line without selecting."""
-        self.cursor = item
-        if self.items:
-            super().go_to(item)
 
     def go_to(self, item: int) -> None:
         """Puts the cursor on a line: its node becomes the selection of all panes."""
@@ -244,11 +207,6 @@ class GroupTree(LinesView, inherit_bindings=False):
             return replace(state, selection=Selection(scope.group, scope.lane))
 
         self.post_message(Change(selected))
-
-    def on_click(self, event: events.Click) -> None:
-        """A click selects; narrowing is a key."""
-        if self.items:
-            super().on_click(event)
 
     # the filter box
 
@@ -265,10 +223,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.set_filter(text)
             return None
 
-        def left() -> None:
-            self.set_filter(before)
-
-        self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, left)))
+        self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, lambda: self.set_filter(before))))
 
     def set_filter(self, text: str) -> None:
         """Shows only nodes with a text."""
@@ -276,13 +231,13 @@ class GroupTree(LinesView, inherit_bindings=False):
         if self.filter == "!":
             self.filter = ""
         self._keep_node()
-        self.post_message(self.Retitled())
+        self.post_message(Retitled())
 
     # keys
 
     def action_fold(self) -> None:
         """Fold, or go to the parent."""
-        place = self._shown[self.cursor] if self._shown else 0
+        place = self._place
         node = self.nodes[place]
         if node.children and place not in self.folded and node.depth:
             self.folded.add(place)
@@ -298,7 +253,7 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     def action_fold_unfold(self) -> None:
         """Fold the node or unfold it; one without anything below folds what it belongs to."""
-        place = self._shown[self.cursor] if self._shown else 0
+        place = self._place
         if not self.nodes[place].children:
             place = self.nodes[place].parent
         if place < 0 or not self.nodes[place].depth:
@@ -325,16 +280,16 @@ class GroupTree(LinesView, inherit_bindings=False):
                    self.session.profile.vocabulary.event.of(node.count))  # fmt: skip
         if node.base >= 0:
             figures = (*figures, f"base {time_text(node.base)}", _narrow(delta_text(node.busy - node.base)))
-        name = clean(self._path(self._shown[self.cursor] if self._shown else 0))
+        name = clean(self._path_text(self._place))
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
     def action_scope(self) -> None:
         """Narrow to the node, or widen again; opens a capture."""
         node = self.node
         if node.path:
-            self.post_message(self.OpenCapture(node.path))
+            self.post_message(OpenCapture(node.path))
         elif node.scope is not None:
-            self.post_message(self.Narrow(node.scope, node.condition))
+            self.post_message(Narrow(node.condition, scope=node.scope))
         else:
             several = f"{node.label} holds several lanes: choose one of them."
             self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))

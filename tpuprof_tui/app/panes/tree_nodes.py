@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +12,7 @@ from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
+from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
 from tpuprof_tui.model.vocabulary import Condition, imported
@@ -66,14 +65,19 @@ class Node(Struct, frozen=True):
 def nodes_of(
     session: Session, others: Sequence[tuple[str, str]] = (), both: SideBySide | None = None
 ) -> tuple[Node, ...]:
-    """All nodes, parents before their children. O(events of the ports).
+    """All nodes, parents before their children; beside a base what differs the most is first. O(events of the ports).
 
-    Args:
-        session: The capture.
-        others: Name and path of the captures beside it, itself included.
-        both: The capture beside its base: what differs the most comes first; None: nothing is compared.
+    ``others``: name and path of the captures beside this one, itself included.
     """
-    nodes = [_root(session)]
+    profile, headline = session.profile, session.headline
+    units = headline.units
+    root = Node(
+        clean(profile.name) or "Capture", 0, Scope(),
+        share=sum(unit.utilisation for unit in units) / len(units) if units else 0.0,
+        busy=sum(unit.busy for unit in units), count=headline.instructions, guessed=headline.guessed,
+        severity=_worst(profile.problems), children=True,
+    )  # fmt: skip
+    nodes = [root]
     tree = _Nodes(session, nodes)
     for lane in tree.lanes.get(-1, ()):
         tree.add_lane(lane, 1, 0)
@@ -85,20 +89,9 @@ def nodes_of(
         heading = len(nodes)
         nodes.append(Node("Captures", 0, children=True))
         for name, path in others:
-            here = "*" if name == session.profile.name else ""
+            here = "*" if name == profile.name else ""
             nodes.append(Node(clean(name) + here, 1, path=path, parent=heading))
     return tuple(nodes)
-
-
-def _root(session: Session) -> Node:
-    profile, headline = session.profile, session.headline
-    units = headline.units
-    return Node(
-        clean(profile.name) or "Capture", 0, Scope(),
-        share=sum(unit.utilisation for unit in units) / len(units) if units else 0.0,
-        busy=sum(unit.busy for unit in units), count=headline.instructions, guessed=headline.guessed,
-        severity=_worst(profile.problems), children=True,
-    )  # fmt: skip
 
 
 class _Nodes:
@@ -131,59 +124,42 @@ class _Nodes:
         for below in self.children.get(group, ()):
             self.add_group(below, depth + 1, place)
         own = [node for node in nodes[place + 1 :] if node.parent == place]
-        unit = self._units.get(group)
+        unit, severity = self._units.get(group), max((node.severity for node in own), default=-1)
         if unit is not None:
             within = profile.groups.within(group)
-            nodes[place] = replace(
-                nodes[place], scope=Scope(group), **_of_units([unit]),
-                severity=_worst([problem for problem in profile.problems if problem.group in within]),
-                children=bool(own),
-            )  # fmt: skip
-            return
-        units = [self._units[each] for each in profile.groups.units_within(group)]
+            severity = _worst([problem for problem in profile.problems if problem.group in within])
+        # what holds units can be looked at; it has done what they have: what was submitted counts with them
+        units = [self._units[each] for each in profile.groups.units_within(group)] if unit is None else [unit]
         if units:
-            # what holds units can be looked at; it has done what they have: what was submitted counts with them
             nodes[place] = replace(
-                nodes[place], scope=Scope(group), **_of_units(units), severity=max(node.severity for node in own),
-                children=True,
+                nodes[place], scope=Scope(group), severity=severity, children=bool(own),
+                share=sum(each.utilisation for each in units) / len(units), busy=sum(each.busy for each in units),
+                count=sum(figures.count for each in units for figures in each.lanes.values()),
+                guessed=any(each.guessed for each in units),
             )  # fmt: skip
             return
         # other lanes are looked at one by one
         nodes[place] = replace(
             nodes[place], share=sum(node.share for node in own) / len(own),
             busy=sum(node.busy for node in own), count=sum(node.count for node in own),
-            guessed=any(node.guessed for node in own), engine=own[0].engine,
-            severity=max(node.severity for node in own), children=True,
+            guessed=any(node.guessed for node in own), engine=own[0].engine, severity=severity, children=True,
         )  # fmt: skip
 
     def add_lane(self, number: int, depth: int, parent: int) -> None:
         """A lane; of no unit also the parts that conditions of the source make."""
         session, nodes, place = self._session, self._nodes, len(self._nodes)
-        nodes.append(_lane_node(session, number, depth, parent))
+        profile, lane = session.profile, session.profile.lanes[number]
+        figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
+        nodes.append(Node(
+            clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind,
+            share=figures.utilisation, busy=figures.busy, count=figures.count, guessed=lane.role_guessed,
+            severity=_worst([each for each in profile.problems if each.is_about(lane, profile.groups)]), parent=parent,
+        ))  # fmt: skip
         if session.unit_of(number) < 0:
             parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
             found = (_part_node(session, number, each, word, depth + 1, place) for each, word in parts)
             nodes += [node for node in found if node is not None]
             nodes[place] = replace(nodes[place], children=len(nodes) > place + 1)
-
-
-def _of_units(units: Sequence[UnitFigures]) -> dict[str, Any]:
-    """Figures of the node of some units, of which there is one at least."""
-    return {
-        "share": sum(unit.utilisation for unit in units) / len(units), "busy": sum(unit.busy for unit in units),
-        "count": sum(figures.count for unit in units for figures in unit.lanes.values()),
-        "guessed": any(unit.guessed for unit in units),
-    }  # fmt: skip
-
-
-def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
-    profile, lane = session.profile, session.profile.lanes[number]
-    figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
-    about = [problem for problem in profile.problems if problem.is_about(lane, profile.groups)]
-    return Node(
-        clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind, share=figures.utilisation,
-        busy=figures.busy, count=figures.count, guessed=lane.role_guessed, severity=_worst(about), parent=parent,
-    )  # fmt: skip
 
 
 def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:

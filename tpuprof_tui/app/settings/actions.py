@@ -249,6 +249,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("zoom-out", "s minus", "Zoom out", "Let the caller of what fills the width fill it.", "Zoom"),
         ("fit", "0", "Fit all", "Show all paths.", "Fit all"),
         ("copy", "y", "Copy", "Copy the path and its times.", "Copy"),
+        functions={"zoom-in": "zoom(1)", "zoom-out": "zoom(-1)", "fit": "zoom(0)"},
     ),
     *_table(
         "help",
@@ -333,7 +334,11 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("line-down", "down", "Down", "Move down a line.", ""),
         ("line-up", "up", "Up", "Move up a line.", ""),
         ("stop", "X", "Stop", "Stop the export at work; nothing half-written stays.", ""),
-        functions={"line-down": "do('line-down')", "line-up": "do('line-up')"},
+        functions={
+            "line-down": "do('line-down')", "line-up": "do('line-up')",
+            **{name: f"only({name!r})" for name in ("core", "window", "filtered")},
+            **{name: f"type({name!r})" for name in ("cores", "folder")},
+        },
     ),
     *_table(
         "confirm",

@@ -9,8 +9,7 @@ from textual.theme import Theme
 
 from tpuprof_tui.analysis.selecting.state import DisplayState
 
-from ..drawing.theme import Palette, plain_palette
-from ..drawing.themes import THEMES, after
+from ..drawing.theme import THEMES, Palette, after, plain_palette
 from .config import LOOKS, read_config, write_config
 
 if TYPE_CHECKING:

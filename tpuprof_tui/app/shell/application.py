@@ -25,7 +25,7 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
 
 from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
-from ..drawing.themes import THEMES, TITLES
+from ..drawing.theme import THEMES, TITLES
 from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
 from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, with_way_out

@@ -274,12 +274,7 @@ class DataSetScreen(DrawnScreen[None]):
         message.stop()
         self.query_one(Prompt).open(message.question)
 
-    def on_prompt_accepted(self, message: Prompt.Accepted) -> None:
-        """Keys go to the captures again."""
-        message.stop()
-        self.query_one(CaptureTable).focus()
-
-    def on_prompt_cancelled(self, message: Prompt.Cancelled) -> None:
+    def on_prompt_closed(self, message: Prompt.Closed) -> None:
         """Keys go to the captures again."""
         message.stop()
         self.query_one(CaptureTable).focus()

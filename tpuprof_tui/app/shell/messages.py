@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.worker import Worker, WorkerState
 
-from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
 class Change(Message):
@@ -24,6 +24,20 @@ class Change(Message):
 
 class ShowDetail(Message):
     """Asks for the detail of the selected instruction."""
+
+
+class Narrow(Message):
+    """Asks for one condition more in the filter of all panes, for another step, or for a scope alone."""
+
+    def __init__(self, condition: str, step: int | None = None, scope: Scope | None = None) -> None:
+        super().__init__()
+        self.condition = condition
+        self.step = step
+        self.scope = scope
+
+
+class Retitled(Message):
+    """What a pane holds has changed, and so its title."""
 
 
 class ChooseStep(Message):

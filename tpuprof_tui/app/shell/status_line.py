@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tpuprof_tui.formats.escape import clean
+
 from ..panes.keybar import KeyBar
 
 
@@ -37,4 +39,4 @@ class StatusLine:
 
     def _show(self) -> None:
         for bar in self._bars():
-            bar.show_status(self._work or self._notice)
+            bar.status = clean(self._work or self._notice)

@@ -26,11 +26,11 @@ from ..lines import Line, paragraph
 #: A line, and where Enter on it leads.
 Entry = tuple[Line, Target | None]
 
-#: Rows of a table that fills the pane, and curves: more are told by the command line.
+#: Rows of a table that fills the pane, and curves: the command line shows more.
 MOST_ROWS, MOST_CURVES = 1000, 24
 #: Cells that texts are given before columns are left out for them: names, and columns that may be left out themselves.
 _WIDEST, _SPARE_WIDEST = 100, 30
-#: Cells of a text that is told in several lines, before columns are left out for it.
+#: Cells of a text that takes several lines, before columns are left out for it.
 _FOLDED: Final = 40
 #: Cells of the narrowest text, of bars, of the first column of rows with bars, and between columns.
 _NARROWEST, _BAR, _LONGEST_BAR, _NAMES, _GAP = 8, 8, 30, 24, 2
@@ -42,8 +42,6 @@ class _Column(Struct, dict=True):
     """A column of a table as it is drawn.
 
     Attributes:
-        column: What it is.
-        header: Its header.
         texts: Its cells, those of rows that are shown.
         bars: How much of each row's bar each of its parts fills, 0 to 1; empty: it has none.
         folds: Whether its texts may take several lines: indented ones may not.
@@ -66,39 +64,37 @@ class _Column(Struct, dict=True):
     def is_text(self) -> bool:
         return self.column.kind in TEXTS
 
+    @property
+    def least(self) -> int:
+        return min(self.natural, _NARROWEST) if self.is_text else self.natural
+
     @cached_property
     def natural(self) -> int:
         """Cells of the longest text."""
         return max(map(cell_len, (self.header, *self.texts)))
 
 
-class AnswerLines:
+class AnswerLines(Struct):
     """Makes the lines of answers for a width.
 
     Attributes:
-        vocabulary: Knows the colours of kinds of lanes.
-        palette, glyphs: What is drawn with.
-        width: Cells.
         rows: Rows of each table at most.
         whole: Whether one view has all the room: every table and all that is told of it, long texts in several lines.
         curves: Drawn series, by their keys.
+        scopes: Codes of kernel functions, by their names.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, palette: Palette, glyphs: Glyphs, width: int, rows: int, *,
-        whole: bool = False, curves: Mapping[str, Sequence[str]] | None = None, scopes: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        self.vocabulary = vocabulary
-        self.palette = palette
-        self.glyphs = glyphs
-        self.width = max(width, 1)
-        self.rows = rows
-        self.whole = whole
-        self.curves = curves or {}
-        self.scopes = {name: code for code, name in enumerate(scopes)}
+    vocabulary: Vocabulary
+    palette: Palette
+    glyphs: Glyphs
+    width: int
+    rows: int
+    whole: bool = False
+    curves: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scopes: Mapping[str, int] = field(default_factory=dict)
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
-        """All that a view says; what is missing only where its view is told alone."""
+        """All that a view says; what is missing only where its view is shown alone."""
         tables = [table for table in answer.tables if self._rows_of(table)]
         facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
         notes = self.told(*answer.notes)
@@ -133,13 +129,7 @@ class AnswerLines:
         return (range(len(table)) if table.brief is None else table.brief)[: self.rows]
 
     def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
-        """A line that heads a section.
-
-        Args:
-            text: What it is called.
-            note: What else is to be said of it, where there is room.
-            heads: Headers of columns, with the cells they begin at; left out where the text is in their way.
-        """
+        """A line that heads a section: its name; a note, where there is room; headers, with the cells they begin at."""
         title = fit(f" {clean(text)} ", min(cell_len(clean(text)) + 2, self.width))
         free = heads[0][0] if heads else self.width
         note = f"{note} " if note and cell_len(title) + cell_len(note) + 2 <= free else ""
@@ -152,8 +142,6 @@ class AnswerLines:
             used = start + cell_len(header)
         room = self.width - used - (1 if heads else 0)
         return [*line, Segment(f"{' ' if heads and room > 0 else ''}{self.glyphs.rule * room}", self.palette.rule)]
-
-    # sentences and figures
 
     def told(self, *sentences: str) -> list[Entry]:
         """Sentences that are to be passed over."""
@@ -181,8 +169,6 @@ class AnswerLines:
                 used += length
         return entries
 
-    # curves
-
     def _series(self, series: Sequence[Series]) -> Iterator[Entry]:
         shown = series[: MOST_CURVES if self.whole else self.rows]
         for each in shown:
@@ -191,17 +177,14 @@ class AnswerLines:
             mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
                           for figure in figures)  # fmt: skip
             yield self.heading(each.title, f"mean {mean}, most {most}"), None
-            kind = self.vocabulary.lane_kind(each.key)
-            style = (
-                self.palette.transfer if kind is None else self.palette.shaded(lane_shades(self.vocabulary, kind.key))
-            )
+            style = self.palette.transfer
+            if self.vocabulary.lane_kind(each.key) is not None:
+                style = self.palette.shaded(lane_shades(self.vocabulary, each.key))
             yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
         if series and MISSING:
             yield from self.told(MISSING)
         if len(shown) < len(series):
             yield from self.told(f"{len(series) - len(shown):,} more.")
-
-    # tables
 
     def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
         cells = Cells.of(table)
@@ -217,7 +200,10 @@ class AnswerLines:
             if first:
                 yield self.heading(title, note, beside), None
             if not beside and len(heads) > 1:
-                yield self._header(heads), None
+                header = ""
+                for start, text in heads:
+                    header += " " * (start - cell_len(header)) + text
+                yield [Segment(header, self.palette.quiet)], None
             first = False
             for place, row in enumerate(rows):
                 target = table.leads_to(row)
@@ -265,7 +251,7 @@ class AnswerLines:
                 break
             kept = [each for each in kept if each.column.spare != spare]
         rest: list[_Column] = []
-        while len(kept) > 2 and self._least(kept) > self.width:
+        while len(kept) > 2 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
             rest.insert(0, kept.pop())
         yield kept, self._sized(kept, title)
         if rest and not any(each.column.spare for each in columns):
@@ -279,10 +265,6 @@ class AnswerLines:
 
     def _wanted(self, columns: Sequence[_Column]) -> int:
         return sum(map(self._wish, columns)) + self._fixed(columns)
-
-    def _least(self, columns: Sequence[_Column]) -> int:
-        widths = (min(each.natural, _NARROWEST) if each.is_text else each.natural for each in columns)
-        return sum(widths) + self._fixed(columns)
 
     def _fixed(self, columns: Sequence[_Column]) -> int:
         """Cells of bars and gaps."""
@@ -322,12 +304,6 @@ class AnswerLines:
             place += each.width + _GAP
         return found
 
-    def _header(self, heads: Sequence[tuple[int, str]]) -> Line:
-        text = ""
-        for start, header in heads:
-            text += " " * (start - cell_len(text)) + header
-        return [Segment(text, self.palette.quiet)]
-
     def _row(
         self, columns: Sequence[_Column], bar_width: int, row: int, shade: Style | None, *, strong: bool
     ) -> Iterator[Line]:
@@ -348,7 +324,9 @@ class AnswerLines:
     def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
         """The bar of a row, and the gap behind it."""
         if not column.column.parts:
-            style = shade or self._bar_style(column.column)
+            # bars of shares, of times and of counts have colours of their own
+            own = {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.column.kind)
+            style = shade or own or self.palette.transfer
             return [Segment(bar(column.bars[row][0], width, self.glyphs) + " " * _GAP, style)]
         cells = stacked_bar(column.bars[row], width)
         looks = self._looks(column.column)
@@ -366,20 +344,15 @@ class AnswerLines:
         }  # fmt: skip
         return [known.get(key, (" ", palette.quiet, "")) for key in column.parts]
 
-    def _bar_style(self, column: Column) -> Style:
-        """Bars of shares, of times and of counts are told apart."""
-        return {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.kind, self.palette.transfer)
-
     def _shade(self, table: Table, row: int) -> Style | None:
         """The colour of the kernel function or kind of lane that a row is about; None where it is about none."""
-        if table.word == self.vocabulary.scope.one:
-            named = next((place for place, column in enumerate(table.columns) if column.key == "name"), None)
-            code = self.scopes.get(str(table.values[named][row]), -1) if named is not None else -1
-            return self.palette.shaded(kernel_category(code, "").shades) if code >= 0 else None
-        place = next((place for place, column in enumerate(table.columns) if column.key == "kind"), None)
-        if place is None or self.vocabulary.lane_kind(str(table.values[place][row])) is None:
+        key = "name" if table.word == self.vocabulary.scope.one else "kind"
+        name = next((str(values[row]) for column, values in zip(table.columns, table.values, strict=True)
+                     if column.key == key), None)  # fmt: skip
+        if name is None or (name not in self.scopes if key == "name" else self.vocabulary.lane_kind(name) is None):
             return None
-        return self.palette.shaded(lane_shades(self.vocabulary, str(table.values[place][row])))
+        shades = kernel_category(self.scopes[name], "").shades if key == "name" else lane_shades(self.vocabulary, name)
+        return self.palette.shaded(shades)
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:

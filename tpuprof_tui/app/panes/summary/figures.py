@@ -1,4 +1,4 @@
-"""What the summary tells of a state: what its views say, and their curves as text."""
+"""What the summary shows for a state: answers of its views, and their curves as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
 from tpuprof_tui.views.screen import at_once, at_rest
 
-#: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones tell no more.
+#: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones show no more.
 CURVE_HEIGHT, WIDEST = 8, 120
 #: Views that take longer than this together are shown before the others are known, s.
 SHOWN_EVERY: Final = 0.1
@@ -31,53 +31,65 @@ class SummaryFigures:
     """Holds the latest answers, and says when others are wanted; what takes longer stays until it is known anew.
 
     Attributes:
+        views: The views there are, in their order.
+        chosen: The id of the view that fills the pane; empty: all have their part of it.
         asked: What the answers are about; None: nothing has been answered yet.
         answers: What the views say, by their ids.
         curves: The series that are drawn, by view and key, for panes of ``drawn_for`` cells.
         about: What they tell of, in words.
+        latest: What was asked last; None: nothing yet.
     """
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
+        self._vocabulary = session.profile.vocabulary
+        self.views: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None, screen=True)
+        self.chosen = ""
         self.asked: Query | None = None
         self.answers: dict[str, Answer] = {}
         self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
         self.drawn_for = -1
         self.about = about(session, state)
         self._wanted: tuple[object, ...] = ()
-        self._latest: Query | None = None
+        self.latest: Query | None = None
+
+    @property
+    def view(self) -> View | None:
+        """The view that fills the pane."""
+        return view_of(self._vocabulary, self.chosen, screen=True) if self.chosen else None
+
+    def told(self) -> list[View]:
+        """The views that say something."""
+        answers = self.answers
+        return [each for each in self.views
+                if each.id in answers and not answers[each.id].empty and not answers[each.id].missing]  # fmt: skip
+
+    def stepped(self, steps: int) -> str:
+        """The view so many steps on, of those that say something; after the last and before the first none."""
+        names = ["", *(view.id for view in self.told())]
+        place = names.index(self.chosen) if self.chosen in names else 0
+        return names[(place + steps) % len(names)]
 
     def want(self, state: DisplayState) -> Query | None:
         """What is to be asked for a state; None where it is what was asked last."""
-        wanted = _asked_by(state)
+        wanted = state.start, state.end, state.figures_scope, state.filter
         if wanted == self._wanted:
             return None
         self._wanted = wanted
         self.about = about(self.session, state)
-        self._latest = Query.of_state(self.session, state, state.figures_scope)
-        return self._latest
+        self.latest = Query.of_state(self.session, state, state.figures_scope)
+        return self.latest
 
-    def is_latest(self, query: Query) -> bool:
-        """Whether nothing else has been asked since."""
-        return query is self._latest
-
-    def is_wanted(self, query: Query) -> bool:
-        """Whether answers are still wanted, or belong to those there are."""
-        return self.is_latest(query) or query is self.asked
-
-    def take(self, query: Query, answers: Mapping[str, Answer]) -> None:
-        """Takes answers, in place of those of the same views."""
+    def take(self, query: Query, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
+        """Takes answers, in place of those of the same views, and curves drawn for a pane of so many cells."""
+        if curves:
+            self.curves |= curves
+            self.drawn_for = width
         self.asked = query
         self.answers |= answers
         if query.baseline is None:
             # of a part of the time nothing is compared
             self.answers.pop(COMPARISON.id, None)
-
-    def take_curves(self, curves: Curves, width: int) -> None:
-        """Takes curves that were drawn for a pane of ``width`` cells."""
-        if curves:
-            self.curves |= curves
-            self.drawn_for = width
 
     def to_redraw(self, width: int) -> Mapping[str, Answer]:
         """The answers whose curves do not fit a width; from now on they are taken as drawn for it."""
@@ -90,51 +102,8 @@ class SummaryFigures:
     @property
     def is_cluster(self) -> bool:
         """Whether a view of all workers has something to say: figures of a cluster stand without any events."""
-        together = (view.id for view in views_of(self.session.profile.vocabulary) if view.together)
+        together = (view.id for view in views_of(self._vocabulary) if view.together)
         return any(len(table) for key in together if key in self.answers for table in self.answers[key].tables)
-
-
-class ViewChooser:
-    """Which view fills the pane.
-
-    Attributes:
-        chosen: The id of that view; empty: all have their part of the pane.
-        all: The views there are, in their order.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._vocabulary = session.profile.vocabulary
-        self.chosen = ""
-        self.all: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None,
-                                              screen=True)  # fmt: skip
-
-    @property
-    def view(self) -> View | None:
-        """The view that fills the pane."""
-        return view_of(self._vocabulary, self.chosen, screen=True) if self.chosen else None
-
-    def choose(self, name: str) -> None:
-        """Lets a view fill the pane; an empty name: none.
-
-        Raises:
-            UsageError: There is no such view.
-        """
-        self.chosen = view_of(self._vocabulary, name, screen=True).id if name else ""
-
-    def told(self, answers: Mapping[str, Answer]) -> list[View]:
-        """The views that say something."""
-        return [each for each in self.all
-                if each.id in answers and not answers[each.id].empty and not answers[each.id].missing]  # fmt: skip
-
-    def stepped(self, steps: int, answers: Mapping[str, Answer]) -> str:
-        """The view so many steps on, of those that say something; after the last and before the first none."""
-        names = ["", *(view.id for view in self.told(answers))]
-        place = names.index(self.chosen) if self.chosen in names else 0
-        return names[(place + steps) % len(names)]
-
-
-def _asked_by(state: DisplayState) -> tuple[object, ...]:
-    return state.start, state.end, state.figures_scope, state.filter
 
 
 def about(session: Session, state: DisplayState) -> str:

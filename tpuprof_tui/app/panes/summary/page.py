@@ -18,7 +18,7 @@ from tpuprof_tui.views.registry import view_of
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
-from .figures import SummaryFigures, ViewChooser
+from .figures import SummaryFigures
 
 #: Cells of the narrower of two columns at least.
 COLUMN = 70
@@ -30,8 +30,6 @@ class Page(Struct):
     """Lines, and where they lead. What stands in two columns has a cursor in each.
 
     Attributes:
-        lines: All lines.
-        width: Cells of a line.
         left: Cells of the first column.
         top, split: The first line in two columns, and the first below them.
         targets: Where lines lead, by column.
@@ -77,7 +75,7 @@ class PageBuilder:
         self._height = height
         self._gap: list[Entry] = [([], None)] if height >= PARTED else []
 
-    def page(self, views: ViewChooser, state: DisplayState, *, paused: bool) -> Page:
+    def page(self, state: DisplayState, *, paused: bool) -> Page:
         """The page of a state; of the chosen view alone where one is chosen."""
         session, width = self._figures.session, self._width
         if not self._figures.answers:
@@ -87,9 +85,9 @@ class PageBuilder:
         if not session.profile.timed:
             return self._told(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
         head = self._head(state, paused=paused)
-        if views.chosen:
-            return self._placed(head, width, self._one(views.chosen))
-        known = {place: [each.id for each in views.all if each.place == place and self._says(each.id)]
+        if self._figures.chosen:
+            return self._placed(head, width, self._one(self._figures.chosen))
+        known = {place: [each.id for each in self._figures.views if each.place == place and self._says(each.id)]
                  for place in ("first", "second", "below")}  # fmt: skip
         rows = max(self._height // 3 - 2, 4)
         left, fitting = self._columns(known, rows)
@@ -100,7 +98,7 @@ class PageBuilder:
             return self._placed(head, width, self._joined(*parts, self._missing()))
         first, second = ([each for each in known[place] if each in fitting] for place in ("first", "second"))
         wide = [each for place in ("first", "second") for each in known[place] if each not in fitting]
-        # what is told first stays first
+        # what comes first stays first
         top = wide[: wide[:1] == known["first"][:1]]
         above = self._part(top, width, rows)
         below = self._joined(self._part(wide[len(top) :], width, max(rows, 8)), self._part(known["below"], width, 16),
@@ -137,12 +135,10 @@ class PageBuilder:
         told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
         return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")
 
-    # parts of a page
-
     def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
-        curves, scopes = self._figures.curves.get(name, {}), self._figures.session.profile.strings.get("kernel", ())
-        return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole=whole, curves=curves,
-                           scopes=scopes)  # fmt: skip
+        curves, names = self._figures.curves.get(name, {}), self._figures.session.profile.strings.get("kernel", ())
+        scopes = {name: code for code, name in enumerate(names)}
+        return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole, curves, scopes)
 
     def _columns(self, known: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
         """Cells of the first of two columns, 0 where there is no room for two, and the views that fit into theirs.

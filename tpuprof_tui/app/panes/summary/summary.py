@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+import numpy as np
 from msgspec.structs import replace
 from textual import events, work
 from textual.binding import BindingType
-from textual.message import Message
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.filter_masks import is_known, narrowed
+from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
+from tpuprof_tui.app.shell.messages import Change, Narrow, Retitled, Say, tell_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import WAITS, at_once
 
 from ..lines import Line, LinesView, as_text
-from .figures import Curves, SummaryFigures, ViewChooser, computed, drawn
+from .figures import Curves, SummaryFigures, computed, drawn
 from .page import Page, PageBuilder
-from .targets import FollowedState, Update, event_goal, goal, narrowed_state
 
 #: Up to this many events what is quick is computed at once; more in a thread.
 AT_ONCE = 20_000
@@ -37,48 +38,44 @@ AT_ONCE = 20_000
 #: computed, when there has been no other for ``REST_SECONDS``.
 APART_SECONDS, REST_SECONDS = 0.1, 0.04
 
+#: Another state of all panes.
+Update = Callable[[DisplayState], DisplayState]
+
+
+class FollowedState:
+    """The state that lines are about, and the ``live`` one that holds: where Enter on a line led, the lines stay."""
+
+    def __init__(self, state: DisplayState) -> None:
+        self.live = self.state = state
+        #: The state that Enter on a line asked for: while its selection holds, lines are about what they were.
+        self._left_for: DisplayState | None = None
+
+    def show(self, state: DisplayState) -> None:
+        """Another state holds."""
+        self.live, left = state, self._left_for
+        if left is None or (left.selection, left.scope) != (state.selection, state.scope):
+            self._left_for, self.state = None, state
+        elif (left.filter, left.figures_window) != (state.filter, state.figures_window):
+            self.state = replace(state, selection=self.state.selection)
+
+    def leave(self, update: Update) -> None:
+        """All panes but the lines are about to change."""
+        self._left_for = update(self.live)
+
 
 class SummaryPane(LinesView):
-    """Views that follow the visible window and the selected unit; Enter goes to what a line of them stands for.
-
-    Attributes:
-        figures: What is told.
-        views: Which view fills the pane.
-        page: The lines, and where they lead.
-        paused: Whether the figures stay whatever the state.
-    """
+    """Views that follow the visible window and the selected unit; Enter goes to what a line of them stands for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("summary")]
+    copied_as = ("line", "summary")
     # lines are built for a width: it must not change when the scroll bar comes and goes
     DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"
-
-    class Answered(Message):
-        """A thread has computed what some views say, and drawn their curves."""
-
-        def __init__(self, query: Query, answers: Mapping[str, Answer], width: int, curves: Curves) -> None:
-            super().__init__()
-            self.query = query
-            self.answers = answers
-            self.width = width
-            self.curves = curves
-
-    class Retitled(Message):
-        """The summary is about something else."""
-
-    class Narrow(Message):
-        """One condition more for the filter of all panes, or another step."""
-
-        def __init__(self, condition: str = "", step: int | None = None) -> None:
-            super().__init__()
-            self.condition = condition
-            self.step = step
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "summary")
         self.session = session
         self.glyphs = glyphs
         self.figures = SummaryFigures(session, state)
-        self.views = ViewChooser(session)
         self.page = Page()
         self.paused = False
         self._followed = FollowedState(state)
@@ -86,8 +83,8 @@ class SummaryPane(LinesView):
         self._asked_at = 0.0
         self._active = False
         self._built_height = -1
-        #: The column of the page that the cursor is in, and the line that is painted.
-        self._column = self._painting = 0
+        #: The column of the page that the cursor is in.
+        self._column = 0
 
     # figures
 
@@ -109,7 +106,7 @@ class SummaryPane(LinesView):
         if not paused and self._active:
             self._ask()
         self.rebuild()
-        self.post_message(self.Retitled())
+        self.post_message(Retitled())
 
     def _ask(self) -> None:
         query = self.figures.want(self._followed.state)
@@ -126,7 +123,7 @@ class SummaryPane(LinesView):
             self._compute(query, known, REST_SECONDS)
 
     def _begin(self, query: Query, known: bool) -> None:
-        if self.figures.is_latest(query):
+        if query is self.figures.latest:
             self._compute(query, known, 0.0)
 
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
@@ -135,7 +132,7 @@ class SummaryPane(LinesView):
         time.sleep(wait)
         # not asked of the pane: where it lies is worked out by the event loop alone
         width = self._built_for
-        for answers in computed(query, self.views.view, lambda: worker.is_cancelled, known=known):
+        for answers in computed(query, self.figures.view, lambda: worker.is_cancelled, known=known):
             self._answer(query, answers, width)
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
@@ -151,27 +148,22 @@ class SummaryPane(LinesView):
         if charted and len(charted) < len(answers):
             # what has no curves need not wait for them
             plain = {name: each for name, each in answers.items() if name not in charted}
-            self.post_message(self.Answered(query, plain, width, {}))
+            self.call_later(self._take, query, plain)
             answers = charted
         curves = drawn(query, answers, width, ascii_only=self.glyphs.letters)
-        self.post_message(self.Answered(query, answers, width, curves))
-
-    def on_summary_pane_answered(self, message: Answered) -> None:
-        """Takes answers, unless others are wanted by now."""
-        message.stop()
-        if self.figures.is_wanted(message.query):
-            self.figures.take_curves(message.curves, message.width)
-            self._take(message.query, message.answers)
+        self.call_later(self._take, query, answers, curves, width)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
+        """Reports what goes wrong in a thread."""
         tell_failure(self, event)
 
-    def _take(self, query: Query, answers: Mapping[str, Answer]) -> None:
-        self.figures.take(query, answers)
-        if self.size.width:
-            self.rebuild()
-        self.post_message(self.Retitled())
+    def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
+        """Takes answers, and curves drawn for so many cells, unless others are wanted by now."""
+        if query is not self.figures.latest and query is not self.figures.asked:
+            return
+        self.figures.take(query, answers, curves or {}, width)
+        self.rebuild()
+        self.post_message(Retitled())
 
     # lines
 
@@ -181,17 +173,17 @@ class SummaryPane(LinesView):
         Raises:
             UsageError: There is no such view.
         """
-        self.views.choose(name)
+        figures = self.figures
+        figures.chosen = view_of(self.session.profile.vocabulary, name, screen=True).id if name else ""
         self.cursor = self._column = 0
-        known = self.figures.answers.get(self.views.chosen, WAITS) is not WAITS
-        if self.views.chosen and not known and self.figures.asked is not None:
-            self._compute(self.figures.asked, True, 0.0)
+        if name and figures.answers.get(figures.chosen, WAITS) is WAITS and figures.asked is not None:
+            self._compute(figures.asked, True, 0.0)
         self.rebuild(keep_scroll=False)
-        self.post_message(self.Retitled())
+        self.post_message(Retitled())
 
     def title_text(self) -> str:
-        """What is told, and of what."""
-        state, about = self.views.view, self.figures.about
+        """The view that is shown, and what it is about."""
+        state, about = self.figures.view, self.figures.about
         about = about if state is None else f"{self.session.profile.vocabulary.say(state.title)} of {about}"
         return f"PAUSED (p): {about}" if self.paused else about
 
@@ -199,7 +191,7 @@ class SummaryPane(LinesView):
         """All views with their first rows, or all of one."""
         self._built_height = self.size.height
         builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
-        self.page = builder.page(self.views, self._followed.state, paused=self.paused)
+        self.page = builder.page(self._followed.state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:
             self._column = 0
         return self.page.lines, self.page.items[self._column]
@@ -207,28 +199,22 @@ class SummaryPane(LinesView):
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Builds the lines anew, and has curves drawn that do not fit them."""
         super().rebuild(keep_scroll=keep_scroll)
-        asked = self.figures.asked
-        answers = self.figures.to_redraw(self._built_for) if not self._closing else {}
-        if answers and asked is not None:
-            self._redraw(asked, answers, self._built_for)
+        asked, width = self.figures.asked, self._built_for
+        if asked is not None and width > 0 and not self._closing:
+            answers = self.figures.to_redraw(width)
+            if answers:
+                self._redraw(asked, answers, width)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines depend on the width, how many rows are told of each view on the height."""
+        """Lines depend on the width, how many rows of each view show on the height."""
         if (self.scrollable_content_region.width, event.size.height) != (self._built_for, self._built_height):
             self.rebuild()
 
-    def render_line(self, y: int) -> Strip:
-        """Line ``y`` of the visible part."""
-        self._painting = y + self.scroll_offset.y
-        return super().render_line(y)
-
-    def _highlighted(self, strip: Strip) -> Strip:
+    def _highlighted(self, strip: Strip, number: int) -> Strip:
         """The cursor's column alone; what stands beside it is another."""
-        start, end = self.page.span(self._painting, self._column)
-        if end - start >= strip.cell_length:
-            return super()._highlighted(strip)
+        start, end = self.page.span(number, self._column)
         before, inside, after = strip.crop(0, start), strip.crop(start, end), strip.crop(end, strip.cell_length)
-        return Strip.join([before, super()._highlighted(inside), after])
+        return Strip.join([before, super()._highlighted(inside, number), after])
 
     # keys that move
 
@@ -279,7 +265,7 @@ class SummaryPane(LinesView):
 
     def action_step_view(self, steps: int) -> None:
         """The view so many steps on fills the pane; after the last all of them."""
-        self.choose(self.views.stepped(steps, self.figures.answers))
+        self.choose(self.figures.stepped(steps))
 
     def on_click(self, event: events.Click) -> None:
         """The mouse moves the cursor, in the column it points to."""
@@ -300,7 +286,7 @@ class SummaryPane(LinesView):
     def action_select(self) -> None:
         """Selection and timeline go to what the line under the cursor stands for; the lines stay as they are."""
         target = self._target()
-        found = goal(self.session, target) if target is not None else None
+        found = _goal(self.session, target) if target is not None else None
         if found is not None and target is not None and target.scope is not None and (
             found[0](self._followed.live) == self._followed.live
         ):  # fmt: skip
@@ -330,16 +316,16 @@ class SummaryPane(LinesView):
     def _take_longest(self, found: tuple[int, int] | None) -> None:
         if found is not None:
             start, end = self.session.span_of(*found)
-            self._go(*event_goal(self.session, *found, f"The longest, {time_text(end - start)}"))
+            self._go(*_event_goal(self.session, *found, f"The longest, {time_text(end - start)}"))
 
     def narrow(self) -> None:
         """All panes show only what the line under the cursor stands for; again: everything."""
         target = self._target()
         if target is None:
             return
-        update = narrowed_state(self.session, target)
+        update = _narrowed_state(self.session, target)
         if target.condition or target.step is not None:
-            self.post_message(self.Narrow(target.condition, None if target.condition else target.step))
+            self.post_message(Narrow(target.condition, None if target.condition else target.step))
         elif update is not None:
             self.post_message(Change(update))
 
@@ -353,10 +339,49 @@ class SummaryPane(LinesView):
     def action_copy_line(self) -> None:
         """Copies the line under the cursor, all lines where none is."""
         if self.has_cursor:
-            self.post_message(CopyText(self.text_of_item(), "line"))
+            super().action_copy_line()
         else:
             self.action_copy_all()
 
-    def action_copy_all(self) -> None:
-        """Copies the whole summary as it is shown."""
-        self.post_message(CopyText(self.text_of_all(), "summary"))
+
+def _goal(session: Session, target: Target) -> tuple[Update, str] | None:
+    """What Enter makes of the state, and what is said of it; None where events have to be looked through first."""
+    if target.condition:
+        return None
+    if target.event is not None:
+        return _event_goal(session, *target.event, "Selected")
+    if target.time is not None:
+        return _time_goal(*target.time), ""
+    if target.step is not None:
+        steps = session.steps.steps
+        for place in np.flatnonzero(steps.number == target.step)[:1].tolist():
+            return _time_goal(int(steps.start[place]), int(steps.end[place])), ""
+    if target.scope is not None:
+        group, lane = target.scope.group, target.scope.lane
+        selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
+        told = f"{session.scope_title(target.scope)}: Enter again shows it alone."
+        return lambda state: replace(state, selection=selection), told
+    return None
+
+
+def _event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
+    """An event selected and in view; ``what`` says why it is this one."""
+    told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
+    return lambda state: selected(session, state, lane, row), told
+
+
+def _time_goal(start: int, end: int) -> Update:
+    return lambda state: state.showing(start, end).at(start)
+
+
+def _narrowed_state(session: Session, target: Target) -> Update | None:
+    """What narrowing to a target makes of the state, where that is a time, an event or a scope; again: everything."""
+    if target.time is not None:
+        start, end = target.time
+        return lambda state: state.windowed(start, end - start).at(start)
+    scope = target.scope
+    if scope is None and target.event is not None:
+        unit = session.unit_of(target.event[0])
+        scope = Scope(unit) if unit >= 0 else Scope(lane=target.event[0])
+    wanted = scope
+    return None if wanted is None else lambda state: replace(state, scope=Scope() if state.scope == wanted else wanted)

@@ -29,9 +29,6 @@ Changed = tuple[DisplayState, str]
 StateChange = Callable[[LaneLayout, DisplayState], Changed]
 
 
-# steps
-
-
 def cursor_moved(layout: LaneLayout, state: DisplayState, cells: int) -> DisplayState:
     """The cursor in the middle of the cell so many cells on; the window follows it."""
     count, axis = layout.cells, layout.axis
@@ -106,16 +103,13 @@ def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed
     return (state if found < 0 else selected(session, state, lane, found)), told
 
 
-# what is shown, and how
-
-
 def rescaled(layout: LaneLayout, state: DisplayState) -> Changed:
     """Times in units of time, or in cycles."""
     clock = clock_of(layout.session.profile.device)
     if not clock:
         return state, "This capture tells no clock: times stay in units of time."
     scale: TimeScale = "cycles" if state.scale == "time" else "time"
-    # whole numbers of MHz are told as such
+    # whole numbers of MHz have no decimals
     mhz = f"{clock.numerator:,}" if clock.denominator == 1 else f"{float(clock):,.3f}"
     told = f"Times in cycles of {mhz} MHz." if scale == "cycles" else "Times in ns, us, ms and s."
     return replace(state, scale=scale), told

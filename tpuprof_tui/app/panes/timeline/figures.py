@@ -1,14 +1,15 @@
 """What the timeline draws with that takes a moment: what passes a filter, sums of shares, dependencies.
 
-Small profiles have it at once. Of large ones it comes as jobs for a thread; until they are done the timeline draws
-without it: everything as if it passed, cells without a share in one quiet style.
+Small profiles have it at once. Of large ones threads make it; until they have done so the timeline draws without it:
+everything as if it passed, cells without a share in one quiet style.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
+
+from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.links.dependencies import (
     Tie,
@@ -22,62 +23,46 @@ from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passi
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_share, is_summed, share_flows
+from tpuprof_tui.app.shell.background import Background
 
-#: Whether a job has been superseded and may stop.
-IsCancelled = Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Something to be computed in a thread.
-
-    Attributes:
-        kind: What it makes; with ``replaces`` set a job ends those of its kind that still run.
-        about: Of what: with the kind its identity.
-        run: Computes it, and keeps it where it is looked up.
-        replaces: Whether only the latest of its kind is wanted.
-    """
-
-    kind: str
-    about: str
-    run: Callable[[IsCancelled], None] = field(compare=False)
-    replaces: bool = True
+#: Something for a thread: what it makes, of what, and the function that makes it and keeps it where it is looked up.
+Job = tuple[str, str, Callable[[], object]]
 
 
 class LaneFigures:
-    """Holds what is known for a state, and says what has to be computed for it.
+    """Holds what is known for a state, and has computed what is not.
 
     Attributes:
-        session: What they are about.
         passing: What passes the filter, once it is there; None: nothing is hidden.
         ties: Where what released the selected event is, and what it released.
 
     Args:
         session: What they are about.
-        side: Tells its jobs from those of another session.
+        background: Runs threads, for these figures alone.
+        changed: Called in the event loop when a thread has computed something.
     """
 
-    def __init__(self, session: Session, side: str = "") -> None:
+    def __init__(self, session: Session, background: Background, changed: Callable[[], object]) -> None:
         self.session = session
-        self._side = side
+        self._background = background
+        self._changed = changed
         self.passing: Passing | None = None
         self.ties: tuple[Tie, ...] = ()
-        self._running: set[Job] = set()
+        #: What threads compute, by what it makes: of one kind the latest alone is waited for.
+        self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
         self._is_small = session.profile.instructions <= AT_ONCE
 
-    def prepare(self, state: DisplayState) -> list[Job]:
-        """Takes what a state needs where it is there; returns the jobs for what is not, and is not being computed."""
-        jobs = [*self._filter(state.filter), *self._sums(state), *self._ties(state)]
-        wanted = [job for job in jobs if job not in self._running]
-        self._running.update(wanted)
-        return wanted
+    def prepare(self, state: DisplayState) -> None:
+        """Takes what a state needs where it is there; has threads compute what is not, and is not being computed."""
+        for kind, about, run in (*self._filter(state.filter), *self._sums(state), *self._ties(state)):
+            if self._running.get(kind) != about:
+                self._running[kind] = about
+                self._background.compute(kind, run, partial(self._done, kind))
 
-    def done(self, job: Job) -> None:
-        """A job is done: what it made can be taken by ``prepare``."""
-        self._running.discard(job)
-
-    # what passes a filter
+    def _done(self, kind: str, _: object) -> None:
+        del self._running[kind]
+        self._changed()
 
     def _filter(self, text: str) -> Iterator[Job]:
         if self.passing is not None and self.passing.text == text:
@@ -90,9 +75,7 @@ class LaneFigures:
         if found is not None and (self._is_small or found.has_session):
             self.passing = found
         else:
-            yield Job(f"{self._side}filter", text, partial(_filter_lanes, session, text))
-
-    # sums of shares
+            yield "filter", text, partial(_filter_lanes, session, text)
 
     @property
     def _sessions(self) -> list[Session]:
@@ -113,10 +96,7 @@ class LaneFigures:
         for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
             sessions = self._sessions
             if is_share(colouring) and not all(is_summed(each, colouring) for of in sessions for each in of.indexes):
-                run = partial(_sum_shares, self.session, sessions, colouring)
-                yield Job(f"{self._side}sums", colouring, run, replaces=False)
-
-    # dependencies
+                yield f"sums of {colouring}", "", partial(_sum_shares, self.session, sessions, colouring)
 
     def _ties(self, state: DisplayState) -> Iterator[Job]:
         selection, session = state.selection, self.session
@@ -128,22 +108,19 @@ class LaneFigures:
         if known_dependencies(session) is not None:
             self.ties = ties_of(session, selection.lane, selection.row)
         else:
-            yield Job(f"{self._side}dependencies", "", lambda _: _keep_dependencies(session))
+            yield "dependencies", "", partial(dependencies_of, session)
 
 
-def _filter_lanes(session: Session, text: str, _: IsCancelled) -> None:
+def _filter_lanes(session: Session, text: str) -> None:
     found = passing(session, text).session
     for unit in session.profile.units:
         launches_with(session, found, unit)
 
 
-def _sum_shares(session: Session, sessions: list[Session], colouring: Colouring, cancelled: IsCancelled) -> None:
+def _sum_shares(session: Session, sessions: list[Session], colouring: Colouring) -> None:
+    worker = get_current_worker()
     for each in sessions:
         for index in each.indexes:
-            if cancelled():
+            if worker.is_cancelled:
                 return
             share_flows(session.profile, index, colouring)
-
-
-def _keep_dependencies(session: Session) -> None:
-    dependencies_of(session)

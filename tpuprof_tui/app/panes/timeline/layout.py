@@ -3,24 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.cells import cell_len
 
-from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
-from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines
+from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis, SideBySide
+from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines, visible_lines
+from tpuprof_tui.analysis.critical_path import known_path_lane
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
+from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.views.differences import known_side_by_side
 
-from .rows import Row, is_pinned, rows_of
+#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, counters, or below these a
+#: strip or the same of what is compared with.
+Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
+
+
+class Row(Struct, frozen=True):
+    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1.
+
+    ``base``: the line of the base that is shown instead, with its own lane and unit. ``counters``: number of a line of
+    counters (``counter_lines``); -1: none.
+    """
+
+    lane: int
+    unit: int
+    label: str
+    guessed: bool
+    first: bool
+    kind: Kind = ""
+    base: Row | None = None
+    counters: int = -1
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Its identity among the rows that can be selected."""
+        return self.lane, self.unit, self.counters
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether it belongs to the line above."""
+        return self.kind in ("bandwidth", "utilisation", "base")
+
+    @property
+    def can_be_selected(self) -> bool:
+        """Whether it stands for a lane or a unit; strips, steps and the path do not."""
+        return not self.is_strip and self.kind not in ("steps", "path")
 
 
 class LaneLayout:
-    """The lines of the timeline for a state and a size: line 0 is the ruler, the last tells what is at the cursor.
+    """The lines of the timeline for a state and a size: line 0 is the ruler, the last says what is at the cursor.
 
     Attributes:
         session: What the timeline is about.
@@ -29,14 +71,22 @@ class LaneLayout:
         top: How many rows below the pinned ones are scrolled out of sight.
         width, height: Of the pane, in cells.
         legend: Lines of the legend that there is room for.
+        label_width: Cells left of the time axis: labels and utilisation.
+        cells: Cells of the time axis.
+        info_lines: Lines that tell what is at the cursor.
+        lines: How many rows fit on the screen.
+        pins: Rows on top that do not scroll: the pinned ones, unless they would leave no room for others.
+        has_base, shows_units: Whether lines of a base, or lines that stand for a whole unit, are among the rows.
+        shows_colours: Whether there are lines whose colours have a meaning one can choose.
         axis: Where times lie; with a baseline the axis of both.
     """
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
         self.state = state
-        self.top = self.width = self.height = self.legend = 0
+        self.top = 0
         self._take_rows()
+        self.fit(0, 0, 0)
 
     def _take_rows(self) -> None:
         self.rows: Sequence[Row] = rows_of(self.session, self.state)
@@ -44,6 +94,9 @@ class LaneLayout:
         self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.state.scope)
         #: Cells of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
+        self.has_base = any(row.base is not None for row in self.rows)
+        self.shows_units = any(row.lane < 0 and not row.kind for row in self.rows)
+        self.shows_colours = any(row.lane >= 0 or row.kind == "launches" for row in self.rows) or not self.rows
         self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.state)), len(self.rows))
 
     def show(self, state: DisplayState) -> None:
@@ -57,6 +110,11 @@ class LaneLayout:
         """Takes the size of the pane, and how many lines the legend would take: none where it would leave no lane."""
         self.width, self.height = width, height
         self.legend = legend if not height or height >= 3 + legend else 0
+        self.label_width = min(self.longest + 10, max(width // 3, 0))
+        self.cells = max(width - self.label_width, 1)
+        self.info_lines = 1 if height >= 3 else 0
+        self.lines = max(height - 1 - self.info_lines - self.legend, 1)
+        self.pins = self._pinned if self._pinned < self.lines - 1 else 0
 
     def scroll_to_selection(self) -> None:
         """Scrolls no further than it takes to show the selected line."""
@@ -70,18 +128,8 @@ class LaneLayout:
 
     @property
     def measure(self) -> Measure:
-        """What times are told in."""
+        """The units of times."""
         return measure_of(self.session.profile.device, self.state.scale)
-
-    @property
-    def label_width(self) -> int:
-        """Cells left of the time axis: labels and utilisation."""
-        return min(self.longest + 10, max(self.width // 3, 0))
-
-    @property
-    def cells(self) -> int:
-        """Cells of the time axis."""
-        return max(self.width - self.label_width, 1)
 
     @property
     def resolution(self) -> int:
@@ -91,11 +139,6 @@ class LaneLayout:
     def cell_of(self, time: int) -> int:
         """The cell of a time; outside 0 ... cells - 1 where it is out of sight."""
         return self.axis.cell_at(time, self.state.start, self.state.end, self.cells)
-
-    @property
-    def has_base(self) -> bool:
-        """Whether lines of a base are among the rows."""
-        return any(row.base is not None for row in self.rows)
 
     @property
     def edges(self) -> npt.NDArray[np.int64]:
@@ -118,31 +161,6 @@ class LaneLayout:
         return event_at(self.session.indexes[lane], state.cursor, max(state.span // self.cells, 1))
 
     # lines
-
-    @property
-    def info_lines(self) -> int:
-        """Lines that tell what is at the cursor."""
-        return 1 if self.height >= 3 else 0
-
-    @property
-    def lines(self) -> int:
-        """How many rows fit on the screen."""
-        return max(self.height - 1 - self.info_lines - self.legend, 1)
-
-    @property
-    def shows_units(self) -> bool:
-        """Whether a line stands for a whole unit."""
-        return any(row.lane < 0 and not row.kind for row in self.rows)
-
-    @property
-    def shows_colours(self) -> bool:
-        """Whether there are lines whose colours have a meaning one can choose."""
-        return any(row.lane >= 0 or row.kind == "launches" for row in self.rows) or not self.rows
-
-    @property
-    def pins(self) -> int:
-        """Rows on top that do not scroll: the pinned ones, unless they would leave no room for others."""
-        return self._pinned if self._pinned < self.lines - 1 else 0
 
     def number_at(self, line: int) -> int:
         """Place in ``rows`` of a line below the ruler; -1 where there is none."""
@@ -214,3 +232,136 @@ class LaneLayout:
         lanes = self.session.profile.lanes
         fitting = [place for place in self.session.lanes_in(state.scope) if unit in (-1, self.session.unit_of(place))]
         return next((place for place in fitting if len(lanes[place])), -1)
+
+
+def rows_of(session: Session, state: DisplayState) -> list[Row]:
+    """The lines of the timeline for a state: those pinned, then the others in the profile's order."""
+    rows = _ordered(session, state)
+    if state.pinned:
+        rows.sort(key=lambda row: not is_pinned(row, state))
+    if state.strip:
+        rows = [line for row in rows for line in (row, *_strip(session, row, state.strip))]
+    both = known_side_by_side(session)
+    if both is not None:
+        rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, state)]
+    return [*_steps(session, state, both), *_path(session, state), *rows]
+
+
+def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tuple[Row, ...]:
+    """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
+    if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
+        return ()
+    found = session.steps
+    row = Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps")
+    if both is None or not state.scope.everything or not len(step_lane(both.base).lane):
+        return (row,)
+    return row, replace(row, label="base", first=False, kind="base", base=row)
+
+
+def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
+    """The line of the critical path, where it is wanted and known."""
+    known = state.path and state.scope.everything and known_path_lane(session) is not None
+    return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
+
+
+def continued_label(rows: Sequence[Row], number: int) -> str:
+    """A lane's label with blanks for the words it begins with as that of the lane above does; its last word stays."""
+    above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
+    words = rows[number].label.split(" ")
+    same = 0
+    for mine, other in zip(words[:-1], above.split(" "), strict=False):
+        if mine != other:
+            break
+        same += 1
+    return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
+
+
+def is_pinned(row: Row, state: DisplayState) -> bool:
+    """Whether a line stays on top; that of the steps always does."""
+    shown = row.base or row
+    return shown.kind in ("steps", "path") or row.place in state.pinned
+
+
+def _ordered(session: Session, state: DisplayState) -> list[Row]:
+    lanes, groups = session.profile.lanes, session.profile.groups
+    numbers, scopes = session.lanes_in(state.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
+    if state.rows == "cores" and state.scope.lane < 0:
+        units = groups.units_within(state.scope.group)
+        guessed = any(lane.role_guessed for lane in lanes)
+        rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
+        return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
+    group = known = -1
+    rows = []
+    for number in numbers:
+        unit, first = session.unit_of(number), not rows or lanes[number].group != group
+        if unit not in (-1, known) and state.scope.lane < 0 and len(launches(session, unit).lane):
+            rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
+            first = False
+        rows.append(_lane_row(session, number, first))
+        group, known = lanes[number].group, unit
+    return _with_counters(session, state, rows) if state.scope.lane < 0 else rows
+
+
+def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> list[Row]:
+    """The lines with those of counters, each below the last lane of what was measured."""
+    lines, groups = counter_lines(session), session.profile.groups
+    within = groups.within(state.scope.group)
+    owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
+    found: dict[int, list[Row]] = {}
+    for number in visible_lines(lines, state.unfolded):
+        line = lines[number]
+        if state.scope.group >= 0 and line.group not in within:
+            continue
+        below = groups.within(line.group) if line.group >= 0 else None
+        last = max((place for place, owner in enumerate(owners) if below is None or owner in below),
+                   default=len(rows) - 1)  # fmt: skip
+        sign = ("- " if number in state.unfolded else "+ ") if line.folds else ""
+        row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
+        owned = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
+        shown = owned if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"
+        found.setdefault(last, []).append(replace(row, label=shown))
+    if not found:
+        return rows
+    return [*found.get(-1, ()), *(line for place, row in enumerate(rows) for line in (row, *found.get(place, ())))]
+
+
+def _lane_row(session: Session, number: int, first: bool) -> Row:
+    lane = session.profile.lanes[number]
+    label = clean(f"{session.profile.groups.shown(lane.group)} {lane.label}".lstrip())
+    return Row(number, session.unit_of(number), label, lane.role_guessed, first)
+
+
+def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
+    """The strip below a lane; none where the lane knows nothing of it."""
+    if row.lane < 0 or not kind:
+        return ()
+    lane, share = session.profile.lanes[row.lane], session.profile.vocabulary.share("bandwidth")
+    if kind == "bandwidth" and (share is None or not any(key in lane for key, _ in share.columns)):
+        return ()
+    return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
+
+
+def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
+    """The same line of the base; none where it has none, as of counters."""
+    if row.kind == "counters":
+        return ()
+    lane = both.lanes[row.lane] if row.lane >= 0 else -1
+    unit = both.base.unit_of(lane) if lane >= 0 else both.units.get(row.unit, -1)
+    if lane < 0 and (row.lane >= 0 or unit < 0):
+        return ()
+    guessed = lane >= 0 and both.base.profile.lanes[lane].role_guessed
+    base = Row(lane, unit, row.label, guessed, row.first, row.kind)
+    return (Row(row.lane, row.unit, "base", guessed, False, "base", base),)
+
+
+def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
+    """Lanes that only the base has, below all others."""
+    if not state.scope.everything or state.rows == "cores":
+        return []
+    rows = []
+    for number in both.alone:
+        lane = both.base.profile.lanes[number]
+        label = clean(f"base {both.base.title_of(number)}")
+        base = Row(number, both.base.unit_of(number), label, lane.role_guessed, True)
+        rows.append(Row(-1, -1, label, lane.role_guessed, True, "base", base))
+    return rows

@@ -18,41 +18,23 @@ from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.steps.step_figures import step_lane
+from tpuprof_tui.app.drawing import painter
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import (
-    Painted,
-    merged,
-    paint_counters,
-    paint_gaps,
-    paint_lane,
-    paint_passing,
-    paint_unit,
-)
-from tpuprof_tui.app.drawing.step_bars import paint_steps
-from tpuprof_tui.app.drawing.strips import legend_lines, paint_strip, unit_legend
+from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import known_differences
 
 from .figures import LaneFigures
-from .layout import LaneLayout
-from .rows import Row, continued_label
+from .layout import LaneLayout, Row, continued_label
 
 #: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
 KEPT = 512
 
 
 class LanePainter:
-    """Draws lines as a layout places them, from what figures there are; keeps lanes until the window changes.
-
-    Args:
-        layout: Places the lines.
-        figures: Of the profile.
-        base: Of what it is compared with; None: nothing.
-        palette: Colours.
-        glyphs: Characters.
-    """
+    """Draws lines as a layout places them, from the figures of the profile and its base; keeps the lanes drawn last."""
 
     def __init__(
         self, layout: LaneLayout, figures: LaneFigures, base: LaneFigures | None, palette: Palette, glyphs: Glyphs
@@ -78,11 +60,12 @@ class LanePainter:
             return []
         key = (state.colouring, state.rows, state.scope, width)
         if self._legend[0] != key:
-            lines = [unit_legend(profile.vocabulary, width, self._palette, self._glyphs)] if layout.shows_units else []
+            look = width, self._palette, self._glyphs
+            lines = [painter.unit_legend(profile.vocabulary, *look)] if layout.shows_units else []
             if layout.shows_colours:
-                lines += legend_lines(profile, state.colouring, width, self._palette, self._glyphs)
+                lines += painter.legend_lines(profile, state.colouring, *look)
             if state.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
-                lines += legend_lines(profile, "kernel", width, self._palette, self._glyphs)
+                lines += painter.legend_lines(profile, "kernel", *look)
             self._legend = key, lines
         return self._legend[1]
 
@@ -134,7 +117,7 @@ class LanePainter:
 
     def line(self, number: int, selected: int) -> list[Segment]:
         """A row with its label, utilisation and cells, ``selected`` being the place of the selected row."""
-        layout, state, ties = self._layout, self._view, self._figures.ties
+        layout, state = self._layout, self._view
         row = layout.rows[number]
         painted = self._painted(row, state.start, state.end, layout.cells)
         start, end = self._session.counted(*state.figures_window, row.lane)
@@ -143,15 +126,16 @@ class LanePainter:
         )
         label = self._label(number, told.utilisation if end > start else 0.0, number == selected)
         cursor = layout.cell_of(state.cursor)
-        chosen = state.selection.row >= 0 and (row.lane == state.selection.lane or row.base is not None)
-        if not chosen and all(t.lane != row.lane for t in ties):
-            return [*label, *self._with_cursor(painted, cursor)]
         chars, styles = list(painted.chars), list(painted.styles)
         self._overlay_selection(row, chars, styles)
         self._overlay_partner(row, styles)
         self._overlay_ties(row, chars, styles)
         if 0 <= cursor < len(chars):
-            chars[cursor], styles[cursor] = self._under_cursor(chars[cursor], styles[cursor])
+            style = styles[cursor]
+            if chars[cursor] == " " and not style.reverse and style.bgcolor is None:
+                chars[cursor], styles[cursor] = self._glyphs.cursor, self._palette.quiet
+            else:
+                styles[cursor] = self._palette.on_cursor(style)
         return [*label, *merged(chars, styles)]
 
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
@@ -165,7 +149,9 @@ class LanePainter:
             edges = (axis.edges if row.base is None else axis.base_edges)(start, end, cells)
             found = self._drawn[key] = self._paint(row.base or row, figures, edges, pending)
             if isinstance(axis, AlignedAxis):
-                paint_gaps(found, edges, self._palette, self._glyphs)
+                for place in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
+                    # no time of this side lies here
+                    found.chars[place], found.styles[place] = self._glyphs.gap, self._palette.hidden
             if len(self._drawn) > KEPT:
                 self._drawn.popitem(last=False)
         return found
@@ -181,43 +167,40 @@ class LanePainter:
         return figures.is_summed(row.lane, "bandwidth" if row.kind == "bandwidth" else self._view.colouring)
 
     def _paint(self, row: Row, figures: LaneFigures, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
-        session, passing = figures.session, figures.passing
+        session, passing, look = figures.session, figures.passing, (self._palette, self._glyphs)
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
             index, word = step_lane(session, group), session.steps.word.one
-            return paint_steps(index, word, split_step(self._view.filter)[0], edges, self._palette, self._glyphs)
+            return painter.paint_steps(index, word, split_step(self._view.filter)[0], edges, *look)
         if row.kind == "counters":
-            shares = line_shares(session, counter_lines(session)[row.counters], edges)
-            return paint_counters(shares, self._palette, self._glyphs)
+            return painter.paint_counters(line_shares(session, counter_lines(session)[row.counters], edges), *look)
         if row.kind == "path":
             colouring = "kernel" if "kernel" in session.profile.strings else "operation"
-            return paint_lane(session.profile, path_lane(session), edges, self._palette, self._glyphs, colouring)
+            return painter.paint_lane(session.profile, path_lane(session), edges, *look, colouring)
         whole = self._paint_of(session, session, row, edges, pending)
         if passing is None:
             return whole
         shown = self._paint_of(session, passing.session, row, edges, pending)
-        # dots tell what is hidden beside what passes: where nothing of a lane does, it is empty
+        # dots show what is hidden beside what passes: where nothing of a lane does, it is empty
         if row.is_strip or not _has_events(passing.session, row):
             return shown
-        return paint_passing(whole, shown, self._palette, self._glyphs)
+        return painter.paint_passing(whole, shown, *look)
 
     def _paint_of(
         self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
     ) -> Painted:
         """A row with the events of a session: ``every``, or those of it that pass."""
-        palette, glyphs, profile = self._palette, self._glyphs, every.profile
+        look, profile = (self._palette, self._glyphs), every.profile
         kernels = None if every is self._session else self._base_kernels
         if row.kind == "launches":
             index = launches(session, row.unit) if session is every else launches_with(every, session, row.unit)
-            return paint_lane(profile, index, edges, palette, glyphs, "kernel", kernels=kernels)
+            return painter.paint_lane(profile, index, edges, *look, "kernel", kernels=kernels)
         if row.lane < 0:
-            return paint_unit(session.indexes.by_unit[row.unit], edges, palette, glyphs)
-        index = session.indexes[row.lane]
+            return painter.paint_unit(session.indexes.by_unit[row.unit], edges, *look)
+        index, colouring = session.indexes[row.lane], self._view.colouring
         if row.kind == "bandwidth" or row.kind == "utilisation":
-            return paint_strip(profile, index, edges, row.kind, palette, glyphs, pending=pending)
-        return paint_lane(
-            profile, index, edges, palette, glyphs, self._view.colouring, pending=pending, kernels=kernels
-        )
+            return painter.paint_strip(profile, index, edges, row.kind, *look, pending=pending)
+        return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, kernels=kernels)
 
     def _label(self, number: int, share: float, selected: bool) -> list[Segment]:
         layout, palette = self._layout, self._palette
@@ -248,17 +231,6 @@ class LanePainter:
 
     # what lies over lanes
 
-    def _with_cursor(self, painted: Painted, cell: int) -> list[Segment]:
-        """A lane as it is kept, but for the cell under the cursor."""
-        if not 0 <= cell < len(painted.chars):
-            return painted.runs[0]
-        return painted.replaced(cell, *self._under_cursor(painted.chars[cell], painted.styles[cell]))
-
-    def _under_cursor(self, char: str, style: Style) -> tuple[str, Style]:
-        if char == " " and not style.reverse and style.bgcolor is None:
-            return self._glyphs.cursor, self._palette.quiet
-        return char, self._palette.on_cursor(style)
-
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         state, layout = self._view, self._layout
         selection = state.selection
@@ -269,8 +241,7 @@ class LanePainter:
             return
         first = max(layout.cell_of(start), 0)
         last = min(layout.cell_of(max(end - 1, start)), layout.cells - 1)
-        for cell in range(first, last + 1):
-            styles[cell] = self._palette.on_selected(styles[cell])
+        self._select(styles, first, last)
         if first <= last and last - first >= 2 and layout.cell_of(start) == first:
             chars[first] = self._glyphs.mark
 
@@ -287,7 +258,10 @@ class LanePainter:
         start, end = base.span_of(*base.place(partner))
         edges = layout.axis.base_edges(layout.state.start, layout.state.end, layout.cells)
         first, last = np.searchsorted(edges, (start, max(end - 1, start)), side="right") - 1
-        for cell in range(max(int(first), 0), min(int(last), layout.cells - 1) + 1):
+        self._select(styles, max(int(first), 0), min(int(last), layout.cells - 1))
+
+    def _select(self, styles: list[Style], first: int, last: int) -> None:
+        for cell in range(first, last + 1):
             styles[cell] = self._palette.on_selected(styles[cell])
 
     def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:

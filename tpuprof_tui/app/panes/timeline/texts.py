@@ -1,4 +1,4 @@
-"""What the timeline tells in words: its title, what its glyphs mean, what is at the cursor."""
+"""The texts of the timeline: its title, what its glyphs mean, what is at the cursor."""
 
 from __future__ import annotations
 

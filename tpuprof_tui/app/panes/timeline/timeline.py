@@ -11,10 +11,8 @@ from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.navigation import gone_to, measured_text, time_of
@@ -24,7 +22,8 @@ from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, tell_failure
+from tpuprof_tui.app.shell.background import background_of
+from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
@@ -32,7 +31,7 @@ from ...terminal.pane_lines import PaneStylesCache
 from ..prompt import Note, Prompt, Question
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped
-from .figures import Job, LaneFigures
+from .figures import LaneFigures
 from .layout import LaneLayout
 from .painting import LanePainter
 
@@ -41,31 +40,18 @@ _NARROW = 24
 
 
 class Timeline(Widget, can_focus=True):
-    """Lanes over time. Draws only what is visible; a moved cursor or selection repaints what it touches.
-
-    Attributes:
-        lanes: Which lines show, and where lanes and times are.
-        figures: What the lines are drawn from.
-        base: What those of the base are drawn from; None: there is none.
-    """
+    """Lanes over time. Draws only what is visible; a moved cursor or selection repaints what it touches."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
     DEFAULT_CSS = "Timeline { height: 1fr; }"
-
-    class Computed(Message):
-        """A thread has done a job."""
-
-        def __init__(self, job: Job) -> None:
-            super().__init__()
-            self.job = job
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
         self.session = session
         self.glyphs = glyphs
         self.lanes = LaneLayout(session, state)
-        self.figures = LaneFigures(session)
-        self.base = None if session.baseline is None else LaneFigures(session.baseline, "base ")
+        self.figures = self._figures_of(session)
+        self.base = None if session.baseline is None else self._figures_of(session.baseline)
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
@@ -143,36 +129,20 @@ class Timeline(Widget, can_focus=True):
 
     # what threads compute
 
+    def _figures_of(self, session: Session) -> LaneFigures:
+        return LaneFigures(session, background_of(self, "lanes", small=False), self._take_computed)
+
     def _prepare(self) -> None:
         """Has computed what the state needs and is not there."""
         state = self.lanes.state
-        jobs = self.figures.prepare(state)
+        self.figures.prepare(state)
         if self.base is not None:  # nothing of it is selected
-            jobs += self.base.prepare(replace(state, selection=Selection()))
-        for job in jobs:
-            self.run_worker(
-                lambda job=job: self._run(job), thread=True, exclusive=job.replaces, group=f"lanes-{job.kind}",
-                exit_on_error=False, description=f"{job.kind} of the timeline",
-            )  # fmt: skip
+            self.base.prepare(replace(state, selection=Selection()))
 
-    def _run(self, job: Job) -> None:
-        worker = get_current_worker()
-        job.run(lambda: worker.is_cancelled)
-        self.post_message(self.Computed(job))
-
-    def on_timeline_computed(self, message: Computed) -> None:
-        """Takes what a thread has computed, as far as it is still wanted."""
-        message.stop()
-        for figures in (self.figures, self.base):
-            if figures is not None:
-                figures.done(message.job)
+    def _take_computed(self) -> None:
         self._prepare()
         self.refresh()
         self._retitle()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
-        tell_failure(self, event)
 
     # drawing
 
@@ -237,7 +207,7 @@ class Timeline(Widget, can_focus=True):
     # keys
 
     def action_do(self, name: str) -> None:
-        """Asks for the state that a key makes, and tells what is said of it."""
+        """Asks for the state that a key makes, with a message about it."""
         self._ask(CHANGES[name])
 
     def step_instructions(self, steps: int) -> None:
@@ -273,12 +243,13 @@ class Timeline(Widget, can_focus=True):
 
         def accepted(text: str) -> Note | None:
             note = judged(text)
-            if note is not None and not note.fault:
-                time = time_of(text, self.lanes.state, device)
-                self.post_message(Change(lambda state: gone_to(state, time)))
-            return note if note is not None and note.fault else None
+            if note is None or note.fault:
+                return note
+            time = time_of(text, self.lanes.state, device)
+            self.post_message(Change(lambda state: gone_to(state, time)))
+            return None
 
-        self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted, kind="time")))
+        self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted)))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""

@@ -21,7 +21,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import LOG, places, query
 from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import store as storing
-from tpuprof_tui.dataset.listing import Listing
+from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import Manifest
 from tpuprof_tui.dataset.schema import FIELDS
 from tpuprof_tui.errors import UsageError
@@ -106,7 +106,7 @@ def test_it_is_what_a_folder_is(system, place, captures, tmp_path, capsys):
     fresh = tmp_path / "fresh"
     built(fresh, captures)
     assert everything(out) == everything(fresh)
-    assert names(place) == {*Manifest.read(out).files, LOG}
+    assert names(place) == {*Manifest.read(out).files, LOG, LIST}
     # the command line, and what is no data set
     assert main(["dataset", "query", out, "select count(*) from captures", "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "2"
@@ -155,7 +155,7 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(system, place, capture
     assert result.unchanged == 3
     built(tmp_path / "here", captures)
     assert everything(out) == everything(tmp_path / "here")
-    assert names(place) == {*Manifest.read(out).files, LOG}
+    assert names(place) == {*Manifest.read(out).files, LOG, LIST}
 
     def full(self, *words, **more):
         raise OSError("quota")

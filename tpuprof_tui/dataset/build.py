@@ -15,14 +15,13 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
+from .listing import LIST, keep_list
 from .manifest import Entry, Manifest
 from .places import captures_of, fingerprint, is_address, lies
-from .schema import FOLDERS, SCHEMA, origin
+from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, Folders, OneCapture, partitions
 
-#: What Hive calls the folder of what is not known.
-_UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 #: Columns of events, and units of their further columns, whose values seldom repeat.
 _TIMES: Final = ("order", "start", "end", "duration")
 _DIFFERENT: Final = (b"ns", b"cycles")
@@ -95,7 +94,7 @@ def write_capture(out: str, path: str) -> Entry:
 def file_of(table: str, folders: Folders, capture: str) -> str:
     """The file of a capture in a table, relative to the data set."""
     named = zip(FOLDERS, folders, strict=True)
-    parts = (f"{name}={_UNKNOWN if value is None else quote(value, safe='')}" for name, value in named)
+    parts = (f"{name}={UNKNOWN if value is None else quote(value, safe='')}" for name, value in named)
     return "/".join((table, *parts, f"{capture}.parquet"))
 
 
@@ -238,8 +237,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         WriteError: The data set cannot be written; what was written counts.
         MissingPackageError: pyarrow is not installed, or what reads such addresses.
     """
-    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
-        import pyarrow  # noqa: F401
+    needs_pyarrow()
     catalog, built = Catalog(), Built()
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     if not paths and len(built.missing) == len(words):
@@ -252,6 +250,10 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
             _let_go(manifest, built.deleted)
         due = [path for path in paths if not _is_current(manifest, path, catalog, there)]
         built.unchanged = len(paths) - len(due)
+        known = filter(None, map(manifest.entries.get, due))
+        if any(entry.internal_error or entry.schema != SCHEMA for entry in known):
+            # other figures may be written into files of the same names
+            manifest.delete([LIST])
         # what had the same content as a capture that changed is read in a second turn
         for _ in range(2):
             for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
@@ -262,6 +264,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
             if not due:
                 break
         manifest.rewrite()
+        keep_list(manifest)
     return built
 
 
@@ -358,8 +361,8 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
     Raises:
         UsageError: Another process writes there.
     """
-    with needed_for("A data set"):
-        import pyarrow
+    needs_pyarrow()
+    import pyarrow
 
     Manifest.read(out)
     with Manifest.opened(out) as manifest:
@@ -377,6 +380,7 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
             manifest.join(parts, renamed)
             manifest.delete(set(parts) - {renamed})
         manifest.rewrite()
+        keep_list(manifest)
         return before, len(manifest.files)
 
 

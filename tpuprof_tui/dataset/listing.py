@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, Literal
+from urllib.parse import unquote
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.text import ELLIPSIS, cell_len, set_cell_size
 
 from .manifest import Manifest
-from .scan import as_arrow
-from .schema import FIELDS
+from .scan import AT_A_TIME
+from .schema import FOLDERS, UNKNOWN, needs_pyarrow
 
 Kind = Literal["us", "ns", "share", "number"]
 #: Figures that are shown where captures have them: title and kind. Of those with one title a capture has the first.
@@ -22,6 +29,10 @@ _FIGURES: Final[Mapping[str, tuple[str, Kind]]] = {
     "units.mean_utilisation": ("mean util", "share"), "overview.imbalance": ("imbalance", "number"),
     "overview.exposed_transfer_us": ("exposed", "us"), "streams.exposed_communication_us": ("exposed comm", "us"),
 }  # fmt: skip
+#: What the list needs of all captures, in one file, which engines pass over.
+LIST: Final = "_tpuprof.list"
+#: What stands there for the capture itself, among figures.
+_ITSELF: Final = ""
 #: Columns of figures at most, those of the longest kernels among them, and captures.
 _MOST_FIGURES: Final = 6
 _KERNELS: Final = 2
@@ -82,42 +93,45 @@ class Listing(Struct, frozen=True):
             MissingPackageError: pyarrow is not installed.
         """
         manifest = Manifest.read(out)
-        with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
-            from pyarrow import compute
-
-        measured = _table(manifest, "figures", ["capture", "figure", "kind", "value"])
-        names = set(compute.unique(measured["figure"]).to_pylist())
-        kernels = (
-            measured.filter(compute.equal(measured["kind"], "kernel")).group_by("figure").aggregate([("value", "sum")])
-        )
-        longest = kernels.sort_by([("value_sum", "descending"), ("figure", "ascending")])["figure"].to_pylist()[
-            :_KERNELS
-        ]
-        asked = [(key, Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
-        asked += [(name, Figure(name.partition(":")[2], "ns")) for name in longest]
-        known: dict[Figure, dict[str, float]] = {}
-        for key, figure in asked:
-            found = measured.filter(compute.equal(measured["figure"], key))
-            own = dict(zip(found["capture"].to_pylist(), found["value"].to_pylist(), strict=True))
-            known[figure] = own | known.get(figure, {})
+        table = _listed(manifest)
+        captures, ids = _codes(table, "capture")
+        codes, names = _codes(table, "figure")
+        values = np.concatenate([np.zeros(0), *(_numbers(each, np.float64) for each in table["value"].chunks)])
+        values = np.nan_to_num(values)
+        # rows of captures that went since the copy was written count no more
+        there = np.array([each in manifest.owners for each in ids], np.bool_)[captures]
+        totals = np.bincount(codes[there], values[there], len(names))
+        kernels = [code for code, name in enumerate(names) if name.startswith("kernel:") and totals[code] > 0]
+        longest = sorted(kernels, key=lambda code: (-totals[code], names[code]))[:_KERNELS]
+        asked = [(names.index(key), Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
+        asked += [(code, Figure(names[code].partition(":")[2], "ns")) for code in longest]
+        measured: dict[Figure, dict[int, float]] = {}
+        for code, figure in asked:
+            rows = there & (codes == code)
+            found = dict(zip(captures[rows].tolist(), values[rows].tolist(), strict=True))
+            if found:
+                measured[figure] = found | measured.get(figure, {})
         figures: list[Figure] = []
-        columns: list[dict[str, float]] = []
+        columns: list[dict[int, float]] = []
         room = _MOST_FIGURES - len(longest)
-        for figure, column in known.items():
+        for figure, column in measured.items():
             # what is the same everywhere, or the same as another, tells captures from one another no better
             differs = (len(set(column.values())) > 1 or len(column) == 1) and column not in columns
             if differs and (figure.kind == "ns" or len(figures) < room):
                 figures.append(figure)
                 columns.append(column)
-        keys = ("capture", "path", "source", "chip", "device", "day", "problems")
-        captures = _table(manifest, "captures", keys).sort_by([("day", "ascending"), ("path", "ascending")])
-        rows = tuple(
-            Row(path, " ".join(str(each) for each in (path, source, chip, device, day) if each is not None),
-                day or "", device or "", problems or 0, tuple(column.get(capture) for column in columns))
-            for capture, path, source, chip, device, day, problems in
-            zip(*(captures[key].to_pylist()[:_MOST] for key in keys), strict=True)
-        )  # fmt: skip
-        return cls(tuple(figures), rows, captures.num_rows - len(rows))
+        own = there & (codes == names.index(_ITSELF)) if _ITSELF in names else there
+        facts = [[texts[code] for code in column[own].tolist()]
+                 for column, texts in (_codes(table, name) for name in (*FOLDERS, "chip"))]  # fmt: skip
+        found_rows = []
+        for capture, problems, source, day, device, chip in zip(captures[own].tolist(), values[own].tolist(), *facts,
+                                                                strict=True):  # fmt: skip
+            path = manifest.owners[ids[capture]]
+            words = " ".join(filter(None, (path, source, chip, device, day)))
+            known = tuple(column.get(capture) for column in columns)
+            found_rows.append(Row(path, words, day, device, int(problems), known))
+        found_rows.sort(key=lambda row: (row.day, row.path))
+        return cls(tuple(figures), tuple(found_rows[:_MOST]), max(len(found_rows) - _MOST, 0))
 
     def shown(self, words: str = "", column: int = -1, *, down: bool = True) -> list[Row]:
         """The captures that hold all words, in the order of a figure; those that do not know it come last.
@@ -134,6 +148,58 @@ class Listing(Struct, frozen=True):
         known = [row for row in rows if row.values[column] is not None]
         known.sort(key=lambda row: row.values[column] or 0.0, reverse=down)
         return [*known, *(row for row in rows if row.values[column] is None)]
+
+
+def told_apart(paths: Sequence[str], width: int) -> list[str]:
+    """Paths in so many cells, without what they have in common where one is wider: what tells them apart stays.
+
+    Folders go that all paths begin or end with, then what all names of one level begin or end with, then the middle.
+    """
+    if all(cell_len(path) <= width for path in paths):
+        return list(paths)
+    parts = [path.split("/") for path in paths]
+    fewest = min(map(len, parts)) - 1
+    first = min(_in_common(parts), fewest)
+    last = min(_in_common([part[::-1] for part in parts]), fewest - first)
+    levels: dict[int, list[list[str]]] = {}
+    for part in parts:
+        del part[:first], part[len(part) - last :]
+        levels.setdefault(len(part), []).append(part)
+    if any(cell_len("/".join(part)) > width for part in parts):
+        for alike in levels.values():
+            for level, names in enumerate(zip(*alike, strict=True)):
+                for part, name in zip(alike, _without_common(names), strict=True):
+                    part[level] = name
+    return [_middle_cut("/".join(part), width) for part in parts]
+
+
+def _without_common(names: Sequence[str]) -> list[str]:
+    """Names without the words that all begin or end with; of one name, or equal ones, all that fits."""
+    if len(set(names)) == 1:
+        return [ELLIPSIS] * len(names) if len(names) > 1 else list(names)
+    first = names[0]
+    begin = len(re.sub(r"[^\W_]+$", "", first[: _in_common(names)]))
+    end = len(re.sub(r"[^\W_]+$", "", first[::-1][: _in_common([name[begin:][::-1] for name in names])]))
+    before, behind = ELLIPSIS if begin > 1 else first[:begin], ELLIPSIS if end > 1 else first[len(first) - end :]
+    return [before + name[begin : len(name) - end] + behind for name in names]
+
+
+def _in_common(sequences: Sequence[Any]) -> int:
+    """How many of their first elements are the same in all of them."""
+    least, most = min(sequences), max(sequences)
+    return next((place for place, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
+                min(len(least), len(most)))  # fmt: skip
+
+
+def _middle_cut(text: str, width: int) -> str:
+    """A text in so many cells, an ellipsis for its middle where it is wider."""
+    if cell_len(text) <= width:
+        return text
+    head = set_cell_size(text, max(width // 2, 1)).rstrip()
+    tail = text[len(head) :]
+    while tail and cell_len(head) + 1 + cell_len(tail) > width:
+        tail = tail[1:]
+    return head + ELLIPSIS + tail
 
 
 def over_days(rows: Sequence[Row], column: int) -> list[float]:
@@ -169,11 +235,77 @@ def _binned(values: Sequence[float], width: int) -> Iterator[float]:
         yield sum(part) / len(part)
 
 
-def _table(manifest: Manifest, table: str, columns: Sequence[str]) -> Any:
-    """Columns of a table of a data set as plain Arrow columns, those that are folders too."""
+def keep_list(manifest: Manifest) -> None:
+    """Writes what the list needs of all captures into one file, so that the list is there at once."""
     import pyarrow
+    from pyarrow import compute
 
-    kinds = {field.name: {"text": pyarrow.string(), "int": pyarrow.int64(), "float": pyarrow.float64()}[field.kind]
-             for field in FIELDS[table]}  # fmt: skip
-    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in columns])
-    return as_arrow(manifest, table).to_table(columns=list(columns)).cast(schema)
+    from .build import write_table
+
+    table = _listed(manifest)
+    there = compute.is_in(table["capture"].cast(pyarrow.string()), pyarrow.array(list(manifest.owners)))
+    write_table(table.filter(there), manifest.store, LIST)
+
+
+def _listed(manifest: Manifest) -> Any:
+    """What the list needs of all captures, also of some that are gone: an Arrow table without nulls.
+
+    Its columns are capture, source, day, device, chip, figure and value. The figure `_ITSELF` stands for the capture,
+    with the number of its problems. It is read from the copy that the last build left, and of captures that the copy
+    does not have from their own files. The copy is read by nothing that imports pandas, which takes longer than that.
+    """
+    needs_pyarrow()
+    import pyarrow
+    from pyarrow import parquet
+
+    texts = ("capture", *FOLDERS, "chip", "figure")
+    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    schema = pyarrow.schema([*((name, kind) for name in texts), ("value", pyarrow.float64())])
+    parts = []
+    new = {each.capture for each in manifest.entries.values() if each.files and each.readable}
+    with suppress(OSError, UnreadableError, pyarrow.ArrowException), manifest.store.open(LIST) as stream:
+        copy = parquet.ParquetFile(stream, read_dictionary=texts).read().select(schema.names)
+        if copy.schema.equals(schema) and not any(column.null_count for column in copy.columns):
+            parts.append(copy)
+            new -= {capture for chunk in copy["capture"].chunks for capture in chunk.dictionary.to_pylist()}
+    files = sorted({file for capture in new for file in manifest.entries[manifest.owners[capture]].files
+                    if file.startswith(("captures/", "figures/"))})  # fmt: skip
+    if files:
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            found = pool.map(lambda file: _rows_of(manifest, file, new), files)
+            columns = zip(*(row for rows in found for row in rows), strict=True)
+        arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        parts.append(pyarrow.table(arrays, schema=schema))
+    return pyarrow.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _rows_of(manifest: Manifest, file: str, wanted: set[str]) -> list[tuple[Any, ...]]:
+    """What the list needs of some captures, from a file of the table of captures or of that of figures."""
+    from pyarrow import parquet
+
+    table, *folders, _ = file.split("/")
+    values = [unquote(folder.partition("=")[2]) for folder in folders]
+    where = ["" if value == UNKNOWN else value for value in values]
+    keys = ("capture", "chip", "problems") if table == "captures" else ("capture", "figure", "kind", "value")
+    with manifest.store.open(file) as stream:
+        columns = parquet.ParquetFile(stream).read(list(keys)).to_pydict().values()
+    if table == "captures":
+        return [(capture, *where, chip or "", _ITSELF, problems or 0)
+                for capture, chip, problems in zip(*columns, strict=True) if capture in wanted]  # fmt: skip
+    return [(capture, *where, "", figure, value) for capture, figure, kind, value in zip(*columns, strict=True)
+            if capture in wanted and (kind == "kernel" or figure in _FIGURES)]  # fmt: skip
+
+
+def _codes(table: Any, name: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """A column of texts as codes, and what they stand for."""
+    texts: dict[str, int] = {}
+    parts = [np.zeros(0, np.int64)]
+    for chunk in table[name].chunks:
+        own = np.array([texts.setdefault(text, len(texts)) for text in chunk.dictionary.to_pylist()], np.int64)
+        parts.append(own[_numbers(chunk.indices, np.int32)])
+    return np.concatenate(parts), list(texts)
+
+
+def _numbers(array: Any, kind: Any) -> npt.NDArray[Any]:
+    """The numbers of an Arrow array without nulls."""
+    return np.frombuffer(array.buffers()[1] or b"", kind)[array.offset : array.offset + len(array)]

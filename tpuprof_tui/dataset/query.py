@@ -39,6 +39,11 @@ select captures.source, chip, captures.day, count(*) as captures, median(value) 
 from figures join captures using (capture)
 where figure = ? group by all order by all
 """
+#: Figures called like one that there is not; parameters: its name, twice.
+ALIKE: Final = """
+select figure from (select distinct figure from figures)
+order by contains(figure, ?) desc, jaro_winkler_similarity(figure, ?) desc, figure limit 5
+"""
 #: Captures whose figures lie far from the median of those of the same source, chip and device or, where a whole device
 #: is to be found, of the same source and chip. z is 0.6745 (value - median) / MAD (Iglewicz and Hoaglin, How to Detect
 #: and Handle Outliers, 1993: beyond 3.5); where the neighbours are almost alike a share of the median stands for MAD.
@@ -272,8 +277,7 @@ def trend(data: DataSet, figure: str) -> Rows:
     found = asked(data, TREND, [figure])
     days = list(found.rows)
     if not days:
-        most = "select figure from figures group by all order by sum(value) desc limit 5"
-        known = [name for (name,) in asked(data, most).rows]
+        known = [name for (name,) in asked(data, ALIKE, [figure, figure]).rows]
         raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):

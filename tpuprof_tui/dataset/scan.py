@@ -9,7 +9,7 @@ from .manifest import Manifest
 from .schema import FOLDERS, arrow_schema
 
 #: Files that are looked into at a time.
-_AT_A_TIME: Final = 16
+AT_A_TIME: Final = 16
 
 
 def as_arrow(manifest: Manifest, table: str) -> Any:
@@ -27,7 +27,7 @@ def as_arrow(manifest: Manifest, table: str) -> Any:
     schema = arrow_schema(table)
     if table == "events":
         # files of different sources have different further columns
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
             schema = pyarrow.unify_schemas([schema, *pool.map(lambda file: _schema_of(manifest, file), files)])
     schema = pyarrow.unify_schemas([schema, folders])
     if not files:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
 
+from tpuprof_tui import __version__
 from tpuprof_tui.errors import needed_for
 
 #: Version of the tables: the second number grows when a column is added, the first when one changes or goes. A data
@@ -13,6 +15,8 @@ from tpuprof_tui.errors import needed_for
 SCHEMA: Final = "1.0"
 #: Columns that are folders (Hive partitions), in the order of the folders.
 FOLDERS: Final = ("source", "day", "device")
+#: What Hive calls the folder of what is not known.
+UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Field(Struct, frozen=True):
@@ -98,9 +102,11 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 }
 
 
+@lru_cache
 def arrow_schema(table: str) -> Any:
     """The columns of `FIELDS` as an Arrow schema, with version and origin."""
-    pyarrow = with_pyarrow()
+    import pyarrow
+
     types = arrow_types()
     fields = [pyarrow.field(each.name, types[each.kind], metadata={"help": each.help}) for each in FIELDS[table]]
     return pyarrow.schema(fields, metadata=origin(table))
@@ -108,29 +114,22 @@ def arrow_schema(table: str) -> Any:
 
 def origin(table: str) -> dict[str, str]:
     """What every file says of itself."""
-    return {"tpuprof.table": table, "tpuprof.schema": SCHEMA, "tpuprof.version": version()}
+    return {"tpuprof.table": table, "tpuprof.schema": SCHEMA, "tpuprof.version": __version__}
 
 
-def version() -> str:
-    """That of tpuprof."""
-    from tpuprof_tui import __version__
-
-    return __version__
-
-
-def with_pyarrow() -> Any:
-    """The package pyarrow.
+def needs_pyarrow() -> None:
+    """Says in one sentence that pyarrow is needed where it is not installed.
 
     Raises:
-        MissingPackageError: It is not installed.
+        MissingPackageError: It is not.
     """
     with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
-        import pyarrow
-    return pyarrow
+        import pyarrow  # noqa: F401
 
 
 def arrow_types() -> dict[str, Any]:
     """Arrow's type of each kind of column."""
-    pyarrow = with_pyarrow()
+    import pyarrow
+
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     return {"text": text, "int": pyarrow.int64(), "float": pyarrow.float64()}

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui import __version__
 from tpuprof_tui.analysis.index.ordering import knows
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severity, is_missing
-from tpuprof_tui.model.columns import COUNTERS
+from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.sources.catalog import Catalog
 
 from .places import on_this_machine
-from .schema import FIELDS, arrow_schema, arrow_types, origin, version, with_pyarrow
+from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.source import Source
@@ -43,6 +44,8 @@ _COMMON: Final = {"name": "name", "category": "type", "engine": "engine", "unit"
                   "kernel": "kernel", "bytes": "bytes"}  # fmt: skip
 #: Columns whose codes are members of enumerations.
 _ENUMS: Final = {"activity": Activity, "role": Role}
+#: What stands for missing whole numbers, and their type.
+_INTEGER: Final = (INT_MISSING, np.int64)
 #: Tables of views whose rows are figures too: few rows, whatever the capture.
 _TABLES: Final = {"units": "units", "lanes": "kinds"}
 #: What figures of a view's parts are called.
@@ -79,8 +82,10 @@ Taker = Callable[[str, Folders, Any, Iterator[Any]], Any]
 
 def as_table(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> Any:
     """Events as one Arrow table in memory."""
+    import pyarrow
+
     del capture, folders
-    return with_pyarrow().Table.from_batches(list(batches), schema=schema)
+    return pyarrow.Table.from_batches(list(batches), schema=schema)
 
 
 class OneCapture(Catalog):
@@ -112,6 +117,7 @@ def partitions(path: str | os.PathLike[str], take: Taker = as_table, catalog: Ca
         MissingPackageError: pyarrow, or what reads such addresses, is not installed.
         WriteError: What ``take`` raises where it cannot write.
     """
+    needs_pyarrow()
     told = os.fspath(path)
     try:
         with on_this_machine(path) as here:
@@ -147,7 +153,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
-            "bytes": sum(size for size, _ in states), "tpuprof": version(),
+            "bytes": sum(size for size, _ in states), "tpuprof": __version__,
         }  # fmt: skip
         folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
         tables = {
@@ -232,7 +238,8 @@ def _day(time_ns: int) -> str:
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
     """A table of few rows."""
-    pyarrow = with_pyarrow()
+    import pyarrow
+
     schema = arrow_schema(table)
     arrays = []
     for field, kind in zip(FIELDS[table], schema.types, strict=True):
@@ -252,50 +259,55 @@ def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
     Returns:
         Arrow schema, and record batches of at most `GROUP` rows, made when they are asked for.
     """
-    pyarrow = with_pyarrow()
+    import pyarrow
+
     words = profile.vocabulary
-    taken = set(_COMMON.values())
     lanes = [(number, lane) for number, lane in enumerate(profile.lanes) if len(lane)]
-    extras = [
-        column for column in words.columns
-        if column.key not in taken and column.group != COUNTERS
-        and any(knows(profile, lane, column.key) for _, lane in lanes)
-    ]  # fmt: skip
+    known = {number: {key for key in lane.columns if knows(profile, lane, key)} for number, lane in lanes}
+    further = set().union(*known.values()).difference(_COMMON.values())
+    extras = tuple(column for column in words.columns if column.key in further and column.group != COUNTERS)
+    schema = _event_schema(words.source, extras)
+    keys = [*(_COMMON.get(field.name, field.name) for field in FIELDS["events"]), *(column.key for column in extras)]
+
+    def batches() -> Iterator[Any]:
+        columns = [(key, kind, _texts(profile, key, capture) if pyarrow.types.is_dictionary(kind) else None)
+                   for key, kind in zip(keys, schema.types, strict=True)]  # fmt: skip
+        for parts in _batches(lanes):
+            arrays = [_arrow(key, kind, texts, parts, known) for key, kind, texts in columns]
+            yield pyarrow.record_batch(arrays, schema=schema)
+
+    return schema, batches()
+
+
+@lru_cache(64)
+def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
+    """The common columns of events and those of a source."""
+    import pyarrow
+
     kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
     fields = [*arrow_schema("events")] + [
-        pyarrow.field(f"{words.source}_{column.key}", types[kinds.get(column.kind, "int")],
+        pyarrow.field(f"{source}_{column.key}", types[kinds.get(column.kind, "int")],
                       metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}",
                                 "unit": column.unit})
         for column in extras
     ]  # fmt: skip
-    schema = pyarrow.schema(fields, metadata=origin("events"))
-    keys = [*(_COMMON.get(field.name, field.name) for field in FIELDS["events"]), *(column.key for column in extras)]
-    columns = [_EventColumn(profile, key, field.type) for key, field in zip(keys, schema, strict=True)]
-    name = pyarrow.array([capture])
+    return pyarrow.schema(fields, metadata=origin("events"))
 
-    def batches() -> Iterator[Any]:
-        for parts, count in _batches(lanes):
-            arrays = []
-            for key, column in zip(keys, columns, strict=True):
-                if key == "capture":
-                    codes = pyarrow.array(np.zeros(count, np.int32))
-                    arrays.append(pyarrow.DictionaryArray.from_arrays(codes, name))
-                elif key == "lane":
-                    numbers = [number for number, *_ in parts]
-                    arrays.append(pyarrow.array(np.repeat(numbers, [rows.stop - rows.start for _, _, rows in parts])))
-                else:
-                    arrays.append(column.arrow(parts, count))
-            yield pyarrow.record_batch(arrays, schema=schema)
 
-    return schema, batches()
+def _texts(profile: Profile, key: str, capture: str) -> Any:
+    """What the codes of a column stand for, as Arrow texts."""
+    import pyarrow
+
+    named = [each.name.lower() for each in _ENUMS[key]] if key in _ENUMS else profile.strings.get(key, ())
+    return pyarrow.array([capture] if key == "capture" else [utf8_text(text) for text in named], pyarrow.string())
 
 
 #: A lane with its number, and some of its rows.
 _Part = tuple[int, Lane, slice]
 
 
-def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[tuple[list[_Part], int]]:
-    """Rows of lanes in turn, so many at a time as make a batch, with their number."""
+def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[list[_Part]]:
+    """Rows of lanes in turn, so many at a time as make a batch."""
     parts: list[_Part] = []
     room = GROUP
     for number, lane in lanes:
@@ -306,67 +318,46 @@ def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[tuple[list[_Part], i
             room -= stop - first
             first = stop
             if not room:
-                yield parts, GROUP
+                yield parts
                 parts, room = [], GROUP
     if parts:
-        yield parts, GROUP - room
+        yield parts
 
 
-class _EventColumn:
-    """A column of events: what its lanes know of it, as Arrow arrays; null where one does not know it.
+def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mapping[int, set[str]]) -> Any:
+    """A column of some rows of lanes, one after the other, as an Arrow array; null where a lane does not know it.
 
     Args:
-        profile: The profile.
         key: What the source calls it.
         kind: Arrow type.
+        texts: What its codes stand for; None: it has none.
+        parts: Lanes with their numbers, and rows.
+        known: Keys of the columns that each lane knows, by its number.
     """
+    import pyarrow
 
-    def __init__(self, profile: Profile, key: str, kind: Any) -> None:
-        pyarrow = with_pyarrow()
-        self._arrow = pyarrow
-        self._profile, self._key, self._kind = profile, key, kind
-        self._is_text = pyarrow.types.is_dictionary(kind)
-        self._is_float = pyarrow.types.is_floating(kind)
-        self._texts: Any = None
-        if self._is_text:
-            named: Sequence[str] = profile.strings.get(key, ())
-            if key in _ENUMS:
-                named = [each.name.lower() for each in _ENUMS[key]]
-            self._texts = pyarrow.array([utf8_text(text) for text in named], pyarrow.string())
-
-    def arrow(self, parts: Sequence[_Part], count: int) -> Any:
-        """The values of some rows of lanes, one after the other."""
-        found = [self._values(lane, rows) for _, lane, rows in parts]
-        if all(values is None for values in found):
-            return self._arrow.nulls(count, self._kind)
-        missing = -1 if self._is_text else np.nan if self._is_float else INT_MISSING
-        values: npt.NDArray[Any] = np.empty(
-            count, np.int32 if self._is_text else np.float64 if self._is_float else np.int64
-        )
-        first = 0
-        for own, (_, _, rows) in zip(found, parts, strict=True):
-            stop = first + rows.stop - rows.start
-            values[first:stop] = missing if own is None else own
-            first = stop
-        if self._is_text:
-            gone = (values < 0) | (values >= len(self._texts))
-            return self._arrow.DictionaryArray.from_arrays(self._masked(values, gone), self._texts)
-        return self._masked(values, ~np.isfinite(values) if self._is_float else values == INT_MISSING)
-
-    def _values(self, lane: Lane, rows: slice) -> Any:
-        """What a lane knows: codes, floats, or int64; None: nothing."""
-        if self._key == "activity" and lane.activity is not None:
-            return np.full(rows.stop - rows.start, int(lane.activity), np.int32)
-        if not knows(self._profile, lane, self._key):
-            return None
-        values = lane.take(self._key, rows)
-        if self._is_text or self._is_float or values.dtype == np.int64:
-            return values
-        gone = ~np.isfinite(values) if values.dtype.kind == "f" else is_missing(values)
-        return np.where(gone, INT_MISSING, np.where(gone, 0, values).astype(np.int64))
-
-    def _masked(self, values: Any, gone: Any) -> Any:
-        return self._arrow.array(values, mask=gone if gone.any() else None)
+    missing, dtype = (-1, np.int32) if texts is not None else (np.nan, np.float64) if kind == "double" else _INTEGER
+    found, told = [], False
+    for number, lane, rows in parts:
+        value: Any = {"capture": 0, "lane": number, "activity": lane.activity}.get(key)
+        if value is None and key in known[number]:
+            values = lane.take(key, rows)
+            if dtype is np.int64 and values.dtype != np.int64:
+                gone = ~np.isfinite(values) if values.dtype.kind == "f" else is_missing(values)
+                values = np.where(gone, INT_MISSING, np.where(gone, 0, values).astype(np.int64))
+        else:
+            values = np.full(rows.stop - rows.start, missing if value is None else value, dtype)
+        told = told or value is not None or key in known[number]
+        found.append(values)
+    if not told:
+        return pyarrow.nulls(sum(map(len, found)), kind)
+    values = np.concatenate(found, dtype=dtype)
+    if texts is not None:
+        gone = (values < 0) | (values >= len(texts))
+    else:
+        gone = ~np.isfinite(values) if dtype is np.float64 else values == INT_MISSING
+    array = pyarrow.array(values, mask=gone if gone.any() else None)
+    return array if texts is None else pyarrow.DictionaryArray.from_arrays(array, texts)
 
 
 # figures

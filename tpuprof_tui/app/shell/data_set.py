@@ -15,12 +15,12 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
+from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line, told_apart
 from tpuprof_tui.dataset.places import is_address, on_this_machine
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import ELLIPSIS, cell_len, fit
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import MISSING, percent_text, time_text
 from tpuprof_tui.sources.catalog import vocabularies
 
@@ -152,12 +152,12 @@ class CaptureTable(LinesView):
         items = [-1, -1]
         out = self.looked.out.rstrip("/") if is_address(self.looked.out) else os.path.abspath(self.looked.out)
         beside = f"{out.rpartition('/')[0]}/"
-        for number, row in enumerate(shown):
-            path = row.path.removeprefix(beside)
+        paths = told_apart([clean(row.path.removeprefix(beside)) for row in shown], path_width - 2)
+        for number, (row, path) in enumerate(zip(shown, paths, strict=True)):
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
                              zip(figures, row.values[begin:], strict=False))  # fmt: skip
-            lines.append([Segment(f" {_end_of(clean(path), path_width - 2)} ", self.palette.text),
+            lines.append([Segment(f" {fit(path, path_width - 2)} ", self.palette.text),
                           Segment(facts + values, self.palette.quiet)])  # fmt: skip
             items.append(number)
         return lines, items
@@ -230,13 +230,6 @@ class CaptureTable(LinesView):
             changed(before)
 
         self.post_message(Prompt.Ask(Question("Filter", before, changed, changed, cancelled)))
-
-
-def _end_of(path: str, width: int) -> str:
-    """A path in so many cells: what differs from one to the next is its end."""
-    while cell_len(path) > width > 1:
-        path = ELLIPSIS + path[2:] if path.startswith(ELLIPSIS) else ELLIPSIS + path[1:]
-    return fit(path, width)
 
 
 def _text(figure: Figure, value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -197,11 +197,7 @@ def _print_csv(found: Rows, limit: int | None) -> None:
 
     print(",".join(csv_text(name) for name, _ in found.columns))
     for row in islice(found.rows, limit):
-        print(",".join("" if value is None else csv_text(_plain_text(value)) for value in row))
-
-
-def _plain_text(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+        print(",".join("" if value is None else csv_text(str(value)) for value in row))
 
 
 def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> None:
@@ -258,18 +254,11 @@ def _print_schema(options: argparse.Namespace) -> int:
 
         tables = {name: [asdict(field) for field in fields] for name, fields in FIELDS.items()}
         print(answer_text({"action": "schema", "version": SCHEMA, "folders": list(FOLDERS), "tables": tables}))
-    else:
-        print("\n".join(_schema_lines()))
-    return FINE
-
-
-def _schema_lines() -> Iterator[str]:
-    from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
-
-    yield f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet"
-    yield "Every table also has source, day (UTC, of the host's clock or else of the newest file) and device."
-    for name, fields in FIELDS.items():
-        yield f"\n{name}"
-        yield from (f"  {field.name:13}{field.kind:7}{field.help}" for field in fields)
+        return FINE
+    print(f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet")
+    print("Every table also has source, day (UTC, of the host's clock or else of the newest file) and device.")
+    for name, columns in FIELDS.items():
+        print(f"\n{name}", *(f"  {field.name:13}{field.kind:7}{field.help}" for field in columns), sep="\n")
         if name == "events":
-            yield "  SOURCE_COLUMN       Further columns of the source, as tpuprof help COLUMNS has them."
+            print("  SOURCE_COLUMN       Further columns of the source, as tpuprof help COLUMNS has them.")
+    return FINE

@@ -76,9 +76,9 @@ def write_capture(out: str, path: str) -> Entry:
     found = fingerprint(path, catalog)
     files: list[str] = []
 
-    def write_events(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> None:
+    def write_events(capture: str, folders: Folders, batches: Any) -> None:
         files.append(file_of("events", folders, capture))
-        write_batches(schema, batches, store, files[0])
+        write_table(batches, store, files[0])
 
     tables = partitions(path, write_events, catalog)
     for name, table in tables.tables.items():
@@ -99,12 +99,7 @@ def file_of(table: str, folders: Folders, capture: str) -> str:
 
 
 def write_table(table: Any, store: Store, file: str) -> None:
-    """Writes an Arrow table."""
-    write_batches(table.schema, (table,), store, file)
-
-
-def write_batches(schema: Any, parts: Iterable[Any], store: Store, file: str) -> None:
-    """Writes record batches or tables as they come: dictionaries where values repeat, zstd, bounded row groups.
+    """Writes an Arrow table, or record batches as they come: dictionaries where values repeat, row groups, zstd.
 
     What has few rows is packed by snappy. Whole numbers that differ are differences from one to the next, which are
     read in a third of the time. Statistics are of what queries skip by: numbers that all events have, and the capture.
@@ -112,11 +107,13 @@ def write_batches(schema: Any, parts: Iterable[Any], store: Store, file: str) ->
     import pyarrow
     from pyarrow import parquet
 
+    schema = table.schema
     different = {field.name: field.type for field in schema if _differs(field)}
     repeated = [name for name in schema.names if name not in different]
     differences = {name: "DELTA_BINARY_PACKED" for name, kind in different.items() if pyarrow.types.is_integer(kind)}
     skipped = [name for name in schema.names if name in _SKIPPED] or True
-    rest = iter(parts)
+    whole = isinstance(table, pyarrow.Table)
+    rest = iter([table]) if whole else (pyarrow.Table.from_batches([batch]) for batch in table)
     first = next(rest, None)
     packed = "zstd" if first is not None and first.num_rows >= _PACKED else "snappy"
     with (
@@ -125,8 +122,7 @@ def write_batches(schema: Any, parts: Iterable[Any], store: Store, file: str) ->
                               column_encoding=differences or None, write_statistics=skipped) as writer,
     ):  # fmt: skip
         for part in chain([] if first is None else [first], rest):
-            table = pyarrow.Table.from_batches([part]) if isinstance(part, pyarrow.RecordBatch) else part
-            writer.write_table(table, row_group_size=GROUP)
+            writer.write_table(part, row_group_size=GROUP)
 
 
 def _differs(field: Any) -> bool:
@@ -246,8 +242,10 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     with Manifest.opened(place) as manifest:
         there = manifest.sweep()
         built.deleted = [path for path in manifest.entries if not lies(path)]
-        if prune:
-            _let_go(manifest, built.deleted)
+        for path in built.deleted if prune else ():
+            gone = manifest.entries[path]
+            manifest.log(gone=[path])
+            _delete_rows(manifest, gone, set())
         due = [path for path in paths if not _is_current(manifest, path, catalog, there)]
         built.unchanged = len(paths) - len(due)
         known = filter(None, map(manifest.entries.get, due))
@@ -259,8 +257,8 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
             for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
                 _take(manifest, entry, built)
                 told(done, len(due))
-            again = _without_files(manifest)
-            due = [path for path in again if lies(path)]
+            entries = manifest.entries.values()
+            due = [each.path for each in entries if each.capture not in manifest.owners and lies(each.path)]
             if not due:
                 break
         manifest.rewrite()
@@ -273,11 +271,6 @@ def _is_current(manifest: Manifest, path: str, catalog: Catalog, there: set[str]
     if known is None or known.schema != SCHEMA or not known.fingerprint or known.internal_error:
         return False
     return there.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
-
-
-def _without_files(manifest: Manifest) -> list[str]:
-    """Paths of captures that nobody has the files of."""
-    return [entry.path for entry in manifest.entries.values() if entry.capture not in manifest.owners]
 
 
 def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
@@ -313,13 +306,6 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
         built.internal_errors.append(f"{entry.path}: {entry.internal_error}")
     if former is not None and former.files and former.files != entry.files:
         _delete_rows(manifest, former, set(entry.files))
-
-
-def _let_go(manifest: Manifest, paths: Sequence[str]) -> None:
-    for path in paths:
-        entry = manifest.entries[path]
-        manifest.log(gone=[path])
-        _delete_rows(manifest, entry, set())
 
 
 def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:

@@ -19,8 +19,8 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.text import ELLIPSIS, cell_len, set_cell_size
 
 from .manifest import Manifest
-from .scan import AT_A_TIME
 from .schema import FOLDERS, UNKNOWN, needs_pyarrow
+from .store import AT_A_TIME
 
 Kind = Literal["us", "ns", "share", "number"]
 #: Figures that are shown where captures have them: title and kind. Of those with one title a capture has the first.

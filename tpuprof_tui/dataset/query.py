@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +20,8 @@ from tpuprof_tui.formats.files import whole_file
 
 from .manifest import Manifest
 from .places import is_address
-from .schema import FIELDS, FOLDERS
+from .schema import FIELDS, FOLDERS, arrow_schema
+from .store import AT_A_TIME
 
 #: Rows that come at a time.
 _ROWS: Final = 10_000
@@ -107,9 +109,7 @@ class DataSet:
         for table in sorted(due):
             self._tables.add(table)
             if is_address(self._manifest.store.out):
-                from .scan import as_arrow
-
-                self.connection.register(table, as_arrow(self._manifest, table))
+                self.connection.register(table, _as_arrow(self._manifest, table))
             else:
                 self.connection.execute(f"create view {table} as {_view(table, self._manifest.of_table(table))}")
         return bool(due)
@@ -144,6 +144,37 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
         yield DataSet(connection, manifest)
     finally:
         connection.close()
+
+
+def _as_arrow(manifest: Manifest, table: str) -> Any:
+    """A table of a data set: its columns, those of sources that some file has, and those that are folders.
+
+    Args:
+        manifest: What the data set holds.
+        table: The table.
+    """
+    import pyarrow
+    from pyarrow import dataset
+
+    files = manifest.names_of(table)
+    folders = pyarrow.schema([(name, pyarrow.date32() if name == "day" else pyarrow.string()) for name in FOLDERS])
+    schema = arrow_schema(table)
+    if table == "events":
+        # files of different sources have different further columns
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            schema = pyarrow.unify_schemas([schema, *pool.map(lambda file: _schema_of(manifest, file), files)])
+    schema = pyarrow.unify_schemas([schema, folders])
+    if not files:
+        return dataset.dataset(schema.empty_table())
+    return dataset.dataset(files, schema=schema, format="parquet", filesystem=manifest.store.for_arrow(),
+                           partitioning=dataset.partitioning(folders, flavor="hive"))  # fmt: skip
+
+
+def _schema_of(manifest: Manifest, file: str) -> Any:
+    from pyarrow import parquet
+
+    with manifest.store.open(file) as stream:
+        return parquet.read_schema(stream)
 
 
 def _view(table: str, files: Sequence[str]) -> str:

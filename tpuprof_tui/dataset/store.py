@@ -29,6 +29,8 @@ _WAITING: Final = 1.0
 #: Seconds after which a lock counts as forgotten, and between signs of life of who holds it.
 _FORGOTTEN: Final = 600.0
 _SIGN: Final = 60.0
+#: Files that are looked into at a time.
+AT_A_TIME: Final = 16
 _Answer = TypeVar("_Answer")
 
 

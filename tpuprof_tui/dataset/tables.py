@@ -76,16 +76,8 @@ class Tables(Struct, frozen=True):
     internal_error: str = ""
 
 
-#: What becomes of the events of a capture: gets its identity, its folders, the Arrow schema and record batches.
-Taker = Callable[[str, Folders, Any, Iterator[Any]], Any]
-
-
-def as_table(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> Any:
-    """Events as one Arrow table in memory."""
-    import pyarrow
-
-    del capture, folders
-    return pyarrow.Table.from_batches(list(batches), schema=schema)
+#: What becomes of the events of a capture: gets its identity, its folders, and a reader of Arrow's record batches.
+Taker = Callable[[str, Folders, Any], Any]
 
 
 class OneCapture(Catalog):
@@ -103,7 +95,7 @@ class OneCapture(Catalog):
         return self._found[told]
 
 
-def partitions(path: str | os.PathLike[str], take: Taker = as_table, catalog: Catalog | None = None) -> Tables:
+def partitions(path: str | os.PathLike[str], take: Taker | None = None, catalog: Catalog | None = None) -> Tables:
     """One capture as Arrow tables, with the columns of `FIELDS`.
 
     What cannot be read is a row in ``problems`` (severity ``fatal``); nothing is raised for it.
@@ -121,7 +113,8 @@ def partitions(path: str | os.PathLike[str], take: Taker = as_table, catalog: Ca
     told = os.fspath(path)
     try:
         with on_this_machine(path) as here:
-            return _tables(here, told, take, catalog or OneCapture())
+            whole: Taker = lambda capture, folders, batches: batches.read_all()  # noqa: E731
+            return _tables(here, told, take or whole, catalog or OneCapture())
     except UnreadableError as error:
         capture = _identity_of_path(told)
         return Tables(capture, (None, _day(0), None), _fatal(capture, told, error.message), False, fetched=False)
@@ -159,7 +152,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
         tables = {
             "captures": _of_rows("captures", [row]),
             "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
-            "events": take(capture, folders, *_events(profile, capture)),
+            "events": take(capture, folders, _events(profile, capture)),
         }  # fmt: skip
     except (ImportError, WriteError):
         raise
@@ -253,11 +246,11 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
 # events
 
 
-def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
+def _events(profile: Profile, capture: str) -> Any:
     """All events, lane by lane: the common columns, then those of the source that some lane knows.
 
     Returns:
-        Arrow schema, and record batches of at most `GROUP` rows, made when they are asked for.
+        A reader of record batches of at most `GROUP` rows, made when they are asked for.
     """
     import pyarrow
 
@@ -276,7 +269,7 @@ def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
             arrays = [_arrow(key, kind, texts, parts, known) for key, kind, texts in columns]
             yield pyarrow.record_batch(arrays, schema=schema)
 
-    return schema, batches()
+    return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
 @lru_cache(64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -224,15 +225,10 @@ def spark_line(values: Sequence[float], width: int, levels: str) -> str:
         return ""
     least, most = min(values), max(values)
     span = (most - least) or 1.0
-    return "".join(levels[1 + round((value - least) / span * (len(levels) - 2))] for value in _binned(values, width))
-
-
-def _binned(values: Sequence[float], width: int) -> Iterator[float]:
-    """Means of as many neighbours as give ``width`` of them."""
     count = min(width, len(values))
-    for place in range(count):
-        part = values[place * len(values) // count : (place + 1) * len(values) // count]
-        yield sum(part) / len(part)
+    bounds = [place * len(values) // count for place in range(count + 1)]
+    means = (statistics.fmean(values[first:last]) for first, last in pairwise(bounds))
+    return "".join(levels[1 + round((mean - least) / span * (len(levels) - 2))] for mean in means)
 
 
 def keep_list(manifest: Manifest) -> None:

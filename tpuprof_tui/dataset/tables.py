@@ -31,7 +31,6 @@ from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.source import Source
-    from tpuprof_tui.views.answer import Answer, Fact
     from tpuprof_tui.views.query import Query
 
 #: Rows of a row group, the unit that readers skip and load; so many are made at a time.
@@ -129,7 +128,10 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
     newest = max((changed for _, changed in states), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
-        query = _query(catalog.open(path, {}))
+        from tpuprof_tui.analysis.selecting.session import Session
+        from tpuprof_tui.views.query import Query
+
+        query = Query(Session.of(catalog.open(path, {})))
         # with the steps that are found and the exposed time, as the explorer's table has them
         profile = query.session.profile
         problems: list[dict[str, Any]] = [
@@ -356,13 +358,6 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
 # figures
 
 
-def _query(profile: Profile) -> Query:
-    from tpuprof_tui.analysis.selecting.session import Session
-    from tpuprof_tui.views.query import Query
-
-    return Query(Session.of(profile))
-
-
 def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     """Facts of the views that comparing joins; ``problems`` gets those that fail.
 
@@ -372,18 +367,18 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     from tpuprof_tui.views.answer import plain
     from tpuprof_tui.views.registry import answer, facts_of, views_of
 
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
     fault = ""
     for view in views_of(query.vocabulary):
         if not view.compared or view.together or not (view.facts or view.id in _TABLES):
             continue
-        known = set()
         try:
-            if view.id in _TABLES:
-                found = answer(view, query)
-                facts = [*found.facts, *_facts_of_rows(view.id, found)]
-            else:
-                facts = [*facts_of(view, query)]
+            found = answer(view, query) if view.id in _TABLES else None
+            known = [(fact.key, fact.value) for fact in (facts_of(view, query) if found is None else found.facts)]
+            # cells by the label of their row and the key of their column
+            known += [(f"{row[0]}.{column.key}", value) for table in (found.tables if found is not None else ())
+                      if table.key == _TABLES[view.id] for row in table.rows()
+                      for column, value in zip(table.columns[1:], row[1:], strict=True)]  # fmt: skip
         # one view of many: the capture counts without it, and its problems say so
         except Exception as error:
             what, place = _told_of(error)
@@ -391,27 +386,15 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
             problems.append({"severity": "warning", "what": f"The view {view.id} failed. {what}",
                              "done": "Its figures are missing.", "count": 1})  # fmt: skip
             continue
-        for fact in facts:
-            value = plain(fact.value)
+        for key, value in known:
+            value = plain(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
                 # of several units' figures of one name the first: what is said of all stands before what is of one
-                if fact.key not in known:
-                    value = value / 1000 if fact.key.endswith("_us") else value
-                    rows.append({"figure": f"{view.id}.{fact.key}", "kind": view.id, "name": fact.key,
-                                 "value": float(value)})  # fmt: skip
-                known.add(fact.key)
-    return rows, fault
-
-
-def _facts_of_rows(view: str, found: Answer) -> Iterator[Fact]:
-    """Cells of the tables of `_TABLES`, by the label of their row and the key of their column."""
-    from tpuprof_tui.views.answer import Fact
-
-    for table in found.tables:
-        if table.key == _TABLES.get(view):
-            for row in table.rows():
-                for column, value in zip(table.columns[1:], row[1:], strict=True):
-                    yield Fact(f"{row[0]}.{column.key}", column.title, value, column.kind)
+                rows.setdefault(f"{view.id}.{key}", {
+                    "figure": f"{view.id}.{key}", "kind": view.id, "name": key,
+                    "value": float(value / 1000 if key.endswith("_us") else value),
+                })  # fmt: skip
+    return list(rows.values()), fault
 
 
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:

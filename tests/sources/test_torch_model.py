@@ -273,7 +273,8 @@ def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monkeypatch, processes):
-    monkeypatch.setattr(several._Reading, "_helpers", lambda reading: processes - 1)
+    monkeypatch.setattr(several, "_WORTH_IT", 1)
+    monkeypatch.setattr(several, "cores", lambda: processes)
     run, one = SAMPLES / "torch_cuda_synthetic", SAMPLES / "torch_cpu_recorded"
     together = open_profiles([run, one / "worker0.pt.trace.json.gz"])
     for profile, alone in zip(together, (open_profile(run), open_profile(one)), strict=True):

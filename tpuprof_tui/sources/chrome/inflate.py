@@ -8,8 +8,17 @@ from typing import Any, BinaryIO, Final, NamedTuple
 #: Compressed bytes that are taken at a time: damage costs the text of no more than these.
 _PIECE: Final = 4096
 _GZIP_FORMAT: Final = 31
+#: How gzip begins.
+GZIP: Final = b"\x1f\x8b"
 #: Bytes of text between places from which reading can go on later.
 _BETWEEN: Final = 4 << 20
+
+
+def first_two(raw: BinaryIO) -> bytes:
+    """The first two bytes of a file, which goes on from its beginning."""
+    head = raw.read(2)
+    raw.seek(0)
+    return head
 
 
 class Place(NamedTuple):

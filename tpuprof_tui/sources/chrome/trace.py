@@ -22,7 +22,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
 from .chunks import NOTHING, EventChunks, raw_text
-from .inflate import Inflated
+from .inflate import GZIP, Inflated, first_two
 from .times import MOST_NS
 
 I64 = npt.NDArray[np.int64]
@@ -31,7 +31,6 @@ I64 = npt.NDArray[np.int64]
 MOST_BYTES: Final = 4 << 30
 #: Nor is a compressed file whose text is longer than this and that many times as long as the file.
 ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
-_GZIP: Final = b"\x1f\x8b"
 _LONGEST_NAME: Final = 4096
 #: Parts of a ns that times are held in while they are added up: femtoseconds.
 _PER_NANOSECOND: Final = 10**6
@@ -153,13 +152,6 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)), "rb")
 
 
-def _text_of(raw: BinaryIO) -> Inflated | BinaryIO:
-    """What gives the text of a file."""
-    head = raw.read(len(_GZIP))
-    raw.seek(0)
-    return Inflated(raw) if head == _GZIP else raw
-
-
 class _Collector:
     """Goes through the events once."""
 
@@ -168,7 +160,7 @@ class _Collector:
     ) -> None:  # fmt: skip
         self._path = path
         self._marks = marks
-        self._stream = _text_of(raw)
+        self._stream = Inflated(raw) if first_two(raw) == GZIP else raw
         self._raw = raw
         self._progress = progress
         self._size = os.fstat(raw.fileno()).st_size

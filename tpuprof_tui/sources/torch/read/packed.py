@@ -8,9 +8,8 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
-from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
 
-_GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5"
 #: Memory that reading takes, in parts of the text, measured on traces of 34 to 99 MB, with room to spare.
 _SHARE: Final = 0.7
@@ -26,19 +25,13 @@ def text_of(path: Path, raw: BinaryIO) -> Inflated | Unpacked | BinaryIO:
     Raises:
         UnreadableError: The package that unpacks it is not installed.
     """
-    head = _head(raw)
-    return Inflated(raw) if head == _GZIP else Unpacked(path, raw) if head == _ZSTD else raw
-
-
-def _head(raw: BinaryIO) -> bytes:
-    head = raw.read(2)
-    raw.seek(0)
-    return head
+    head = first_two(raw)
+    return Inflated(raw) if head == GZIP else Unpacked(path, raw) if head == _ZSTD else raw
 
 
 def too_large(raw: BinaryIO, size: int) -> int:
     """Bytes of a file's text where there is not memory enough to read it; else 0."""
-    text = _unpacked_size(raw, size) if _head(raw) == _GZIP else size
+    text = _unpacked_size(raw, size) if first_two(raw) == GZIP else size
     return text if text >= _LARGE and fitting(text) < 1 else 0
 
 

@@ -70,7 +70,8 @@ class _Reading:
 
     def all(self) -> list[_Found]:
         """Reads them."""
-        with _other_processes(helpers := self._helpers()) as processes:
+        helpers = max(min(cores(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
+        with _other_processes(helpers) as processes:
             threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
@@ -107,11 +108,6 @@ class _Reading:
         ):  # fmt: skip
             self._told = len(found)
             self._arrived(found)
-
-    def _helpers(self) -> int:
-        """How many processes help."""
-        worth = sum(self._sizes) // _WORTH_IT
-        return max(min(cores(), len(self._files), _MOST_PROCESSES, worth) - 1, 0)
 
     def _next(self) -> int | None:
         with self._lock:

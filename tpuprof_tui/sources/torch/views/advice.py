@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -104,28 +104,23 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             yield of_window(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
 
 
-def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kinds: tuple[Kind, ...], text: str
-           ) -> Iterator[Finding]:  # fmt: skip
-    """Events of some names: the time that they cover."""
+def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
+    """Some events of each worker: the time that they cover."""
     for run, asked in _runs(query):
-        trace = run.trace
-        chosen = asked & np.isin(trace.kind, kinds) & trace.named(pattern.search)
-        rows = np.flatnonzero(chosen)
+        rows = rows_of(run)
+        rows = rows[asked[rows]]
         gain = run.union(rows).total
-        if len(rows) and gain >= least:
-            length = np.bincount(trace.name[rows], weights=trace.end[rows] - trace.start[rows])
-            name = line_text(trace.names[int(length.argmax())], 60)
+        if len(rows) and gain and gain >= least:
+            length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
+            name = line_text(run.trace.names[int(length.argmax())], 60)
             told = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
             yield _told(query, rule, run, gain, told, rows)
 
 
-def _loader(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, asked in _runs(query):
-        rows = run.loaders[asked[run.loaders]] if len(run.loaders) else run.loaders
-        gain = run.union(rows).total
-        if gain and gain >= least:
-            text = f"The run waits {time_text(gain)} for data in {len(rows):,} calls."
-            yield _told(query, rule, run, gain, text, rows)
+def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
+    """What gives the events of some kinds whose name a pattern is part of."""
+    test = re.compile(pattern).search
+    return lambda run: np.flatnonzero(np.isin(run.trace.kind, kinds) & run.trace.named(test))
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -255,14 +250,15 @@ RULES: Final = (
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
-         partial(_named, pattern=re.compile(r"Synchronize|^aten::(item|_local_scalar_dense)$"),
-                 kinds=(Kind.CALL, Kind.OPERATOR), text="The host waits for the GPU in {calls}, {time}: {name}.")),
+         partial(_covered, rows_of=_named(r"Synchronize|^aten::(item|_local_scalar_dense)$", Kind.CALL, Kind.OPERATOR),
+                 text="The host waits for the GPU in {calls}, {time}: {name}.")),
     Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
          "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
-         partial(_named, pattern=re.compile("Pageable"), kinds=(Kind.COPY,),
+         partial(_covered, rows_of=_named("Pageable", Kind.COPY),
                  text="{count} copies from or to memory that is not pinned take {time}.")),
     Rule("loader_waits", "Union of the calls that fetch the next batch.", 0.05,
-         "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.", _loader),
+         "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.",
+         partial(_covered, rows_of=lambda run: run.loaders, text="The run waits {time} for data in {calls}.")),
     Rule("exposed_communication", "Communication that no computation covers.", 0.05,
          "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed),
     Rule("late_rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,

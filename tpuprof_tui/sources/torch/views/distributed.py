@@ -42,11 +42,6 @@ class Collectives(Struct, frozen=True, eq=False):
     end: I64
     of: I64
 
-    @property
-    def signature(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """What must be the same of two workers for their collectives to belong together."""
-        return self.names, tuple(np.bincount(self.of, minlength=len(self.rows)).tolist())
-
 
 def distributed(query: Query) -> Answer:
     """The view."""
@@ -109,7 +104,8 @@ def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
     moved: dict[str, I64] = {}
     missing: list[Missing] = []
     for group in _comparable(found):
-        if len({each.signature for each in group}) > 1:
+        # names and numbers of intervals must be the same for collectives to belong together
+        if len({(each.names, tuple(np.bincount(each.of, minlength=len(each.rows)).tolist())) for each in group}) > 1:
             names = ", ".join(each.run.worker.key for each in group)
             missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
                                    "is transfer is not known.", "recordings of the same steps"))  # fmt: skip

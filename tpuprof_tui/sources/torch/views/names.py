@@ -48,8 +48,13 @@ def names(asked: Asked) -> Answer:
         shorts: dict[str, int] = {}
         codes = np.unique(trace.name[places])
         kernel = set(np.unique(trace.name[places[trace.kind[places] == Kind.KERNEL]]).tolist())
-        of_code = np.array([shorts.setdefault(_shown(trace.names[code], side, code in kernel), len(shorts))
-                            for code in codes.tolist()], np.int64)  # fmt: skip
+        told = [trace.names[code] for code in codes.tolist()]
+        if side == "host":
+            told = [short_name(name) if "<" in name else name for name in told]
+        else:
+            told = [short_name(name) if code in kernel and ("<" in name or "(" in name) else name
+                    for code, name in zip(codes.tolist(), told, strict=True)]  # fmt: skip
+        of_code = np.array([shorts.setdefault(name, len(shorts)) for name in told], np.int64)
         group = Grouped(of_code[np.searchsorted(codes, trace.name[places])] if len(codes) else places)
         totals = group.total(trace.end[places] - trace.start[places])
         told = list(shorts)
@@ -57,11 +62,6 @@ def names(asked: Asked) -> Answer:
                  zip(group.keys[:, 0].tolist(), group.calls().tolist(), totals.tolist(), strict=True)]  # fmt: skip
     rows.sort(key=lambda row: (-row[3], row[0], row[1]))  # type: ignore[operator]
     return Answer(tables=(Table.of_rows("names", "Names", columns, rows),))
-
-
-def _shown(name: str, side: str, kernel: bool) -> str:
-    cut = "<" in name or (side == "device" and "(" in name)
-    return short_name(name) if cut and (kernel or side == "host") else name
 
 
 def short_name(name: str) -> str:

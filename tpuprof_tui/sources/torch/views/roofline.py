@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
@@ -70,21 +69,9 @@ CARDS: Final = (
 )
 
 
-def card_named(name: str) -> Card | None:
-    """The card with a name; None where it is not known."""
-    return next((card for card in CARDS if re.search(card.name, name)), None)
-
-
-class Work(Struct, frozen=True):
-    """What one call does.
-
-    Attributes:
-        operations: Floating-point operations, a multiplication and an addition are two.
-        elements: Elements read and written, each once.
-    """
-
-    operations: int
-    elements: int
+#: What one call does: floating-point operations (a multiplication and an addition are two), and elements read and
+#: written, each once.
+Work = tuple[int, int]
 
 
 def _product(left: Shape, right: Shape) -> Work | None:
@@ -92,7 +79,7 @@ def _product(left: Shape, right: Shape) -> Work | None:
     if len(left) != len(right) or len(left) not in (2, 3) or left[-1] != right[-2]:
         return None
     batch, (rows, inner), columns = math.prod(left[:-2]), left[-2:], right[-1]
-    return Work(2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
+    return (2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
 
 
 def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
@@ -109,7 +96,7 @@ def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work 
     heads, length, size = query[0] * query[1], query[2], query[3]
     both = 2 * heads * length * key[2] * (size + value[3])
     elements = math.prod(query) + math.prod(key) + math.prod(value) + heads * length * value[3]
-    return Work(both // 2 if len(told) > causal and str(told[causal]) == "True" else both, elements)
+    return (both // 2 if len(told) > causal and str(told[causal]) == "True" else both, elements)
 
 
 def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
@@ -119,11 +106,11 @@ def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
     if len(given) < 3 or len(given) != len(weight) or not stride or not padding or not dilation:
         return None
     if len(told) > 6 and str(told[6]) == "True":  # transposed: each input element meets all of the weight
-        return Work(2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
+        return (2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
     sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
              zip(given[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
     out = given[0] * weight[0] * math.prod(sizes)
-    return Work(2 * out * math.prod(weight[1:]), math.prod(given) + math.prod(weight) + out)
+    return (2 * out * math.prod(weight[1:]), math.prod(given) + math.prod(weight) + out)
 
 
 def _numbers(text: Any, count: int) -> list[int]:
@@ -178,7 +165,7 @@ def roofline(asked: Asked) -> Answer:
     first = np.full(group.count, len(rows))
     np.minimum.at(first, group.place, np.arange(len(rows)))
     names = [str(each.get("name") or "") for each in properties_of(trace)]
-    card = next(filter(None, map(card_named, names)), None)
+    card = next((card for name in names for card in CARDS if re.search(card.name, name)), None)
     found, unknown = [], 0
     for number, (name, dims) in enumerate(group.keys.tolist()):
         told = trace.arguments.of(int(trace.place[rows[first[number]]]))
@@ -205,20 +192,21 @@ def _line(
         work = FORMULAS[name](dims, concrete if isinstance(concrete, list) else [])
     except (ValueError, TypeError, IndexError, RecursionError, ZeroDivisionError):
         return None
-    if work is None or not 0 < work.operations < 1 << 62 or work.elements <= 0:
+    operations, elements = work or (0, 0)
+    if not 0 < operations < 1 << 62 or elements <= 0:
         return None
     known = [each for each in types if each in _BYTES] if isinstance(types, list) else []
     size = _BYTES[known[0]] if known else None
-    moved = work.elements * size if size else None
+    moved = elements * size if size else None
     seconds = device / 1e9
-    rate = work.operations * calls / seconds
+    rate = operations * calls / seconds
     throughput = moved * calls / seconds if moved else None
     share, bound = None, None
     if card is not None and size is not None:
         peak = card.single if size == 4 else card.half * (2 if size == 1 else 1)
         share = rate / (peak * 1e12)
         if moved:
-            bound = "compute" if work.operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
+            bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
             share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, compact(text), known[0] if known else None, calls, device, work.operations, moved, rate / 1e12, share,
+    return (name, compact(text), known[0] if known else None, calls, device, operations, moved, rate / 1e12, share,
             None if throughput is None else throughput / 1e9, bound)  # fmt: skip

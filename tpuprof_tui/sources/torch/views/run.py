@@ -190,7 +190,51 @@ class Run:
     @cached_property
     def steps(self) -> Steps:
         """The steps."""
-        return _steps(self)
+        run, trace = self, self.trace
+        rows = rows_named(trace, STEP)
+        labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
+        host_start, host_end = trace.start[rows], trace.end[rows]
+        annotated = len(rows) > 0
+        if not annotated:
+            spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
+            if not len(spans):
+                spans = np.concatenate([run.calls, trace.work_rows])
+            if len(spans):
+                labels = ("0",)
+                host_start, host_end = trace.start[spans].min()[None], trace.end[spans].max()[None]
+        count = len(labels)
+        launched = np.zeros(count, np.int64)
+        start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
+        known = np.flatnonzero(run.call >= 0)
+        call_start, call_end = trace.start[run.call[known]], trace.end[run.call[known]]
+        order = np.argsort(call_start, kind="stable")
+        known, call_start, call_end = known[order], call_start[order], call_end[order]
+        matched = np.zeros(len(run.call), np.bool_)
+        first_start, last_end = np.full(count, INT_MISSING, np.int64), np.full(count, INT_MISSING, np.int64)
+        for step in range(count):
+            low, high = np.searchsorted(call_start, (host_start[step], host_end[step] + 1))
+            mine = known[low:high][call_end[low:high] <= host_end[step]]
+            launched[step] = len(mine)
+            if len(mine):
+                matched[mine] = True
+                first_start[step], last_end[step] = run.work_start[mine].min(), run.work_end[mine].max()
+        if not launched.any():
+            return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
+        before = int(host_start[0])
+        if launched[0]:
+            early = run.work_end[~matched & (run.work_end < first_start[0])]
+            before = max(before, int(early.max(initial=before)))
+        for step in range(count):
+            start[step] = max(before, int(host_start[step]))
+            end[step] = max(int(host_end[step]), int(start[step]), int(last_end[step]))
+            before = int(end[step])
+        last = int(np.flatnonzero(launched)[-1])
+        keep = last + 1
+        if count > 1 and last > 0 and launched[last] < 0.8 * launched[last - 1]:
+            keep = last
+        if count > 1:
+            counted[keep:] = False
+        return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
 
     def union(self, rows: I64) -> Intervals:
         """The time that events cover."""
@@ -345,54 +389,6 @@ class Tree:
         trace, rows = self._trace, self.rows
         place = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
         return np.where(place >= 0, self.same[place] if len(rows) else -1, -1)
-
-
-def _steps(run: Run) -> Steps:
-    trace = run.trace
-    rows = rows_named(trace, STEP)
-    labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
-    host_start, host_end = trace.start[rows], trace.end[rows]
-    annotated = len(rows) > 0
-    if not annotated:
-        spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
-        if not len(spans):
-            spans = np.concatenate([run.calls, trace.work_rows])
-        if len(spans):
-            labels = ("0",)
-            host_start, host_end = trace.start[spans].min()[None], trace.end[spans].max()[None]
-    count = len(labels)
-    launched = np.zeros(count, np.int64)
-    start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
-    known = np.flatnonzero(run.call >= 0)
-    call_start, call_end = trace.start[run.call[known]], trace.end[run.call[known]]
-    order = np.argsort(call_start, kind="stable")
-    known, call_start, call_end = known[order], call_start[order], call_end[order]
-    matched = np.zeros(len(run.call), np.bool_)
-    first_start, last_end = np.full(count, INT_MISSING, np.int64), np.full(count, INT_MISSING, np.int64)
-    for step in range(count):
-        low, high = np.searchsorted(call_start, (host_start[step], host_end[step] + 1))
-        mine = known[low:high][call_end[low:high] <= host_end[step]]
-        launched[step] = len(mine)
-        if len(mine):
-            matched[mine] = True
-            first_start[step], last_end[step] = run.work_start[mine].min(), run.work_end[mine].max()
-    if not launched.any():
-        return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
-    before = int(host_start[0])
-    if launched[0]:
-        early = run.work_end[~matched & (run.work_end < first_start[0])]
-        before = max(before, int(early.max(initial=before)))
-    for step in range(count):
-        start[step] = max(before, int(host_start[step]))
-        end[step] = max(int(host_end[step]), int(start[step]), int(last_end[step]))
-        before = int(end[step])
-    last = int(np.flatnonzero(launched)[-1])
-    keep = last + 1
-    if count > 1 and last > 0 and launched[last] < 0.8 * launched[last - 1]:
-        keep = last
-    if count > 1:
-        counted[keep:] = False
-    return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
 
 
 class Asked(Struct, frozen=True, eq=False, dict=True):

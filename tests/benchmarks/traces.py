@@ -16,8 +16,8 @@ last byte of the first frame that holds the figures of steps and of what ran, bo
 CPU of the process until then, and its memory at the peak; the ratio is that of the clock. An Ascend folder can be named
 too: its screen is whole with the first findings, and the trace processor is left out.
 
---ranks: the explorer on a folder of so many ranks (without one, of 240,000 events each), once: seconds until figures of
-the first ones are on the screen, and until the last frame after all are read; memory of all its processes at the peak,
+--ranks: the explorer on a folder of so many ranks (without one, of 240,000 events each), once: seconds until the
+first ones are on the screen, until their figures are, and until the last frame after all are read; memory of all its processes at the peak,
 what they share counted once (PSS).
 """
 
@@ -54,6 +54,8 @@ SEQUENCE, SIZE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]"), (160, 48)
 PATIENCE = 180
 #: Headings of figures of several ranks; seconds without a change after which a screen is the last one.
 FIGURES_OF_RANKS, STILL = (b"Workers", b"Names"), 4
+#: What the footer says when the first ranks are shown.
+SOME = b"traces are read"
 #: Bytes of text from which on a ratio counts, and the most that it may be.
 LIMITS = ((50_000_000, 1.0), (200_000_000, 0.75), (1_000_000_000, 0.65))
 
@@ -121,15 +123,19 @@ def many_ranks(path: Path, ranks: int) -> None:
     """Prints how long a run of many ranks takes in the explorer, and its memory."""
     process, terminal = explorer(path)
     begun = changed = time.monotonic()
-    first, most, text = 0.0, 0, b""
+    shown, first, most, text = 0.0, 0.0, 0, b""
     while not first or len(family(process)) > 1 or time.monotonic() - changed < STILL:
         if select.select([terminal], [], [], 0.1)[0]:
             text += SEQUENCE.sub(b"", os.read(terminal, 1 << 16))
             changed = time.monotonic()
+            if not shown and SOME in text:
+                shown = changed - begun
             if not first and all(word in text for word in FIGURES_OF_RANKS):
                 first = changed - begun
         most = max(most, sum(map(pss, family(process))))
-    print(f"{ranks} ranks: first {first:.2f} s, all {changed - begun:.1f} s, {most / 1024:,.0f} MiB")
+    print(
+        f"{ranks} ranks: shown {shown:.2f} s, figures {first:.2f} s, all {changed - begun:.1f} s, {most / 1024:,.0f} MiB"
+    )
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
 

@@ -16,9 +16,9 @@ last byte of the first frame that holds the figures of steps and of what ran, bo
 CPU of the process until then, and its memory at the peak; the ratio is that of the clock. An Ascend folder can be named
 too: its screen is whole with the first findings, and the trace processor is left out.
 
---ranks: the explorer on a folder of so many ranks (without one, of 240,000 events each), once: seconds until the
-first ones are on the screen, until their figures are, and until the last frame after all are read; memory of all its processes at the peak,
-what they share counted once (PSS).
+--ranks: the explorer on a folder of so many ranks (without one, of 240,000 events each), once: seconds until the first
+ones are on the screen, until their figures are, and until the last frame after all are read; memory of all its
+processes at the peak, what they share counted once (PSS).
 """
 
 from __future__ import annotations
@@ -133,9 +133,8 @@ def many_ranks(path: Path, ranks: int) -> None:
             if not first and all(word in text for word in FIGURES_OF_RANKS):
                 first = changed - begun
         most = max(most, sum(map(pss, family(process))))
-    print(
-        f"{ranks} ranks: shown {shown:.2f} s, figures {first:.2f} s, all {changed - begun:.1f} s, {most / 1024:,.0f} MiB"
-    )
+    told = f"shown {shown:.2f} s, figures {first:.2f} s, all {changed - begun:.1f} s, {most / 1024:,.0f} MiB"
+    print(f"{ranks} ranks: {told}")
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
 

@@ -109,11 +109,7 @@ class EventChunks(Generic[Event]):
     Attributes:
         found: Whether there was a list of events.
         truncated: Whether the text ended within it.
-        malformed: Events that could not be decoded.
-        values: Values that are no JSON (NaN, N/A): they are null.
-        quotes: Quotation marks in texts that should have been escaped: they are part of the text.
-        controls: Events with control characters in texts.
-        no_utf8: Runs of bytes that are no UTF-8.
+        malformed, values, quotes, controls, no_utf8: How often what was wrong (``problems`` says what).
         metadata: What stands beside the list, by key; what could not be decoded is not there.
         metadata_lost: Where what is beside it could not be decoded.
         behind: Where there is another list of events, or text behind the trace.

@@ -89,7 +89,8 @@ def _copies(asked: Asked) -> Table:
 def _times(group: Grouped, length: np.ndarray) -> list[list[float]]:
     calls, total = group.calls(), group.total(length)
     mean = [each / count for each, count in zip(total.tolist(), calls.tolist(), strict=True)]
-    return [calls.tolist(), total.tolist(), mean, group.most(length).tolist(), group.least(length).tolist()]
+    return [calls.tolist(), total.tolist(), mean, group.total(length, np.maximum).tolist(),
+            group.total(length, np.minimum, np.iinfo(np.int64).max).tolist()]  # fmt: skip
 
 
 def _alike(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:

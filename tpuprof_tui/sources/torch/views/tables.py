@@ -70,22 +70,10 @@ class Grouped:
         """How many events each has."""
         return np.bincount(self.place, minlength=self.count).astype(np.int64)
 
-    def total(self, values: I64) -> I64:
-        """Sum of values of each."""
-        found = np.zeros(self.count, np.int64)
-        np.add.at(found, self.place, values)
-        return found
-
-    def most(self, values: I64) -> I64:
-        """The largest of each."""
-        found = np.full(self.count, np.iinfo(np.int64).min, np.int64)
-        np.maximum.at(found, self.place, values)
-        return found
-
-    def least(self, values: I64) -> I64:
-        """The smallest of each."""
-        found = np.full(self.count, np.iinfo(np.int64).max, np.int64)
-        np.minimum.at(found, self.place, values)
+    def total(self, values: I64, gather: np.ufunc = np.add, start: int = 0) -> I64:
+        """Sum of values of each, or what else gathers them from a start."""
+        found = np.full(self.count, start, np.int64)
+        gather.at(found, self.place, values)
         return found
 
     def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

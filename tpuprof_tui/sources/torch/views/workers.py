@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.report import Worker
 
 from ..read.profile import TorchProfile, properties_of
+
+#: What is shown of a device, by its key in the file; all of these are the card's own.
+_SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
+                 "warpSize": "warp_size"}  # fmt: skip
 
 
 def workers(profile: Profile) -> tuple[Worker, ...]:
@@ -17,7 +21,8 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     return tuple(
         Worker(
             each.key, Scope(each.group), each.rank, each.name, each.span, (each.trace.path.name,),
-            tuple(map(_device, properties_of(each.trace))),
+            tuple({name: told.get(key) for key, name in _SHOWN.items() if isinstance(told.get(key), (int, str))}
+                  for told in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
         )
         for each in profile.traces
@@ -30,10 +35,3 @@ def identities(profile: Profile) -> dict[str, str]:
     keys = (("host_name", "host"), ("hostname", "host"), ("username", "user"))
     told = ((each.trace.metadata.get(key), kind) for each in profile.traces for key, kind in keys)
     return {word: kind for word, kind in told if isinstance(word, str)}
-
-
-def _device(told: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of a device; all of these are the card's own."""
-    keys = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
-            "warpSize": "warp_size"}  # fmt: skip
-    return {name: told.get(key) for key, name in keys.items() if isinstance(told.get(key), (int, str))}

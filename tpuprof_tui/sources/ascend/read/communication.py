@@ -131,8 +131,8 @@ class Communicated(Struct, eq=False):
                        packets=mine(self.packets), pairs=mine(self.pairs))  # fmt: skip
 
 
-def read_json(path: Path, name: str) -> dict[str, Any]:
-    """An object of a JSON file, its numbers as decimals.
+def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
+    """An object of a JSON file, its numbers as decimals; ``whatever``: or what else it holds.
 
     Raises:
         UnreadableError: It cannot be read, or is none.
@@ -147,20 +147,16 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         raise UnreadableError(f"{name} cannot be decoded behind line {error.lineno} ({error.msg}).") from None
     except (ValueError, RecursionError):
         raise UnreadableError(f"{name} cannot be decoded.") from None
-    if not isinstance(found, dict):
+    if not whatever and not isinstance(found, dict):
         raise UnreadableError(f"{name} holds no object.")
     return found
 
 
-def of_json(path: Path, name: str, matrix: Path | None) -> Communicated:
-    """``communication.json`` of a rank, with the matrix beside it."""
+def of_json(path: Path, name: str) -> Communicated:
+    """``communication.json`` of a rank."""
     found = Communicated(name)
-    for step, kinds in _objects(read_json(path, name)):
-        for kind, operations in _objects(kinds):
-            for op, told in _objects(operations):
-                _add_operation(found, step, kind, op, "", told)
-    if matrix is not None:
-        add_matrix(found, matrix, matrix.name)
+    for step, kind, op, told in _entries(read_json(path, name)):
+        _add_operation(found, step, kind, op, "", told)
     return found
 
 
@@ -168,28 +164,30 @@ def add_matrix(found: Communicated, path: Path, name: str) -> None:
     """``communication_matrix.json``."""
     raw = read_json(path, name)
     found.matrix = True
-    for step, kinds in _objects(raw):
-        for kind, operations in _objects(kinds):
-            for op, pairs in _objects(operations):
-                _add_pairs(found, step, kind, op, pairs)
+    for step, kind, op, pairs in _entries(raw):
+        _add_pairs(found, step, kind, op, pairs)
 
 
 def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
     """``cluster_communication.json`` of msprof-analyze, with its matrix; the kind is the group of ranks."""
     found = Communicated((path or matrix or Path()).name)
     if path is not None:
-        for group, steps in _objects(read_json(path, path.name)):
-            for step, operations in _objects(steps):
-                for op, ranks in _objects(operations):
-                    for rank, told in _objects(ranks):
-                        _add_operation(found, step, group, op, rank, told)
+        for group, step, op, ranks in _entries(read_json(path, path.name)):
+            for rank, told in _objects(ranks):
+                _add_operation(found, step, group, op, rank, told)
     if matrix is not None:
         found.matrix = True
-        for group, steps in _objects(read_json(matrix, matrix.name)):
-            for step, operations in _objects(steps):
-                for op, pairs in _objects(operations):
-                    _add_pairs(found, step, group, op, pairs)
+        for group, step, op, pairs in _entries(read_json(matrix, matrix.name)):
+            _add_pairs(found, step, group, op, pairs)
     return found
+
+
+def _entries(value: Any) -> Iterator[tuple[str, str, str, Any]]:
+    """What lies three levels deep in objects, with its keys."""
+    for one, inner in _objects(value):
+        for other, operations in _objects(inner):
+            for op, told in _objects(operations):
+                yield one, other, op, told
 
 
 def _add_operation(found: Communicated, step: str, kind: str, op: str, rank: str, told: Any) -> None:

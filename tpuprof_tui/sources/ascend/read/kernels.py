@@ -157,21 +157,9 @@ def kernels_of_table(table: CsvTable) -> Kernels:
             names.setdefault(KEYS[column], column)
     kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in _AT_ONCE if key in names}
     read = table.read(kinds)
-    found = {key: read[column] for key, column in names.items() if column in read}
-    count = table.rows
-
-    def times(key: str) -> I64:
-        return found[key] if key in found else np.full(count, INT_MISSING)
-
-    def texts(key: str) -> Texts:
-        return found.get(key) or no_texts(count)
-
     metrics = tuple(column for column in table.columns if column not in KEYS)
     all_kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in names}
     all_kinds |= dict.fromkeys(metrics, "number")
-
-    def load(wanted: Sequence[str]) -> Mapping[str, F64]:
-        return table.read(dict.fromkeys(wanted, "number"))
 
     def read_rows(rows: I64) -> Kernels:
         try:
@@ -179,17 +167,19 @@ def kernels_of_table(table: CsvTable) -> Kernels:
         except (OSError, UnreadableError):  # it is gone, or another one: what was read of it stays
             told = {name: np.full(len(rows), np.nan) for name in metrics}
         by_key = {key: told[column] for key, column in names.items() if column in told}
-        name, kind, core = (by_key.get(key) or no_texts(len(rows)) for key in ("name", "type", "core"))
-        start, duration, wait = (by_key.get(key, np.full(len(rows), INT_MISSING)) for key in _TIMES)
-        return Kernels(table.name, name, kind, core, start, duration, wait, by_key, metrics,
+        return Kernels(table.name, *columns(by_key, len(rows)), by_key, metrics,
                        lambda wanted: {name: told[name] for name in wanted})  # fmt: skip
 
-    start, duration, wait = (times(key) for key in _TIMES)
-    return Kernels(
-        table.name, texts("name"), texts("type"), texts("core"), start, duration,
-        wait if "wait" in found else waits(start, duration), _Others(table, names, found),
-        metrics, load, read_rows,
-    )  # fmt: skip
+    def columns(by_key: Mapping[str, Any], count: int) -> tuple[Texts, Texts, Texts, I64, I64, I64]:
+        name, kind, core = (by_key.get(key) or no_texts(count) for key in ("name", "type", "core"))
+        start, duration, wait = (by_key.get(key, np.full(count, INT_MISSING)) for key in _TIMES)
+        return name, kind, core, start, duration, wait
+
+    found = {key: read[column] for key, column in names.items() if column in read}
+    name, kind, core, start, duration, wait = columns(found, table.rows)
+    wait = wait if "wait" in found else waits(start, duration)
+    return Kernels(table.name, name, kind, core, start, duration, wait, _Others(table, names, found), metrics,
+                   lambda wanted: table.read(dict.fromkeys(wanted, "number")), read_rows)  # fmt: skip
 
 
 class _Others(Mapping[str, Texts]):
@@ -225,12 +215,10 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     """The compute tasks of the streams and the communication operators; the core as coarse as the timeline tells it."""
     rows = timeline.work
     collective = timeline.what[rows] == What.COLLECTIVE
-    kinds = Texts(timeline.kind[rows], timeline.kinds)
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start = timeline.start[rows]
     duration = timeline.end[rows] - start
-    del kinds
     return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
                    start, duration, waits(start, duration))  # fmt: skip
 

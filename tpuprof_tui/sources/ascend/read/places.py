@@ -179,7 +179,7 @@ def _of_folder(path: Path, depth: int) -> Found:
         return Found((_place(path, path.parent),))
     if own and not cluster:
         return Found((_place(path, path),))
-    old = _of_old(path, names, folders)
+    old = _of_old(path, folders)
     if old:
         return Found(tuple(old))
     raw = _raw(path, folders)
@@ -189,11 +189,8 @@ def _of_folder(path: Path, depth: int) -> Found:
     places = [each for found in below for each in found.places]
     for found in below:
         cluster = {**found.cluster, **cluster}
-    return Found(tuple(_unlike(places)), cluster, tuple(each for found in below for each in found.raw))
-
-
-def _unlike(places: Sequence[Place]) -> list[Place]:
-    return sorted(places, key=lambda place: natural_order(str(place.root)))
+    places.sort(key=lambda place: natural_order(str(place.root)))
+    return Found(tuple(places), cluster, tuple(each for found in below for each in found.raw))
 
 
 def _place(output: Path, root: Path) -> Place:
@@ -221,30 +218,22 @@ def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> 
     return [Place(path, f"{path.name}/device_{device}", files, device=device, shared=True) for device in devices]
 
 
-def _of_old(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Place]:
+def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
     """Workers of CANN 5 to 6.3: a device's ``summary`` and ``timeline``, and what lies beside it of all of them."""
-    devices = [name for name in folders if _DEVICE.fullmatch(name)]
+    devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
     shared: dict[str, tuple[Path, ...]] = {}
-    for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline"):
-        if os.path.isdir(folder):
-            shared |= _files(folder, _listed(folder)[0])
+    for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline") if devices else ():
+        shared |= _files(folder, _listed(folder)[0])
     found = []
-    for device in devices:
-        number = int(device.rpartition("_")[2][:6])
+    # a device's folder may be named itself
+    for device in devices or ([path] if _DEVICE.fullmatch(path.name) else []):
+        number = int(device.name.rpartition("_")[2][:6])
         files = {role: _of_device(paths, number) if len(devices) > 1 else paths for role, paths in shared.items()}
         for part in ("summary", "timeline"):
-            if os.path.isdir(path / device / part):
-                files |= _files(path / device / part, _listed(path / device / part)[0])
+            files |= _files(device / part, _listed(device / part)[0])
         if any(name in _OWN for name in files):
-            name = path.name if len(devices) == 1 else f"{path.name}/{device}"
+            name = path.name if len(devices) < 2 else f"{path.name}/{device.name}"
             found.append(Place(path, name, files, device=number, shared=len(devices) > 1))
-    if not devices and _DEVICE.fullmatch(path.name) and {"summary", "timeline"} & set(folders):
-        files = {}
-        for part in ("summary", "timeline"):
-            if part in folders:
-                files |= _files(path / part, _listed(path / part)[0])
-        if any(name in _OWN for name in files):
-            found.append(Place(path, path.name, files, device=int(path.name.rpartition("_")[2][:6])))
     return found
 
 
@@ -277,9 +266,7 @@ def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
     ):  # fmt: skip
         kind = "mindspore" if path.name.endswith("_ms") else "torch_npu"
         where = str(path).replace("\\", "\\\\").replace("'", "\\'")
-        if kind == "mindspore":
-            return path, f"python3 -c \"from mindspore.profiler.profiler import analyse; analyse('{where}')\""
-        return path, f"python3 -c \"from torch_npu.profiler.profiler import analyse; analyse('{where}')\""
+        return path, f"python3 -c \"from {kind}.profiler.profiler import analyse; analyse('{where}')\""
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
         return path, f"msprof --export=on --output={path}"

@@ -278,7 +278,7 @@ class _Maker:
                     "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
                     "type": _coded_rows(self._texts["type"], kernels.type, rows),
                     "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
-                    "waited": _rows_of(kernels.wait, rows),
+                    "waited": _of_rows(lambda: kernels.wait, rows),
                     **({} if talks else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
                                          **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
@@ -294,10 +294,6 @@ def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn
     """The same of some rows, made when they are asked for."""
     codes = np.array([*map(builder.code, column.texts), -1], np.int32)
     return lambda asked: codes[column.codes[rows[asked]]]
-
-
-def _rows_of(values: I64, rows: I64) -> LazyColumn:
-    return lambda asked: values[rows[asked]]
 
 
 def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
@@ -459,8 +455,8 @@ class _Shapes:
         return codes, builder.build()
 
 
-def _of_rows(codes: Callable[[], npt.NDArray[np.int32]], rows: I64) -> LazyColumn:
-    return lambda asked: codes()[rows[asked]]
+def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
+    return lambda asked: values()[rows[asked]]
 
 
 def _first(rank: Rank) -> int | None:

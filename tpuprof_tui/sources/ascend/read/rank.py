@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,11 +13,11 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .communication import Communicated, add_matrix, number, of_database, of_json
+from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
 from .csv_table import CsvTable, Kind
 from .database import Database, kernels_of_database, memory_columns, real, timeline_of_database, whole
-from .kernels import Kernels, kernels_of_table, kernels_of_timeline
+from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
 from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
@@ -45,7 +44,6 @@ PARTS: Final = (
     "step_trace.json", "msprof_tx.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
-_MOST_INFO: Final = 64 << 20
 #: Sums that lie further apart are of different kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
@@ -104,7 +102,7 @@ class Rank:
                 for mine, theirs in zip((coverage.computing, coverage.communication), sums, strict=True)
             ):
                 self._part(kernels.file, recorded[0])
-        if told is not None and {"count", "total"} <= set(told) and len(kernels):
+        if told is not None and len(kernels):
             mine = int((~kernels.communicates).sum())
             if mine != int(np.nansum(told["count"])):
                 self._part(kernels.file, "op_statistic")
@@ -139,20 +137,24 @@ class Rank:
             self._tables[role] = found
         return self._tables[role]
 
-    def columns(self, role: str, **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
-        """Columns of a csv table by keys, of each its kind and the names that it may have; None where it has none.
+    def columns(self, role: str, needs: Container[str], **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
+        """Columns of a csv table by keys, of each its kind and the names that it may have; None without those needed.
 
-        Those that are not known are texts, under ``OTHER`` and their names.
+        Others that it does not have hold nothing; those that are not known are texts, under ``OTHER`` and their names.
         """
         table = self.table(role)
         if table is None:
             return None
         names = {key: table.first(*each) for key, (_, each) in kinds.items()}
+        if any(key in needs and not name for key, name in names.items()):
+            return None
         known = _UNUSED.union(*(each for _, each in kinds.values()))
         others: dict[str, Kind] = {name: "text" for name in table.columns if name not in known}
         read = table.read({name: kinds[key][0] for key, name in names.items() if name} | others)
-        found = {key: read[name] for key, name in names.items() if name}
-        return found | {OTHER + name: read[name] for name in others} or None
+        nothing: dict[Kind, Any] = {"time": np.full(table.rows, INT_MISSING), "number": np.full(table.rows, np.nan),
+                                    "text": no_texts(table.rows)}  # fmt: skip
+        found = {key: read[name] if name else nothing[kinds[key][0]] for key, name in names.items()}
+        return found | {OTHER + name: read[name] for name in others}
 
     # -- what was recorded
 
@@ -226,7 +228,8 @@ class Rank:
     def statistic(self) -> dict[str, Any] | None:
         """``op_statistic.csv``: time by type of operator."""
         return self.columns(
-            "op_statistic.csv", type=("text", ("OP Type", "Op Type")), core=("text", ("Core Type",)),
+            "op_statistic.csv", ("type", "total", "count"),
+            type=("text", ("OP Type", "Op Type")), core=("text", ("Core Type",)),
             count=("number", ("Count",)), total=("time", ("Total Time(us)",)), least=("time", ("Min Time(us)",)),
             mean=("time", ("Avg Time(us)",)), most=("time", ("Max Time(us)",)),
         )  # fmt: skip
@@ -235,7 +238,7 @@ class Rank:
     def operators(self) -> dict[str, Any] | None:
         """``operator_details.csv``: a row for each call of a framework operator."""
         return self.columns(
-            "operator_details.csv", name=("text", ("Name",)), shapes=("text", ("Input Shapes",)),
+            "operator_details.csv", ("name",), name=("text", ("Name",)), shapes=("text", ("Input Shapes",)),
             host_self=("time", ("Host Self Duration(us)",)), host_total=("time", ("Host Total Duration(us)",)),
             device_self=("time", ("Device Self Duration(us)",)),
             device_total=("time", ("Device Total Duration(us)",)),
@@ -247,7 +250,7 @@ class Rank:
     def apis(self) -> dict[str, Any] | None:
         """``api_statistic.csv``: calls of CANN by name."""
         return self.columns(
-            "api_statistic.csv", level=("text", ("Level",)), name=("text", ("API Name", "Name")),
+            "api_statistic.csv", ("name", "total"), level=("text", ("Level",)), name=("text", ("API Name", "Name")),
             total=("time", ("Time(us)",)), count=("number", ("Count",)), mean=("time", ("Avg(us)",)),
             least=("time", ("Min(us)",)), most=("time", ("Max(us)",)), variance=("number", ("Variance",)),
         )  # fmt: skip
@@ -293,15 +296,15 @@ class Rank:
     def memory(self) -> tuple[str, dict[str, Any]] | None:
         """The curves of memory: the file, and component, time (ns), allocated, reserved, active (MB), device."""
         found = self.columns(
-            "memory_record.csv", component=("text", ("Component",)), time=("time", ("Timestamp(us)",)),
+            "memory_record.csv", ("component",), component=("text", ("Component",)), time=("time", ("Timestamp(us)",)),
             allocated=("number", ("Total Allocated(MB)", "Total Allocated(KB)")),
             reserved=("number", ("Total Reserved(MB)", "Total Reserved(KB)")),
             active=("number", ("Total Active(MB)",)), device=("text", ("Device Type", "Device")),
         )  # fmt: skip
         table = self.table("memory_record.csv")
-        if found is not None and table is not None and "component" in found:
+        if found is not None and table is not None:
             for key, name in (("allocated", "Total Allocated(KB)"), ("reserved", "Total Reserved(KB)")):
-                if name in table and key in found:
+                if name in table:
                     found[key] = found[key] / 1024
             self._spreadsheet(table, found)
             return table.name, found
@@ -323,16 +326,14 @@ class Rank:
     def allocations(self) -> tuple[str, dict[str, Any]] | None:
         """Allocations: the file, and name, size (KB), times of allocation and release, duration (ns)."""
         found = self.columns(
-            "operator_memory.csv", name=("text", ("Name",)), size=("number", ("Size(KB)",)),
+            "operator_memory.csv", ("name", "size"), name=("text", ("Name",)), size=("number", ("Size(KB)",)),
             allocated=("time", ("Allocation Time(us)",)), released=("time", ("Release Time(us)",)),
             duration=("time", ("Duration(us)",)),
         )  # fmt: skip
         table = self.table("operator_memory.csv")
         file = ""
-        if found is not None and table is not None and {"name", "size"} <= set(found):
+        if found is not None and table is not None:
             file = table.name
-            nothing = np.full(len(found["name"]), INT_MISSING)
-            found |= {key: found.get(key, nothing) for key in ("name", "size", "allocated", "released", "duration")}
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(
@@ -377,7 +378,7 @@ class Rank:
         found = None
         if paths:
             name = self._name(paths[0])
-            found = self._tried(lambda: of_json(paths[0], name, None), name)
+            found = self._tried(lambda: of_json(paths[0], name), name)
         if matrix:
             name = self._name(matrix[0])
             whole_of = found or Communicated(name)
@@ -393,7 +394,7 @@ class Rank:
         found = []
         for path in self.place.files.get("prof_rule.json", ()):
             name = self._name(path)
-            told = self._tried(lambda path=path, name=name: _plain_json(path, name), name)  # type: ignore[misc]
+            told = self._tried(lambda path=path, name=name: read_json(path, name, whatever=True), name)  # type: ignore[misc]
             if told is not None:
                 found.append((name, told))
         return tuple(found)
@@ -407,8 +408,8 @@ class Rank:
         if path is None:
             return {}
         name = self._name(path)
-        found = self._tried(lambda: _plain_json(path, name), name)
-        return found if isinstance(found, dict) else {}
+        found = self._tried(lambda: read_json(path, name), name)
+        return found or {}
 
     @cached_property
     def rank(self) -> int | None:
@@ -448,18 +449,6 @@ class Rank:
         return str(self.setting("config", "experimental_config", "_profiler_level") or "").removeprefix(
             "ProfilerLevel."
         )
-
-
-def _plain_json(path: Path, name: str) -> Any:
-    try:
-        if path.stat().st_size > _MOST_INFO:
-            raise UnreadableError(f"{name} is larger than any such file.")
-        return json.loads(path.read_bytes().decode("utf-8-sig", "replace"), strict=False)
-    except OSError as error:
-        raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
-    except (ValueError, RecursionError) as error:
-        line = f" behind line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UnreadableError(f"{name} cannot be decoded{line}.") from None
 
 
 def ns_of(values: Sequence[Any]) -> list[float | None]:

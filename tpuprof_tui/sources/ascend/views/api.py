@@ -10,7 +10,6 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -113,15 +112,12 @@ def apis(asked: Asked) -> tuple[str, Table] | None:
     rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
     told, table = run.rank.apis, run.rank.table("api_statistic.csv")
     exported = asked.whole or not len(rows)
-    if exported and told is not None and table is not None and {"name", "total"} <= set(told):
+    if exported and told is not None and table is not None:
         order = np.argsort(-told["total"], kind="stable")
-        nothing = np.full(len(order), INT_MISSING)
-        count = told["count"][order].tolist() if "count" in told else [None] * len(order)
         values: tuple[Any, ...] = (
-            told["level"].values(order) if "level" in told else [None] * len(order), told["name"].values(order),
-            [None if each is None or each != each else int(each) for each in count],
-            *(told.get(key, nothing)[order] for key in ("total", "mean", "least", "most")),
-            told["variance"][order] if "variance" in told else [None] * len(order),
+            told["level"].values(order), told["name"].values(order),
+            [None if each != each else int(each) for each in told["count"][order].tolist()],
+            *(told[key][order] for key in ("total", "mean", "least", "most", "variance")),
         )  # fmt: skip
         return table.name, with_others(Table("apis", "Calls", _COLUMNS, values), told, order)
     if timeline is None or not len(rows):

@@ -115,20 +115,16 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
-            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN),
-                            later(partial(_numbers if key in NUMBERS else _texts, key))))  # fmt: skip
+            told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
+            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
     for name in found.metrics:
         columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
                  word="kernel")  # fmt: skip
 
 
-def _texts(key: str, among: Kernels, places: I64) -> list[str | None]:
-    return among.other(key).values(places)
-
-
-def _numbers(key: str, among: Kernels, places: I64) -> list[Any]:
-    return among.other(key).numbers(places)
+def _other(key: str, told: Callable[[Texts, I64], list[Any]], among: Kernels, places: I64) -> list[Any]:
+    return told(among.other(key), places)
 
 
 def _metric(name: str, among: Kernels, places: I64) -> npt.NDArray[np.float64]:

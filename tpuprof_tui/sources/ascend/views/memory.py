@@ -36,7 +36,7 @@ def _memory(asked: Asked) -> Answer:
     found = _curve(asked)
     if found is not None:
         source, told = found
-        told = _part(told, asked.on_host(told["time"])) if asked.timed and "time" in told else told
+        told = _part(told, asked.on_host(told["time"])) if asked.timed else told
         tables += [_peaks(told), with_others(_curve_table(asked, told), told)]
     else:
         missing.append(lacks("curve", "There is no memory over time.", "memory records",
@@ -94,22 +94,16 @@ def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:
     }  # fmt: skip
 
 
-def _values(told: dict[str, Any], key: str) -> Any:
-    return told[key] if key in told else np.full(len(told["component"]), np.nan)
-
-
 def _curve_table(asked: Asked, told: dict[str, Any]) -> Table:
     columns = (
         Column("component", "Component"), asked.moment("time_us", "Time"),
         *(replace(column, title=f"Total {column.title}") for column in _MEGABYTES),
         Column("device", "Device Type", spare=1),
     )  # fmt: skip
-    count = len(told["component"])
-    time = told.get("time")
-    times = asked.moments(time) if time is not None else [None] * count
-    device = told["device"].values() if "device" in told else [None] * count
-    return Table("curve", "Over time", columns,
-                 (told["component"].values(), times, *(_values(told, key) for key in _PARTS), device))  # fmt: skip
+    return Table("curve", "Over time", columns, (
+        told["component"].values(), asked.moments(told["time"]), *(told[key] for key in _PARTS),
+        told["device"].values(),
+    ))  # fmt: skip
 
 
 def _peaks(told: dict[str, Any]) -> Table:
@@ -119,7 +113,7 @@ def _peaks(told: dict[str, Any]) -> Table:
         mine = component.codes == code
         peaks = []
         for key in _PARTS:
-            values = _values(told, key)[mine]
+            values = told[key][mine]
             known = values[~np.isnan(values)]
             peaks.append(float(known.max()) if len(known) else None)
         rows.append((name, *peaks))

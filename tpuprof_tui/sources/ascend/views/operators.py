@@ -58,23 +58,15 @@ def _by_type(asked: Asked) -> tuple[Table | None, str]:
     run = asked.run
     told = run.rank.statistic
     table = run.rank.table("op_statistic.csv")
-    if (
-        asked.whole
-        and told is not None
-        and table is not None
-        and {"type", "total", "count"} <= set(told)
-        and len(told["type"])
-    ):
+    if asked.whole and told is not None and table is not None and len(told["type"]):
         order = np.argsort(-told["total"], kind="stable")
         total = told["total"][order]
         whole = int(total[total != INT_MISSING].sum())
-        nothing = np.full(len(order), INT_MISSING)
-        core = told["core"].values(order) if "core" in told else [None] * len(order)
         columns = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"), *TIMES)
         values = (
-            told["type"].values(order), core,
+            told["type"].values(order), told["core"].values(order),
             [None if each != each else int(each) for each in told["count"][order].tolist()], total,
-            *(told.get(key, nothing)[order] for key in ("least", "mean", "most")),
+            *(told[key][order] for key in ("least", "mean", "most")),
             np.where(total != INT_MISSING, total / whole, np.nan) if whole else np.full(len(order), np.nan),
         )  # fmt: skip
         return with_others(Table("by_type", "By type", columns, values), told, order), table.name
@@ -96,12 +88,9 @@ def _calls(asked: Asked) -> tuple[str, dict[str, Any], bool] | None:
     """
     run = asked.run
     told, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline
-    times = run.operator_times if not asked.whole or told is None or "name" not in told else None
-    if times is None and told is not None and table is not None and "name" in told:
-        nothing = np.full(len(told["name"]), INT_MISSING)
-        shapes = told.get("shapes") or Texts(np.full(len(nothing), -1, np.int32), ())
-        columns = {key: told.get(key, nothing) for key in _TIMES}
-        return table.name, {"name": told["name"], "shapes": shapes, **columns}, False
+    times = run.operator_times if not asked.whole or told is None else None
+    if times is None and told is not None and table is not None:
+        return table.name, told, False
     if times is None or timeline is None:
         return None
     chosen = asked.on_host(timeline.start[times.rows])

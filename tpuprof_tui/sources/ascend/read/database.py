@@ -22,6 +22,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from .categories import COMMUNICATION_CORES, STEP, Layer, What, of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
+from .numbers import reals, wholes
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]
@@ -123,33 +124,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def whole(values: Sequence[Any]) -> I64:
-    """int64; missing where there is no whole number. PYTORCH_API has its times as texts."""
-    if not len(values):
-        return _NO
-    try:
-        found = np.array(values)
-        if found.dtype.kind in "iu":
-            return found.astype(np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array([_one(value) for value in values], np.int64)
-
-
-def _one(value: Any) -> int:
-    if isinstance(value, (str, float)):
-        try:
-            value = int(value) if not isinstance(value, str) or len(value) < 20 else None
-        except (ValueError, OverflowError):
-            return INT_MISSING
-    return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
-
-
-def real(values: Sequence[Any]) -> F64:
-    """float64, NaN where there is no number."""
-    return np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
-
-
 def kernels_of_database(database: Database) -> Kernels:
     """COMPUTE_TASK_INFO with its TASK, and COMMUNICATION_OP, by start."""
     shapes = {"input_shapes": "inputShapes", "input_types": "inputDataTypes", "input_formats": "inputFormats",
@@ -161,8 +135,8 @@ def kernels_of_database(database: Database) -> Kernels:
         "COMPUTE_TASK_INFO", "globalTaskId", "name", "opType", "taskType", "blockDim", "mixBlockDim", *shapes.values()
     ) if row[0] in tasks]  # fmt: skip
     collectives = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType")
-    start = whole([task[0] for _, task in compute] + [row[0] for row in collectives])
-    end = whole([task[1] for _, task in compute] + [row[1] for row in collectives])
+    start = wholes([task[0] for _, task in compute] + [row[0] for row in collectives])
+    end = wholes([task[1] for _, task in compute] + [row[1] for row in collectives])
     order = np.argsort(start, kind="stable")
     empty = [None] * len(collectives)
 
@@ -258,7 +232,7 @@ class _Builder:
             "start": start, "end": np.maximum(start, end),
             "name": np.array([self._names[each] for each in names], np.int32),
             "kind": np.array([self._kinds[each] for each in kinds], np.int32),
-            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": whole(connection),
+            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": wholes(connection),
             "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
             "shapes": np.array(texts, np.int32),
             "stacks": np.full(count, -1, np.int32),
@@ -298,23 +272,23 @@ def timeline_of_database(database: Database) -> Timeline | None:
         # the parent of FFTS+ subtasks has a kernel's type, and is none
         found = of_task(text)
         what.append(What.KERNEL if told is not None else What.SYNC if found == What.KERNEL else found)
-    builder.add([_stream(row[3], row[4]) for row in rows], whole([row[0] for row in rows]),
-                whole([row[1] for row in rows]), names, kinds, what, [row[6] for row in rows])  # fmt: skip
+    builder.add([_stream(row[3], row[4]) for row in rows], wholes([row[0] for row in rows]),
+                wholes([row[1] for row in rows]), names, kinds, what, [row[6] for row in rows])  # fmt: skip
     rows = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType", "groupName", "connectionId")
     groups = {group: number for number, group in enumerate(dict.fromkeys(row[4] for row in rows))}
     builder.add([Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[4]]} Communication", groups[row[4]])
-                 for row in rows], whole([row[0] for row in rows]), whole([row[1] for row in rows]),
+                 for row in rows], wholes([row[0] for row in rows]), wholes([row[1] for row in rows]),
                 [strings.get(row[2], "") for row in rows], [strings.get(row[3], "") for row in rows],
                 [What.COLLECTIVE] * len(rows), [row[5] for row in rows])  # fmt: skip
     rows = database.rows("CANN_API", "startNs", "endNs", "type", "globalTid", "connectionId", "name")
-    builder.add([_thread(Layer.CANN, "CANN", row[3]) for row in rows], whole([row[0] for row in rows]),
-                whole([row[1] for row in rows]), [strings.get(row[5], "") for row in rows],
+    builder.add([_thread(Layer.CANN, "CANN", row[3]) for row in rows], wholes([row[0] for row in rows]),
+                wholes([row[1] for row in rows]), [strings.get(row[5], "") for row in rows],
                 [database.api_levels.get(row[2], "") for row in rows], [What.CALL] * len(rows),
                 [row[4] for row in rows])  # fmt: skip
     rows = database.rows("PYTORCH_API", "startNs", "endNs", "globalTid", "connectionId", "name", "type", "inputShapes")
     names = [strings.get(row[4], "") for row in rows]
-    builder.add([_thread(Layer.PYTHON, "Python", row[2]) for row in rows], whole([row[0] for row in rows]),
-                whole([row[1] for row in rows]), names, [_CATEGORIES.get(row[5], "") for row in rows],
+    builder.add([_thread(Layer.PYTHON, "Python", row[2]) for row in rows], wholes([row[0] for row in rows]),
+                wholes([row[1] for row in rows]), names, [_CATEGORIES.get(row[5], "") for row in rows],
                 [What.STEP if name.startswith(STEP) else What.OPERATOR if row[5] == _OPERATOR else What.HOST
                  for name, row in zip(names, rows, strict=True)], [row[3] for row in rows],
                 [strings.get(row[6]) for row in rows])  # fmt: skip
@@ -350,7 +324,7 @@ def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
         told = lists.get(id_, ())
         ids += told
         owners += [row] * len(told)
-    id_array, owner = whole(ids), np.array(owners, np.int64)
+    id_array, owner = wholes(ids), np.array(owners, np.int64)
     order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
     called = _first_of(id_array[order], owner[order], connection[work])
     parts = [(0, called), (1, launch)]
@@ -372,7 +346,7 @@ def _measured(database: Database) -> Any:
     def of(
         process: str, unit: str, name: Sequence[str], times: Sequence[Any], values: Sequence[Any], scale: float = 1
     ) -> Any:
-        time, value = whole(times), real(values) / scale
+        time, value = wholes(times), reals(values) / scale
         labels = np.array(name, object)
         for label in dict.fromkeys(name):
             rows = np.flatnonzero((labels == label) & (time != INT_MISSING) & ~np.isnan(value))

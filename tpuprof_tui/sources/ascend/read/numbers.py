@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -219,10 +219,10 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     mantissa, digits, places = (np.zeros(count, np.int64) for _ in range(3))
     point, minus, odd, over = (np.zeros(count, np.bool_) for _ in range(4))
     odd |= end - begin > _WIDEST
-    last = max(len(data) - 1, 0)
+    last = len(data) - 1
     for step in range(width):
         place = begin + step
-        sign = data[np.minimum(place, last)] if len(data) else np.full(count, 9, np.uint8)
+        sign = data[np.minimum(place, last)]
         sign[place >= end] = 9
         digit = sign - np.uint8(48)
         is_digit = digit < 10
@@ -245,27 +245,14 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     odd |= (digits > _DIGITS) | ((digits == 0) & (point | minus))
     known = (digits > 0) & ~odd
     others, bad = [], []
-    for row, text in _texts(data, begin, end, np.flatnonzero(odd)):
+    for row in np.flatnonzero(odd).tolist():
+        text = data[begin[row] : min(end[row], begin[row] + 4 * _LONGEST)].tobytes().strip(_BLANK)
         number = _one(text)
         if number is not None:
             others.append((row, number))
         elif text not in _NONE:
             bad.append(row)
     return Numbers(np.where(minus, -mantissa, mantissa), places, known, others, tuple(bad))
-
-
-def _texts(data: npt.NDArray[np.uint8], begin: I64, end: I64, rows: I64) -> Iterator[tuple[int, bytes]]:
-    """The texts of some rows, those that say plainly that there is nothing left out."""
-    if not len(rows):
-        return
-    nothing = end[rows] - begin[rows] == 3
-    starts = np.minimum(begin[rows], max(len(data) - 3, 0))
-    nothing &= (
-        (data[starts] == 0x4E) & (data[starts + 1] == 0x2F) & (data[starts + 2] == 0x41) if len(data) > 2 else False
-    )
-    rows = rows[~nothing]
-    for row, low, high in zip(rows.tolist(), begin[rows].tolist(), end[rows].tolist(), strict=True):
-        yield row, data[low : min(high, low + 4 * _LONGEST)].tobytes().strip(_BLANK)
 
 
 def _one(text: bytes) -> Decimal | None:
@@ -276,3 +263,43 @@ def _one(text: bytes) -> Decimal | None:
     except (InvalidOperation, UnicodeDecodeError, ValueError):
         return None
     return number if number.is_finite() and abs(number.adjusted()) < 30 else None
+
+
+def wholes(values: Sequence[Any]) -> I64:
+    """int64 of integers, and of texts and floats of such; missing for anything else."""
+    try:
+        found = np.array(values)
+        if found.dtype == np.int64 and found.ndim == 1:
+            return found
+    except (ValueError, OverflowError):
+        pass
+    return np.array(list(map(_whole, values)), np.int64)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, (str, float)):
+        try:
+            value = int(value) if not isinstance(value, str) or len(value) < 20 else None
+        except (ValueError, OverflowError):
+            return INT_MISSING
+    return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
+
+
+def reals(values: Sequence[Any]) -> F64:
+    """float64 of numbers, and of texts of such; NaN for anything else."""
+    if set(map(type, values)) <= {int, float}:
+        try:
+            return np.array(values, np.float64)
+        except OverflowError:
+            pass
+    return np.array(list(map(one_real, values)), np.float64)
+
+
+def one_real(value: Any) -> float:
+    """The same of one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return float("nan")
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return float("nan")

@@ -16,8 +16,9 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
 from .csv_table import CsvTable, Kind
-from .database import Database, kernels_of_database, memory_columns, real, timeline_of_database, whole
+from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
+from .numbers import reals, wholes
 from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
@@ -338,8 +339,8 @@ class Rank:
             database = self.database
             name, size, begin, end, duration = database.columns(
                 "OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")  # fmt: skip
-            found = {"name": database.texts(name), "size": real(size) / 1024, "allocated": whole(begin),
-                     "released": whole(end), "duration": whole(duration)}  # fmt: skip
+            found = {"name": database.texts(name), "size": reals(size) / 1024, "allocated": wholes(begin),
+                     "released": wholes(end), "duration": wholes(duration)}  # fmt: skip
             file = database.name
         if not file or found is None:
             return None
@@ -365,16 +366,13 @@ class Rank:
             component, reserved = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved")
             names = dict(database.rows("ENUM_MODULE", "id", "name"))
             return database.name, {"component": _texts([str(names.get(each, each)) for each in component]),
-                                   "reserved": real(reserved) / (1 << 20)}  # fmt: skip
+                                   "reserved": reals(reserved) / (1 << 20)}  # fmt: skip
         return None
 
     @cached_property
     def communicated(self) -> Communicated | None:
         """What was communicated: the JSON files, else ``analysis.db``; None where neither says so."""
-        paths, matrix = (
-            self.place.files.get("communication.json", ()),
-            self.place.files.get("communication_matrix.json", ()),
-        )
+        paths, matrix = (self.place.files.get(f"{name}.json", ()) for name in ("communication", "communication_matrix"))
         found = None
         if paths:
             name = self._name(paths[0])
@@ -475,14 +473,14 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
     parts = memory_columns(database)
     rows = [row for row in database.rows("NPU_MEM", "type", "timestampNs", "deviceId", *parts)
             if database.strings.get(row[0], "").lower() == "app"]  # fmt: skip
-    used = sum((real([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
+    used = sum((reals([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
     components = [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)
     more = [np.nan] * len(rows)
     mega = 1 << 20
     return database.name, {
-        "component": _texts(components), "time": whole([*time, *(row[1] for row in rows)]),
-        "allocated": real([*allocated, *more]) / mega,
-        "reserved": np.append(real(reserved), used) / mega,
-        "active": real([*active, *more]) / mega,
+        "component": _texts(components), "time": wholes([*time, *(row[1] for row in rows)]),
+        "allocated": reals([*allocated, *more]) / mega,
+        "reserved": np.append(reals(reserved), used) / mega,
+        "active": reals([*active, *more]) / mega,
         "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
     }  # fmt: skip

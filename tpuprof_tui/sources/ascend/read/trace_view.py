@@ -27,7 +27,7 @@ from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.sources.chrome.times import text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
-from .numbers import numbers_in
+from .numbers import numbers_in, one_real, reals, wholes
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, innermost_at, timeline_of
 
 I32 = npt.NDArray[np.int32]
@@ -259,8 +259,8 @@ class _Reader:
         texts = self._texts
         self._columns[_Slice].add(
             track=self._tracks.of(zip(pids, tids, strict=True)), name=self._names.of(names), kind=self._kinds.of(kinds),
-            connection=_wholes(connections),
-            size=_wholes([old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True)]),
+            connection=wholes(connections),
+            size=wholes([old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True)]),
             shapes=np.array([texts[each] if type(each) is str else -1 for each in dims], np.int32),
             stacks=np.array([texts[each] if type(each) is str else -1 for each in stacks], np.int32),
         )  # fmt: skip
@@ -308,7 +308,7 @@ class _Reader:
         count = count[group]
         place = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
         self._columns[_Sample].add(counter=np.array([each for more in counters for each in more], np.int32)[place],
-                                   value=_reals(values), count=count)  # fmt: skip
+                                   value=reals(values), count=count)  # fmt: skip
         self._waiting[_Sample].append(text_of_times([each.ts for each in samples]))
 
     def _add_names(self, events: list[_Told]) -> None:
@@ -319,11 +319,11 @@ class _Reader:
             elif event.name == "process_labels" and isinstance(args.labels, str):
                 self._labels[pid] = args.labels
             elif event.name == "process_sort_index":
-                self._sorts[pid] = _real(args.sort_index)
+                self._sorts[pid] = one_real(args.sort_index)
             elif event.name in ("thread_name", "thread_sort_index"):
                 (track,) = self._tracks.of([(event.pid, event.tid)]).tolist()
                 if event.name == "thread_sort_index":
-                    self._thread_sorts[track] = _real(args.sort_index)
+                    self._thread_sorts[track] = one_real(args.sort_index)
                 elif isinstance(args.name, str):
                     self._threads[track] = args.name
 
@@ -547,40 +547,6 @@ def _group(key: tuple[Any, ...]) -> tuple[str, ...]:
     pid, name, accelerator, *more = key
     name = str(name) if accelerator in (None, "") else f"{name} {accelerator}"
     return str(pid), name[:_LONGEST_NAME], *(each[:_LONGEST_NAME] for each in more)
-
-
-def _wholes(values: Sequence[Any]) -> I64:
-    try:
-        found = np.array(values)
-    except (ValueError, OverflowError):
-        found = np.zeros(0)
-    if found.dtype == np.int64 and len(found) == len(values):
-        return found
-    return np.array(list(map(_whole, values)), np.int64)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, str):
-        value = int(value) if len(value) < 19 and value.isascii() and value.isdecimal() else None
-    return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
-
-
-def _reals(values: list[Any]) -> npt.NDArray[np.float64]:
-    if set(map(type, values)) <= {int, float}:
-        try:
-            return np.array(values, np.float64)
-        except OverflowError:
-            pass
-    return np.array(list(map(_real, values)), np.float64)
-
-
-def _real(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return float("nan")
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return float("nan")
 
 
 def _shown(text: str, most: int = _LONGEST_NAME) -> str:

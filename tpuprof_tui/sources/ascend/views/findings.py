@@ -353,13 +353,8 @@ def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
     found = run.rank.communicated
     for each in found.transfers if found is not None else ():
         large = each.large_packets
-        if (
-            _ENGINES.match(each.link)
-            and each.size_mb > _LARGE_MB
-            and large is not None
-            and large < rule.threshold
-            and "@" in each.op
-        ):
+        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and "@" in each.op
+        if is_large and large is not None and large < rule.threshold:
             text = f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets."
             yield rule.found(run.worker.key, None, text, large)
 
@@ -426,10 +421,8 @@ def _slow_rank(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
         if wait and synchronization > rule.threshold * wait:
             who = runs[last].rank.rank if last not in (-1, place) else None
             told = f"; the others waited for rank {who}" if who is not None else ""
-            text = (
-                f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
-                f"rank to begin{told}."
-            )
+            share = percent_text(synchronization / wait)
+            text = f"{share} of the wait in communication is for the slowest rank to begin{told}."
             yield rule.found(run.worker.key, synchronization, text, synchronization / wait)
 
 

@@ -173,11 +173,8 @@ class Run:
         timeline, kernels = self.timeline, self.kernels
         if timeline is not None and len(timeline.work):
             rows = timeline.work
-            return (
-                timeline.start[rows],
-                timeline.end[rows],
-                [timeline.names[each] for each in timeline.name[rows].tolist()],
-            )
+            names: list[str | None] = [timeline.names[each] for each in timeline.name[rows].tolist()]
+            return timeline.start[rows], timeline.end[rows], names
         if kernels is not None and kernels.timed.any():
             rows = np.flatnonzero(kernels.timed)
             rows = rows[np.argsort(kernels.start[rows], kind="stable")]

@@ -201,41 +201,36 @@ class _Metrics:
 # -- a timeline
 
 
-class _Codes(dict[str, int]):
-    def __missing__(self, key: str) -> int:
-        code = self[key] = len(self)
-        return code
-
-
 class _Builder:
     """Slices of a database, table by table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._names, self._kinds, self._texts = _Codes(), _Codes(), _Codes()
+        self._names: dict[str, int] = {}
+        self._kinds: dict[str, int] = {}
+        self._texts: dict[str, int] = {}
         self._tracks: dict[Track, int] = {}
         self._parts: list[dict[str, Any]] = []
-        self._count = 0
-        self._broken = 0
+        self._count = self._broken = 0
 
     def add(
-        self, tracks: Sequence[Track], start: I64, end: I64, names: Sequence[str], kinds: Sequence[str],
-        what: Sequence[What], connection: Sequence[Any], shapes: Sequence[str | None] = (),
+        self, rows: Sequence[tuple[Any, ...]], tracks: Sequence[Track], names: Sequence[str], kinds: Sequence[str],
+        what: Sequence[What], shapes: Sequence[str | None] = (),
     ) -> None:  # fmt: skip
-        """Slices of one table."""
-        count = len(tracks)
+        """Slices of one table, whose rows begin with start, end and connection."""
+        count = len(rows)
+        start, end, connection = (wholes([row[place] for row in rows]) for place in range(3))
         sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
         self._broken += int((~sound).sum())
-        texts = [-1 if not each else self._texts[each] for each in shapes] if shapes else [-1] * count
+        coded = [np.array([known.setdefault(each, len(known)) for each in told], np.int32)
+                 for known, told in ((self._names, names), (self._kinds, kinds))]  # fmt: skip
+        texts = [self._texts.setdefault(each, len(self._texts)) if each else -1 for each in shapes or [None] * count]
         columns: dict[str, Any] = {
             "track": np.array([self._tracks.setdefault(each, len(self._tracks)) for each in tracks], np.int64),
-            "start": start, "end": np.maximum(start, end),
-            "name": np.array([self._names[each] for each in names], np.int32),
-            "kind": np.array([self._kinds[each] for each in kinds], np.int32),
-            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": wholes(connection),
+            "start": start, "end": np.maximum(start, end), "name": coded[0], "kind": coded[1],
+            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": connection,
             "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
-            "shapes": np.array(texts, np.int32),
-            "stacks": np.full(count, -1, np.int32),
+            "shapes": np.array(texts, np.int32), "stacks": np.full(count, -1, np.int32),
         }  # fmt: skip
         self._count += count
         self._parts.append({key: values[sound] for key, values in columns.items()})
@@ -258,13 +253,13 @@ def timeline_of_database(database: Database) -> Timeline | None:
     """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None where it has none of these."""
     builder = _Builder(database)
     strings = database.strings
-    tables = ("TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API")
-    if not any(table in database.tables for table in tables):
+    if not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"} & set(database.tables):
         return None
+    times = ("startNs", "endNs", "connectionId")
     compute = {row[0]: row[1:] for row in database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", "taskType")}
-    rows = database.rows("TASK", "startNs", "endNs", "taskType", "streamId", "deviceId", "globalTaskId", "connectionId")
+    rows = database.rows("TASK", *times, "streamId", "deviceId", "taskType", "globalTaskId")
     names, kinds, what = [], [], []
-    for *_, kind, _, _, task, _ in rows:
+    for *_, kind, task in rows:
         told = compute.get(task)
         text = strings.get(kind if told is None else told[1], "")
         names.append(text if told is None else strings.get(told[0], ""))
@@ -272,26 +267,22 @@ def timeline_of_database(database: Database) -> Timeline | None:
         # the parent of FFTS+ subtasks has a kernel's type, and is none
         found = of_task(text)
         what.append(What.KERNEL if told is not None else What.SYNC if found == What.KERNEL else found)
-    builder.add([_stream(row[3], row[4]) for row in rows], wholes([row[0] for row in rows]),
-                wholes([row[1] for row in rows]), names, kinds, what, [row[6] for row in rows])  # fmt: skip
-    rows = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType", "groupName", "connectionId")
-    groups = {group: number for number, group in enumerate(dict.fromkeys(row[4] for row in rows))}
-    builder.add([Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[4]]} Communication", groups[row[4]])
-                 for row in rows], wholes([row[0] for row in rows]), wholes([row[1] for row in rows]),
-                [strings.get(row[2], "") for row in rows], [strings.get(row[3], "") for row in rows],
-                [What.COLLECTIVE] * len(rows), [row[5] for row in rows])  # fmt: skip
-    rows = database.rows("CANN_API", "startNs", "endNs", "type", "globalTid", "connectionId", "name")
-    builder.add([_thread(Layer.CANN, "CANN", row[3]) for row in rows], wholes([row[0] for row in rows]),
-                wholes([row[1] for row in rows]), [strings.get(row[5], "") for row in rows],
-                [database.api_levels.get(row[2], "") for row in rows], [What.CALL] * len(rows),
-                [row[4] for row in rows])  # fmt: skip
-    rows = database.rows("PYTORCH_API", "startNs", "endNs", "globalTid", "connectionId", "name", "type", "inputShapes")
+    builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, what)
+    rows = database.rows("COMMUNICATION_OP", *times, "groupName", "opName", "opType")
+    groups = {group: number for number, group in enumerate(dict.fromkeys(row[3] for row in rows))}
+    builder.add(rows, [Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[3]]} Communication",
+                             groups[row[3]]) for row in rows],
+                [strings.get(row[4], "") for row in rows], [strings.get(row[5], "") for row in rows],
+                [What.COLLECTIVE] * len(rows))  # fmt: skip
+    rows = database.rows("CANN_API", *times, "globalTid", "name", "type")
+    builder.add(rows, [_thread(Layer.CANN, "CANN", row[3]) for row in rows], [strings.get(row[4], "") for row in rows],
+                [database.api_levels.get(row[5], "") for row in rows], [What.CALL] * len(rows))  # fmt: skip
+    rows = database.rows("PYTORCH_API", *times, "globalTid", "name", "type", "inputShapes")
     names = [strings.get(row[4], "") for row in rows]
-    builder.add([_thread(Layer.PYTHON, "Python", row[2]) for row in rows], wholes([row[0] for row in rows]),
-                wholes([row[1] for row in rows]), names, [_CATEGORIES.get(row[5], "") for row in rows],
-                [What.STEP if name.startswith(STEP) else What.OPERATOR if row[5] == _OPERATOR else What.HOST
-                 for name, row in zip(names, rows, strict=True)], [row[3] for row in rows],
-                [strings.get(row[6]) for row in rows])  # fmt: skip
+    what = [What.STEP if name.startswith(STEP) else What.OPERATOR if row[5] == _OPERATOR else What.HOST
+            for name, row in zip(names, rows, strict=True)]  # fmt: skip
+    builder.add(rows, [_thread(Layer.PYTHON, "Python", row[3]) for row in rows], names,
+                [_CATEGORIES.get(row[5], "") for row in rows], what, [strings.get(row[6]) for row in rows])  # fmt: skip
     return builder.timeline(list(_measured(database)))
 
 

@@ -6,16 +6,7 @@ from typing import Final
 
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.view import View
-from tpuprof_tui.model.vocabulary import (
-    NAMES,
-    Capability,
-    Category,
-    GroupKind,
-    LaneKind,
-    Shades,
-    Vocabulary,
-    Word,
-)
+from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, GroupKind, LaneKind, Shades, Vocabulary, Word
 
 DEVICE: Final = "device"
 _VIEWS: Final = "tpuprof_tui.sources.ascend.views"

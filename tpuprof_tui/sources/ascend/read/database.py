@@ -129,43 +129,36 @@ def kernels_of_database(database: Database) -> Kernels:
     shapes = {"input_shapes": "inputShapes", "input_types": "inputDataTypes", "input_formats": "inputFormats",
               "output_shapes": "outputShapes", "output_types": "outputDataTypes",
               "output_formats": "outputFormats"}  # fmt: skip
-    told = database.rows("TASK", "globalTaskId", "startNs", "endNs", "deviceId", "streamId", "taskId", "modelId")
-    tasks = {row[0]: row[1:] for row in told}
-    compute = [(row, tasks[row[0]]) for row in database.rows(
+    tasks = {row[0]: row[1:] for row in database.rows(
+        "TASK", "globalTaskId", "startNs", "endNs", "deviceId", "streamId", "taskId", "modelId")}  # fmt: skip
+    rows = [(*tasks[row[0]], *row) for row in database.rows(
         "COMPUTE_TASK_INFO", "globalTaskId", "name", "opType", "taskType", "blockDim", "mixBlockDim", *shapes.values()
     ) if row[0] in tasks]  # fmt: skip
-    collectives = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType")
-    start = wholes([task[0] for _, task in compute] + [row[0] for row in collectives])
-    end = wholes([task[1] for _, task in compute] + [row[1] for row in collectives])
+    nothing = (None,) * 5
+    rows += [
+        (start, end, *nothing, name, kind, None, None, None, *(None for _ in shapes))
+        for start, end, name, kind in database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType")
+    ]
+    start = wholes([row[0] for row in rows])
     order = np.argsort(start, kind="stable")
-    empty = [None] * len(collectives)
-
-    def texts(column: Sequence[Any]) -> Texts:
-        found = database.texts([*column, *empty])
-        return Texts(found.codes[order], found.texts)
+    columns = list(zip(*(rows[row] for row in order.tolist()), strict=True)) or [()] * (12 + len(shapes))
 
     def numbers(column: Sequence[Any]) -> Texts:
         known: dict[str, int] = {}
-        codes = [-1 if value is None else known.setdefault(str(value), len(known)) for value in [*column, *empty]]
-        return Texts(np.array(codes, np.int32)[order], tuple(known))
+        codes = [-1 if value is None else known.setdefault(str(value), len(known)) for value in column]
+        return Texts(np.array(codes, np.int32), tuple(known))
 
-    name = database.texts([row[1] for row, _ in compute] + [row[2] for row in collectives])
-    kind = database.texts([row[2] for row, _ in compute] + [row[3] for row in collectives])
-    core = database.texts([row[3] for row, _ in compute])
-    others = {key: texts([row[6 + place] for row, _ in compute]) for place, key in enumerate(shapes)}
-    others |= {
-        "blocks": numbers([row[4] for row, _ in compute]), "mix_blocks": numbers([row[5] for row, _ in compute]),
-        **{key: numbers([task[place] for _, task in compute])
-           for key, place in (("device", 2), ("stream", 3), ("task", 4), ("model", 5))},
-    }  # fmt: skip
-    ids = [row[0] for row, _ in compute]
-    start, duration = start[order], (end - start)[order]
-    cores = (*core.texts, COMMUNICATION_CORES[0])
-    codes = np.append(core.codes, np.full(len(collectives), len(core.texts), np.int32))
-    metrics = _Metrics(database, ids, order)
+    name, kind, core = map(database.texts, columns[7:10])
+    others = {key: database.texts(column) for key, column in zip(shapes, columns[12:], strict=True)}
+    others |= {key: numbers(columns[place]) for key, place in (
+        ("blocks", 10), ("mix_blocks", 11), ("device", 2), ("stream", 3), ("task", 4), ("model", 5))}  # fmt: skip
+    start = start[order]
+    duration = wholes(columns[1]) - start
+    talks = np.array([id_ is None for id_ in columns[6]], np.bool_)
+    core = Texts(np.where(talks, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
+    metrics = _Metrics(database, columns[6])
     return Kernels(
-        database.name, Texts(name.codes[order], name.texts), Texts(kind.codes[order], kind.texts),
-        Texts(codes[order].astype(np.int32), cores), start, duration, waits(start, duration),
+        database.name, name, kind, core, start, duration, waits(start, duration),
         {key: column for key, column in others.items() if (column.codes >= 0).any()}, metrics.names, metrics.load,
     )  # fmt: skip
 
@@ -175,8 +168,8 @@ class _Metrics:
 
     _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
 
-    def __init__(self, database: Database, ids: Sequence[Any], order: I64) -> None:
-        self._database, self._order = database, order
+    def __init__(self, database: Database, ids: Sequence[Any]) -> None:
+        self._database, self._count = database, len(ids)
         self._row = {id_: row for row, id_ in enumerate(ids)}
         told = dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name"))
         self._ids = {self._called(database.strings.get(id_, "")): id_ for id_ in told}
@@ -188,14 +181,14 @@ class _Metrics:
 
     def load(self, wanted: Sequence[str]) -> Mapping[str, F64]:
         """Metrics by name."""
-        found = {name: np.full(len(self._order), np.nan) for name in wanted}
+        found = {name: np.full(self._count, np.nan) for name in wanted}
         into = {self._ids[name]: (found[name], 1000 if name.endswith("(us)") else 1)
                 for name in wanted if name in self._ids}  # fmt: skip
         for task, name, value in self._database.rows("TASK_PMU_INFO", "globalTaskId", "name", "value"):
             if name in into and task in self._row and isinstance(value, (int, float)):
                 column, divisor = into[name]
                 column[self._row[task]] = value / divisor
-        return {name: values[self._order] for name, values in found.items()}
+        return found
 
 
 # -- a timeline

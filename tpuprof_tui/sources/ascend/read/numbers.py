@@ -114,11 +114,7 @@ class Numbers(Struct, frozen=True, eq=False):
 
 
 class Bytes:
-    """A text, of which many stretches are looked at at once.
-
-    Attributes:
-        data: It.
-    """
+    """A text (``data``), of which many stretches are looked at at once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

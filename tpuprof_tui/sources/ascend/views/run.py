@@ -56,11 +56,7 @@ class Step(Struct, frozen=True):
 
 
 class Run:
-    """One worker and what is derived of it.
-
-    Attributes:
-        worker, rank: See there.
-    """
+    """One worker and what is derived of it."""
 
     def __init__(self, worker: AscendWorker) -> None:
         self.worker = worker

@@ -60,13 +60,18 @@ def test_work_alone_leaves_waits_out(session):
     assert group_table(session, view, "name", work_only=True).rows == work < session.profile.instructions
 
 
+@pytest.mark.parametrize("work_only", [False, True])
 @pytest.mark.parametrize("changes", [{"scope": Scope(1)}, {"filter": "dur>300"}, {"in_window": True}])
-def test_groups_are_of_what_the_table_holds(session, changes):
+def test_groups_are_of_what_the_table_holds(session, changes, work_only):
     state = view_of(session, **changes)
     if state.in_window:
         state = state.windowed(state.full_end // 3, state.span // 5)
-    table = group_table(session, state, "kernel", work_only=False)
-    spans = [session.span_of(*session.place(number)) for number in numbers_shown(session, state).tolist()]
+    table = group_table(session, state, "kernel", work_only=work_only)
+    places = [session.place(number) for number in numbers_shown(session, state).tolist()]
+    lanes = session.profile.lanes
+    spans = [
+        session.span_of(lane, row) for lane, row in places if not work_only or lanes[lane]["role"][row] == Role.WORK
+    ]
     durations = [end - start for start, end in spans]
     assert int(table.groups.total.sum()) == sum(durations)
     assert int(table.groups.longest.max()) == max(durations)

@@ -76,7 +76,7 @@ class GroupKind(Struct, frozen=True):
 
 
 class Category(Struct, frozen=True):
-    """Events of one sort, whose types have one of these words: the first sort that fits. A letter tells it too."""
+    """Events of one sort: those whose type has one of these words, of several sorts the first; a letter tells it."""
 
     name: str
     letter: str

@@ -24,8 +24,9 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
             title, told = (query.vocabulary.say(text) for text in (view.title, view.help))
             facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts
                      if fact.shown and fact.value is not None]  # fmt: skip
-            records.append({"id": view.id, "title": title, "help": told, "facts": facts, "notes": list(found.notes),
-                            "tables": [_table(table) for table in found.tables if len(table)]})  # fmt: skip
+            tables = [_table(table) for table in found.tables if len(table)]
+            records.append({"id": view.id, "title": title, "help": told, "facts": facts, "tables": tables,
+                            "notes": list(found.notes)})  # fmt: skip
     return records
 
 

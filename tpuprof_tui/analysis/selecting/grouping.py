@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Column, Lane, Role
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 
 from ..compare.operation_names import renamed_operations
 from ..index.ordering import column_values, lane_rows
@@ -161,7 +161,7 @@ def _at_work(lane: Lane, rows: Rows) -> Rows:
     work = lane.take("role", rows) == Role.WORK
     if bool(work.all()):
         return rows
-    return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
+    return np.asarray(row_numbers(rows)[work])
 
 
 def text_condition(key: str, text: str, *, alone: bool = True) -> str:

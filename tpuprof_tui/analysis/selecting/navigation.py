@@ -39,7 +39,7 @@ def _outside(state: DisplayState, device: Device | None) -> TypedError:
 
 
 def window_of(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
-    """The part of the capture that a range names, ns, to its ends where a side is left out; TypedError of nothing."""
+    """The part of the capture that a range names, ns, up to its ends; TypedError where nothing lies in it."""
     start, end = range_typed(text, base_of_state(state, device))
     start = state.full_start if start is None else max(start, state.full_start)
     end = state.full_end if end is None else min(end, state.full_end)

@@ -158,6 +158,6 @@ def _tidy(value: float) -> float:
 
 
 def in_ranges(values: Array, edges: list[float]) -> Ints:
-    """Number of the range each value lies in, up to its next edge, or beyond at the ends; INT_MISSING of none."""
+    """Number of the range each value lies in (``edges[i] <= value < edges[i + 1]``); INT_MISSING of what is missing."""
     places = np.searchsorted(np.array(edges), values, side="right") - 1
     return np.where(is_missing(values), INT_MISSING, np.clip(places, 0, len(edges) - 2))

@@ -10,7 +10,7 @@ from profiles import make_lane, make_profile
 from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.files.workbook.statistics import (
     SUMMARY_COLUMNS,
-    CoreTotals,
+    Totals,
     lane_totals,
     overall_row,
     summary_row,
@@ -33,10 +33,9 @@ def profile_of(tiu_mhz: float, dma_mhz: float):
 
 def rows_of(profile, total_ns: int = 10_000):
     totals = {lane.kind: lane_totals(profile, lane, ALL) for lane in profile.lanes}
-    core = CoreTotals(0, totals)
     names = SUMMARY_COLUMNS[1:]
-    one = dict(zip(names, summary_row(profile, core, total_ns, many=True), strict=True))
-    every = dict(zip(names, overall_row(profile, [core], CoreTotals(-1, {}).of("CDMA"), total_ns, True), strict=True))
+    one = dict(zip(names, summary_row(profile, totals, total_ns, many=True), strict=True))
+    every = dict(zip(names, overall_row(profile, [totals], Totals(), total_ns, True), strict=True))
     return one, every
 
 

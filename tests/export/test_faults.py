@@ -199,14 +199,14 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
     profile = small_profile(1)
     written = []
 
-    def killed(blocks, rows, count):
+    def killed(*told):
         if len(written) == 3:
             raise SystemExit(9)
-        written.append(count)
-        return real(blocks, rows, count)
+        written.append(told)
+        return real(*told)
 
-    real = registers_text.RegisterBlocks.blocks
-    monkeypatch.setattr(registers_text.RegisterBlocks, "blocks", killed)
+    real = registers_text.spelled
+    monkeypatch.setattr(registers_text, "spelled", killed)
     # as when the process is killed: nothing of ours runs any more
     monkeypatch.setattr(job, "_write_list", lambda folder, names, write=job._write_list: write(folder, names)
                         if not written else None)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import sys
 from collections import Counter
@@ -13,11 +12,13 @@ from kept import DATA, kept_profile
 from profiles import Registers, Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
+from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files.outputs import write_trace
 from tpuprof_tui.sources.sophgo.files.perfetto import trace as perfetto
-from tpuprof_tui.sources.sophgo.files.perfetto.slices import tenths
 from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 
 sys.path.insert(0, str(DATA.parent / "sources" / "sophgo"))
@@ -284,16 +285,20 @@ def test_a_filter_keeps_what_passes():
     assert len(tracks["Core 0/GDMA"].slices) == int((lane["role"] == Role.WORK).sum()) < len(lane)
 
 
-def test_files_are_whole_and_may_be_compressed(tmp_path):
-    plain, packed = tmp_path / "a.pftrace", tmp_path / "a.pftrace.gz"
-    profile = small_profile(1)
+def trace_to(path, told=lambda share: None):
+    """Writes a trace as an export does."""
+    write_trace(small_profile(1), Job(path.parent, frozenset(("pftrace",))), [path], told)
+
+
+def test_files_are_whole(tmp_path):
     told: list[float] = []
-    size = write_perfetto(profile, plain, progress=told.append)
-    assert size == plain.stat().st_size == write_perfetto(profile, packed)
-    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    trace_to(tmp_path / "a.pftrace", told.append)
+    stream = io.BytesIO()
+    assert write_perfetto(small_profile(1), stream) == len(stream.getvalue())
+    assert (tmp_path / "a.pftrace").read_bytes() == stream.getvalue()
     assert told[-1] == 1.0
     assert all(0 <= share <= 1 for share in told)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pftrace", "a.pftrace.gz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pftrace"]
 
 
 def test_progress_rises(monkeypatch):
@@ -312,14 +317,14 @@ def test_a_cancelled_export_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_perfetto(small_profile(1), tmp_path / "a.pftrace", progress=stop)
+        trace_to(tmp_path / "a.pftrace", stop)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_disk_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="could not be written"):
-        write_perfetto(small_profile(1), tmp_path / "file" / "a.pftrace")
+        trace_to(tmp_path / "file" / "a.pftrace")
 
 
 def test_strings_beyond_their_table_are_unknown():

@@ -64,7 +64,8 @@ class Loaded:
         self.profile = profile
         self.path = path
         self._shell = shell
-        write_perfetto(profile, path)
+        with path.open("wb") as stream:
+            write_perfetto(profile, stream)
         self.tracks = TraceReader(path.read_bytes()).by_path
 
     def query(self, sql: str) -> list[dict[str, str]]:

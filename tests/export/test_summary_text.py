@@ -11,20 +11,25 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files.outputs import write_summary
 from tpuprof_tui.sources.sophgo.files.summary_text import (
     NO_CORES,
     NO_EVENTS,
     summary_console,
     summary_missing,
     summary_text,
-    write_summary_text,
 )
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
+
+
+def job(folder):
+    return Job(folder, frozenset(("summary",)))
 
 
 def rows_below(text: str, title: str) -> list[list[str]]:
@@ -172,7 +177,7 @@ def test_without_cores_or_instructions_there_is_no_file(tmp_path):
     for profile, reason in ((make_profile([]), NO_CORES), (make_profile([], cores=[0, 1]), NO_EVENTS)):
         assert summary_missing(profile) == reason
         assert summary_text(profile) == summary_console(profile) == ""
-        assert write_summary_text(profile, target) == 0
+        assert write_summary(profile, job(tmp_path), [target], lambda share: None) == []
         assert not target.exists()
 
 
@@ -181,9 +186,8 @@ def test_the_file_holds_the_text_and_replaces_what_was_there(tmp_path):
     target.write_text("old")
     profile = small_profile(2)
     told: list[float] = []
-    written = write_summary_text(profile, target, progress=told.append)
+    assert write_summary(profile, job(tmp_path), [target], told.append) == [target]
     assert target.read_text(encoding="ascii") == summary_text(profile)
-    assert written == target.stat().st_size
     assert told == [1.0]
     assert [path.name for path in tmp_path.iterdir()] == ["summary.txt"]
 
@@ -192,7 +196,7 @@ def test_a_folder_in_the_way_is_one_sentence(tmp_path):
     target = tmp_path / "summary.txt"
     target.mkdir()
     with pytest.raises(WriteError, match="could not be written"):
-        write_summary_text(small_profile(1), target)
+        write_summary(small_profile(1), job(tmp_path), [target], lambda share: None)
 
 
 def test_names_cannot_reach_the_text():

@@ -38,8 +38,8 @@ def tiu(*rows: dict[str, int]):
     return make_profile([lane], device=DEVICE, mode=2), lane
 
 
-def found(profile, lane, rows=slice(None)):
-    each = accesses(profile, lane, rows, MEMORY)
+def found(profile, lane, rows=None):
+    each = accesses(profile, lane, slice(0, len(lane)) if rows is None else rows, MEMORY)
     operands = [OPERANDS[number] for number in each.operand]
     return list(zip(each.rows.tolist(), operands, each.address.tolist(), each.size.tolist(), strict=True))
 

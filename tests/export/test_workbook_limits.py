@@ -124,10 +124,10 @@ def test_the_file_is_the_same_each_time(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(self, *_):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(workbook.RowWriter, "xml", full)
+    monkeypatch.setattr(workbook, "cell_field", full)
     with pytest.raises(WriteError, match="no space left"):
         write_workbook(small_profile(1), tmp_path / "book.xlsx")
     assert os.listdir(tmp_path) == []

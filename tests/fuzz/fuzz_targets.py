@@ -31,7 +31,7 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.files.workbook.layers import read_network
+from tpuprof_tui.sources.sophgo.files.workbook.layers import read_layer_files
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -230,7 +230,7 @@ def layer_files(data: bytes) -> None:
     with _folder() as folder:
         (folder / "tensor_location.json").write_bytes(locations)
         (folder / "final.mlir").write_bytes(network)
-        found = read_network(folder)
+        found, _ = read_layer_files(folder)
         if found is not None:
             assert found.lost >= 0
 

@@ -37,7 +37,6 @@ class Job(Struct, frozen=True):
     Attributes:
         folder: Output folder; made when needed.
         kinds: Keys of outputs (``export.outputs``).
-        selection: Which instructions.
         document_units: Units in workbook, web and register text; None: those of the selection.
     """
 
@@ -65,22 +64,20 @@ class Written(Struct, frozen=True):
 def run_export(profile: Profile, job: Job, report: Report = lambda name, done: None) -> list[Written]:
     """Write the files of a job; each appears whole or not at all.
 
-    Args:
-        profile: What to write.
-        job: Which files, where, which instructions.
-        report: Told the progress of each file.
-
-    Returns:
-        The files written, in order.
+    ``report`` is told the progress of each file. Gives the files in order.
 
     Raises:
         WriteError: A file could not be written; what was written before it stays, complete.
     """
-    _check_folder(profile, job.folder)
+    # not Path.resolve: links in a circle make it raise
+    capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
+    if target == capture or capture in target.parents:
+        raise WriteError(f"{job.folder} lies inside the capture.", "Choose an output folder outside it.")
     outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.turn)
     chosen = [output for output in outputs if output.key in job.kinds]
     before, existed = _own_files(job.folder, outputs), os.path.exists(job.folder)
-    planned = {name for output in chosen for name in _names(output, profile, job)}
+    planned = {name for output in chosen for name in output.files}
+    planned |= {name for output in chosen if output.names for name in imported(output.names)(profile, job)}
     # listed first: whatever ends this run, the next one knows what is its own
     _write_list(job.folder, before | planned)
     written: list[Path] = []
@@ -104,11 +101,6 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     return [Written(path, path.stat().st_size) for path in written]
 
 
-def _names(output: Output, profile: Profile, job: Job) -> Iterable[str]:
-    """Names of the files that an output writes for a job, below its folder."""
-    return (*output.files, *(imported(output.names)(profile, job) if output.names else ()))
-
-
 def check_selection(profile: Profile, selection: Selection) -> None:
     """Whether a choice of instructions leaves any.
 
@@ -123,13 +115,6 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     say = profile.vocabulary.say
     told = say("No {event} is left by these options: nothing was written.")
     raise UsageError(told, say("Look at {units}, range, filter."))
-
-
-def _check_folder(profile: Profile, folder: Path) -> None:
-    # not Path.resolve: links in a circle make it raise
-    capture, target = (Path(os.path.realpath(path)) for path in (profile.path, folder))
-    if target == capture or capture in target.parents:
-        raise WriteError(f"{folder} lies inside the capture.", "Choose an output folder outside it.")
 
 
 # -- what earlier runs left ---------------------------------------------------

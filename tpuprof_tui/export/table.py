@@ -19,10 +19,10 @@ from tpuprof_tui.analysis.index.ordering import first_numbers, knows, ordered
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
+from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows, row_numbers
 
-from .rendering import Field, rendered_rows
 from .selection import Page, Selection
 
 Ints = npt.NDArray[np.int64]
@@ -176,19 +176,12 @@ def table_rows(
 # -- text ---------------------------------------------------------------------
 
 
-class LinePlan(Protocol):
-    """Spells the rows of one lane."""
-
-    def lines(self, rows: Rows, count: int) -> list[str]:
-        """One line per row, with its line end."""
-
-
-def write_lines(rows: TableRows, plans: Mapping[int, LinePlan], sink: ByteSink) -> int:
-    """Writes rows in their order; ``plans`` by lane. Gives their number."""
+def write_lines(rows: TableRows, spell: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink) -> int:
+    """Writes rows in their order and gives their number; ``spell``: by lane what gives the lines of some rows."""
     for part in rows.parts(SLICE):
         lines = np.empty(sum(len(places) for _, _, places in part), dtype=object)
         for lane, some, places in part:
-            lines[places] = plans[lane].lines(some, len(some))
+            lines[places] = spell[lane](some, len(some))
         sink.write("".join(lines.tolist()).encode("utf-8"))
     return len(rows)
 
@@ -196,52 +189,36 @@ def write_lines(rows: TableRows, plans: Mapping[int, LinePlan], sink: ByteSink) 
 def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form: TextForm) -> int:
     """Writes the columns of some rows as CSV, with a line of names first, or as JSON lines.
 
-    Args:
-        rows: The rows in their order.
-        columns: The columns in theirs; keys are unique.
-        sink: Gets the bytes (UTF-8), some megabytes at a time.
-        form: ``jsonl`` or ``csv``.
-
-    Returns:
-        Number of rows.
+    ``sink`` gets UTF-8, some megabytes at a time. Gives the number of rows.
     """
     if form == "csv":
         sink.write((",".join(csv_text(column.key) for column in columns) + "\n").encode())
     total = rows.total_ns if SHARE in columns else 0
-    plans = {
-        number: _Line(rows.profile, lane, columns, form, total)
-        for number, lane in enumerate(rows.profile.lanes)
-        if len(lane)
-    }
-    return write_lines(rows, plans, sink)
+    opening, closing = ("", "\n") if form == "csv" else ("{", "}\n")
+    spell = {}
+    for number, lane in enumerate(rows.profile.lanes):
+        if len(lane):
+            fields = [
+                _field(rows.profile, lane, column, place, form == "csv", total) for place, column in enumerate(columns)
+            ]
+            spell[number] = partial(rendered_rows, opening, fields, closing)
+    return write_lines(rows, spell, sink)
 
 
-class _Line:
-    """How the rows of one lane are spelled."""
-
-    def __init__(self, profile: Profile, lane: Lane, columns: Sequence[Column], form: TextForm, total: int) -> None:
-        self._csv = form == "csv"
-        self._text = csv_text if self._csv else json_text
-        self._fields = [self._field(profile, lane, column, place, total) for place, column in enumerate(columns)]
-
-    def lines(self, rows: Rows, count: int) -> list[str]:
-        """One line per row."""
-        opening, closing = ("", "\n") if self._csv else ("{", "}\n")
-        return rendered_rows(opening, self._fields, closing, rows, count)
-
-    def _field(self, profile: Profile, lane: Lane, column: Column, place: int, total: int) -> Field | str:
-        lead = ("," if self._csv else ", ") if place else ""
-        absent = lead
-        if not self._csv:
-            lead += f"{json_text(column.key)}: "
-            absent = f"{lead}null"
-        values = column_source(profile, lane, column, total)
-        if values is None:
-            return absent
-        texts = [self._text(text) for text in profile.strings[column.key]] if column.kind == "text" else None
-        number = f"%.{column.decimals}f%%" if column.kind == "percent" and self._csv else None
-        decimals = column.decimals if column.kind in ("float", "percent") else None
-        return Field(values, lead, absent, texts=texts, number=number, decimals=decimals)
+def _field(profile: Profile, lane: Lane, column: Column, place: int, csv: bool, total: int) -> Field | str:
+    """A column as a field of rows of a lane; a string where all of them have the same."""
+    lead = ("," if csv else ", ") if place else ""
+    absent = lead
+    if not csv:
+        lead += f"{json_text(column.key)}: "
+        absent = f"{lead}null"
+    values = column_source(profile, lane, column, total)
+    if values is None:
+        return absent
+    if column.kind == "text":
+        return Field(values, lead, absent, profile.strings[column.key], csv_text if csv else json_text)
+    form = f"%.{column.decimals}f%%" if column.kind == "percent" and csv else "%s"
+    return Field(values, lead, absent, form=form, decimals=column.decimals)
 
 
 def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> Callable[[Rows], Array] | None:

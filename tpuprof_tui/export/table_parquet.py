@@ -11,7 +11,6 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Column, Profile, is_missing
-from tpuprof_tui.model.lane import Array
 
 from .table import SHARE, ByteSink, TableRows, column_source
 
@@ -24,13 +23,7 @@ GROUP: Final = 65_536
 def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) -> int:
     """Writes the columns of some rows as Parquet: int64, float64 (percentages too), and texts as dictionaries.
 
-    Args:
-        rows: The rows in their order.
-        columns: The columns in theirs; keys are unique.
-        sink: A binary file.
-
-    Returns:
-        Number of rows.
+    Gives the number of rows.
 
     Raises:
         UsageError: The package pyarrow is not installed.
@@ -62,11 +55,9 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
     values, missing = np.zeros(count, dtype=kind), np.ones(count, dtype=np.bool_)
     for number, some, places in part:
         lane = profile.lanes[number]
-        found: Array | None = None
         source = column_source(profile, lane, column, total)
         if source is not None:
             found = source(some)
-        if found is not None:
             gone = is_missing(found) if found.dtype.kind != "f" else ~np.isfinite(found)
             if texts is not None:
                 gone = gone | (found >= len(texts))
@@ -74,12 +65,7 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
     if texts is None:
         return pyarrow.array(values, mask=missing)
     codes = pyarrow.array(values, mask=missing)
-    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(_stored(texts), pyarrow.string()))
-
-
-def _stored(texts: Sequence[str]) -> list[str]:
-    """Texts that UTF-8 can hold."""
-    return list(map(utf8_text, texts))
+    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(list(map(utf8_text, texts)), pyarrow.string()))
 
 
 class _Counted:
@@ -92,17 +78,15 @@ class _Counted:
         self._written = 0
 
     def write(self, data: Any) -> int:
-        """Takes all of ``data``."""
         self._sink.write(bytes(data))
         self._written += len(data)
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken."""
         return self._written
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        pass
 
     def close(self) -> None:
-        """The file stays open for who opened it."""
+        pass  # the file stays open for who opened it

@@ -28,9 +28,11 @@ from tpuprof_tui.formats.perfetto.tracks import (
     NOTE_TEXTS,
     SLICE_BEGIN,
     SLICE_END,
+    Flows,
     PacketSequence,
     Shaped,
     Track,
+    by_shape,
     descriptor,
 )
 from tpuprof_tui.formats.perfetto.wire import (
@@ -57,26 +59,6 @@ def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Cal
     with whole_file(paths[0]) as stream:
         _Writer(profile.timed_part, job.selection, stream, progress).write()
     return list(paths)
-
-
-class _Flows:
-    """Numbers of the links that leave and reach each event of one lane.
-
-    Args:
-        rows: Row of the lane that each link touches.
-        numbers: Number of each link.
-        count: Rows of the lane.
-    """
-
-    def __init__(self, rows: I64, numbers: I64, count: int) -> None:
-        order = np.argsort(rows, kind="stable")
-        self._numbers = numbers[order]
-        self.counts = np.bincount(rows, minlength=count).astype(np.int64)
-        self._first = np.cumsum(self.counts) - self.counts
-
-    def of(self, rows: I64, place: int) -> npt.NDArray[np.uint64]:
-        """Number of the link at a place among those of each row."""
-        return np.asarray(self._numbers[self._first[rows] + place], np.uint64)
 
 
 class _Writer:
@@ -127,12 +109,12 @@ class _Writer:
         self._sequences += 1
         return PacketSequence(self._sequences, track)
 
-    def _flows(self) -> tuple[dict[int, _Flows], dict[int, _Flows]]:
+    def _flows(self) -> tuple[dict[int, Flows], dict[int, Flows]]:
         """What leaves and what reaches events, by lane: of links between events that are written.
 
         An arrow leads forward in time, so that those to waits that began before have none.
         """
-        found: tuple[dict[int, _Flows], dict[int, _Flows]] = ({}, {})
+        found: tuple[dict[int, Flows], dict[int, Flows]] = ({}, {})
         if self._profile.links is None:
             return found
         links = self._profile.links()
@@ -147,10 +129,10 @@ class _Writer:
             lane_of = np.searchsorted(offsets, ends, side="right") - 1
             for number in np.unique(lane_of).tolist():
                 mine = np.flatnonzero(lane_of == number)
-                into[number] = _Flows(ends[mine] - offsets[number], kept[mine] + 1, len(lanes[number]))
+                into[number] = Flows(ends[mine] - offsets[number], kept[mine] + 1, len(lanes[number]))
         return found
 
-    def _lane(self, number: int, lane: Lane, rows: I64, leaving: _Flows | None, reaching: _Flows | None) -> None:
+    def _lane(self, number: int, lane: Lane, rows: I64, leaving: Flows | None, reaching: Flows | None) -> None:
         track = Track(lane.label, self._group(lane.group), number)
         told = tuple(self._told(lane))
         for place, (places, begins) in enumerate(nested_tracks(lane.take("start", rows), lane.take("end", rows)), 1):
@@ -175,7 +157,7 @@ class _Slices:
 
     def __init__(
         self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, told: Sequence[Column],
-        leaving: _Flows | None, reaching: _Flows | None,
+        leaving: Flows | None, reaching: Flows | None,
     ) -> None:  # fmt: skip
         self._profile, self._lane, self._sequence, self._base = profile, lane, sequence, base
         self._told = told
@@ -188,25 +170,17 @@ class _Slices:
         if len(opening):
             rows = steps[opening]
             values = [self._lane.take(column.key, rows) for column in self._told]
-            shape = self._shapes(rows, values)
-            # places of equal shapes: their messages are of one length
-            distinct, which = np.unique(shape, axis=0, return_inverse=True)
-            for number, each in enumerate(distinct.tolist()):
-                mine = np.flatnonzero(which.reshape(-1) == number)
+            counts = [np.zeros(len(rows), np.int64) if flows is None else flows.counts[rows]
+                      for flows in (self._leaving, self._reaching)]  # fmt: skip
+            known = [_known(column, each) for column, each in zip(self._told, values, strict=True)]
+            for shape, mine in by_shape([*counts, *known]):
                 told = [column_values[mine] for column_values in values]
-                parts.append((opening[mine], self._begins(rows[mine], told, each)))
+                parts.append((opening[mine], self._begins(rows[mine], told, shape)))
         if len(closing):
             ends = self._lane.take("end", steps[closing]) + self._base
             event = varint_field(EVENT_TYPE, SLICE_END)
             parts.append((closing, messages(self._sequence.packet(ends, event), len(closing))))
         return self._sequence.encoded(parts, len(steps))
-
-    def _shapes(self, rows: I64, values: Sequence[npt.NDArray[Any]]) -> I64:
-        """Links that leave and reach each row, and whether it has a value of each column."""
-        counts = [np.zeros(len(rows), np.int64) if flows is None else flows.counts[rows]
-                  for flows in (self._leaving, self._reaching)]  # fmt: skip
-        known = [_known(column, each).astype(np.int64) for column, each in zip(self._told, values, strict=True)]
-        return np.stack([*counts, *known], axis=1)
 
     def _begins(self, rows: I64, values: Sequence[npt.NDArray[Any]], shape: Sequence[int]) -> npt.NDArray[np.uint8]:
         sequence = self._sequence
@@ -221,9 +195,7 @@ class _Slices:
             if told:
                 event += sequence.annotation(column.title, self._value(column, each))
         for field, flows, count in ((EVENT_FLOW, self._leaving, leaving), (EVENT_FLOW_END, self._reaching, reaching)):
-            for place in range(count):
-                assert flows is not None
-                event += fixed64_field(field, flows.of(rows, place))
+            event += flows.fields(field, rows, count) if flows is not None else []
         times = self._lane.take("start", rows) + self._base
         return messages(sequence.packet(times, event), len(rows))
 
@@ -241,9 +213,8 @@ class _Slices:
         return varint_field(NOTE_INT, values.astype(np.int64))
 
 
-def _known(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if column.kind == "text":
-        return np.asarray(values >= 0, np.bool_)
+def _known(column: Column, values: npt.NDArray[Any]) -> I64:
+    """1 where a row has a value, 0 where it has none."""
     if np.issubdtype(values.dtype, np.floating):
-        return np.asarray(np.isfinite(values), np.bool_)
-    return np.asarray(values != INT_MISSING, np.bool_)
+        return np.asarray(np.isfinite(values), np.int64)
+    return np.asarray(values >= 0 if column.kind == "text" else values != INT_MISSING, np.int64)

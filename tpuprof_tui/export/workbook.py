@@ -14,27 +14,20 @@ from tpuprof_tui.views.as_sheet import sheets
 from tpuprof_tui.views.query import Query
 
 from .job import Job
-from .selection import Selection, selected_profile
+from .selection import selected_profile
 from .workbook_charts import add_charts
 
 
 def write_view_workbook(
     profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]
 ) -> list[Path]:
-    """Writes the workbook as an output of an export; its figures are over the chosen events."""
-    write_views(profile, paths[0], job.document_selection)
-    progress(1.0)
-    return list(paths)
-
-
-def write_views(profile: Profile, path: Path, selection: Selection) -> None:
-    """Writes one sheet for each table of the views, and one of charts.
+    """Writes one sheet for each table of the views of the chosen events, and one of charts.
 
     Raises:
         WriteError: The file could not be written; nothing is left behind.
         MissingPackageError: openpyxl is not installed.
     """
-    query = Query(Session.of(selected_profile(profile, selection)))
+    query = Query(Session.of(selected_profile(profile, job.document_selection)))
     book = Book(profile.name)
     for sheet in sheets(query):
         page = book.page(sheet.title)
@@ -44,5 +37,7 @@ def write_views(profile: Profile, path: Path, selection: Selection) -> None:
     add_charts(book, query)
     if not book.workbook.worksheets:
         book.page("Empty").put(1, 1, "Nothing was recorded.", PLAIN)
-    with whole_file(path) as stream:
+    with whole_file(paths[0]) as stream:
         book.save(stream)
+    progress(1.0)
+    return list(paths)

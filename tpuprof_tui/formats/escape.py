@@ -109,9 +109,7 @@ def starts_formula(text: str) -> bool:
 def line_text(text: str, most: int = 0) -> str:
     """``text`` on one line that steers neither terminal nor writing direction: what would is written as an escape.
 
-    Args:
-        text: Any text.
-        most: Characters that the line may have, three of them dots where it is cut; 0: any number.
+    The line has ``most`` characters, three of them dots where it is cut; 0: any number.
     """
     line = _LINE_CONTROLS.sub(_named, text)
     return line if not most or len(line) <= most else f"{line[: most - 3]}..."

@@ -13,12 +13,7 @@ _EMPHASIS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Prints a report; tables too wide for the terminal lose their spare columns or are turned.
-
-    Args:
-        report: What to print.
-        console: Where to; None for stdout.
-    """
+    """Prints a report, to stdout without a console; tables too wide for it lose their spare columns or are turned."""
     out = console or Console(highlight=False, markup=False, emoji=False)
     out.print(Text(report.title, style="bold"))
     for line in report.lines:

@@ -39,17 +39,16 @@ class Chunk(Struct):
     _parts: list[bytes] = field(default_factory=list)
 
     def add(self, key: str, parts: Iterable[Ints], *, ascending: bool = False) -> None:
-        """Adds a column.
+        """Adds a column in pieces: -1 is missing, lower values occur in ascending columns only.
 
-        Args:
-            key: Its name.
-            parts: Its values, in pieces; -1 is missing, lower values occur in ascending columns only.
-            ascending: Whether neighbours are close, so that differences are smaller than values.
+        Of an ``ascending`` one neighbours are close, so that differences are smaller than values.
         """
         values = np.concatenate([np.zeros(0, np.int64), *parts])
         np.clip(values, -LARGEST, LARGEST, out=values)
         low, high = int(values.min(initial=0)), int(values.max(initial=0))
-        unsigned = zigzag(np.diff(values, prepend=np.int64(0))) if ascending else values + 1
+        steps = np.diff(values, prepend=np.int64(0))
+        # signed values as unsigned ones: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+        unsigned = (steps << 1) ^ (steps >> 63) if ascending else values + 1
         planes = (int(unsigned.max(initial=0)).bit_length() + 7) // 8
         octets = unsigned.astype("<i8").view(np.uint8).reshape(len(values), 8)
         for plane in range(planes):
@@ -60,11 +59,6 @@ class Chunk(Struct):
         """The finished chunk; nothing can be added after."""
         self._parts.append(self._stream.flush())
         return base64.b64encode(b"".join(self._parts))
-
-
-def zigzag(values: Ints) -> Ints:
-    """Signed values as unsigned ones: 0, -1, 1, -2, ... become 0, 1, 2, 3, ..."""
-    return np.asarray((values << 1) ^ (values >> 63), dtype=np.int64)
 
 
 def scaled(values: npt.NDArray[np.floating[Any]], scale: int) -> Ints:

@@ -1,4 +1,4 @@
-"""The lanes of a profile as the web page holds them: columns of the instructions, and exact sums over all of them."""
+"""Lanes and launches of a profile as the web page holds them: columns, and exact sums over all instructions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
+from tpuprof_tui.formats.web_codec import LARGEST, Chunk, Ints, known, scaled
 from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
 from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 
 from ..selection import Selection, ordered_lanes
 from .kinds import Kinds
 
-#: Lanes of the host, laid beside the device's; no figure of the device counts them.
 #: Rows that are looked at together.
 SLICE: Final = 1 << 18
 #: Rows of a lane whose events overlap; what overlaps deeper shares the last.
@@ -41,7 +40,6 @@ class ChosenLane(Struct, frozen=True, eq=False):
     """A lane with the rows that the page is about.
 
     Attributes:
-        lane: The lane.
         rows: Its chosen rows, ascending.
         count: How many those are.
     """
@@ -105,16 +103,11 @@ def lane_record(
     """A lane as the page holds it; its columns are written as two chunks.
 
     Args:
-        profile: The profile.
-        chosen: The lane and its rows.
         kinds: Gets the kinds that occur.
         shown: So many rows, the first, are written.
         window: First ns and first ns after what the overview covers.
         write: Writes a chunk and says its number.
         exact_bandwidth: Whether the overview needs bytes per cell, since not all rows are written.
-
-    Returns:
-        Plain values for JSON.
     """
     lane, vocabulary = chosen.lane, profile.vocabulary
     codes, totals = _kinds_and_totals(chosen, kinds, shown)
@@ -131,6 +124,8 @@ def lane_record(
                 chunk.add(key, [values[order]], ascending=ascending)
     index = chosen.index()
     figures = lane_figures(index, *window)
+    kind = vocabulary.lane_kind(lane.kind)
+    activity = lane.activity if lane.activity is not None or kind is None else kind.activity
     return {
         "title": line_text(profile.title_of(lane)),
         "label": line_text(lane.label),
@@ -138,7 +133,8 @@ def lane_record(
         "engine": line_text(lane.kind),
         "core": fixed_number(profile, lane, "core"),
         "port": fixed_number(profile, lane, "port"),
-        "transfers": moves_data(vocabulary, lane),
+        # boxes of lanes most of whose work is transfer tell bandwidth
+        "transfers": activity is Activity.TRANSFER,
         "ofHost": lane.on_host,
         "count": chosen.count,
         "shown": shown,
@@ -153,13 +149,6 @@ def lane_record(
         "totals": totals,
         "cells": write(_overview_cells(chosen, vocabulary, index, window, exact_bandwidth)),
     }
-
-
-def moves_data(vocabulary: Vocabulary, lane: Lane) -> bool:
-    """Whether most of a lane's work is transfer: its boxes then tell bandwidth."""
-    kind = vocabulary.lane_kind(lane.kind)
-    activity = lane.activity if lane.activity is not None else kind.activity if kind is not None else None
-    return activity is Activity.TRANSFER
 
 
 def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
@@ -245,3 +234,45 @@ def bytes_in_cells(chosen: ChosenLane, key: str, edges: Ints) -> Ints:
             passed = np.searchsorted(times[order], (edges - base).astype(np.float64), side="right")
             moved += sign * (rate[passed] * (edges - base) - lost[passed])
     return np.rint(np.maximum(np.diff(moved), 0.0)).astype(np.int64)
+
+
+def launch_records(
+    profile: Profile, lanes: list[ChosenLane], kinds: Kinds, write: Callable[[Chunk], int], until: int | None
+) -> list[dict[str, Any]]:
+    """A record per core that has launches; their columns (start, duration, kind, scope) are written as chunks.
+
+    ``kinds`` gets one kind per kernel function, ``write`` writes a chunk and says its number. Launches that start after
+    ``until`` are left out.
+    """
+    scopes = profile.scopes
+    if not len(scopes):
+        return []
+    by_kernel = np.array([kinds.add_kernel(code) for code in range(len(profile.strings["kernel"]))] + [-1], np.int64)
+    kernel = np.where((scopes.kernel >= 0) & (scopes.kernel < len(by_kernel) - 1), scopes.kernel, -1)
+    records = []
+    for unit in profile.units:
+        parts = [each for each in lanes if profile.unit_of(each.lane) == unit and "scope" in each.lane]
+        start, end = _bounds(parts, len(scopes))
+        found = np.flatnonzero((end > start) & (kernel >= 0) & (start < (LARGEST if until is None else until)))
+        if not len(found):
+            continue
+        found = found[np.argsort(start[found], kind="stable")]
+        chunk = Chunk(len(found))
+        chunk.add("start", [start[found]], ascending=True)
+        chunk.add("duration", [end[found] - start[found]])
+        chunk.add("kind", [by_kernel[kernel[found]]])
+        chunk.add("scope", [found], ascending=True)
+        records.append({"core": profile.groups.number(unit), "count": len(found), "chunk": write(chunk)})
+    return records
+
+
+def _bounds(parts: list[ChosenLane], count: int) -> tuple[Ints, Ints]:
+    """First start and last end of each launch, ns, over some lanes; an end before the start where there is none."""
+    start, end = np.full(count, LARGEST, np.int64), np.full(count, -LARGEST, np.int64)
+    for chosen in parts:
+        for rows, _ in chosen.parts(chosen.count):
+            scope = chosen.lane.take("scope", rows)
+            known = np.flatnonzero((scope >= 0) & (scope < count))
+            np.minimum.at(start, scope[known], chosen.lane.take("start", rows)[known])
+            np.maximum.at(end, scope[known], chosen.lane.take("end", rows)[known])
+    return start, end

@@ -23,8 +23,7 @@ from tpuprof_tui.model import Profile
 from ..job import Job
 from ..selection import Selection
 from .kinds import Kinds
-from .lanes import ChosenLane, chosen_lanes, cut_time, lane_record
-from .launches import launch_records
+from .lanes import ChosenLane, chosen_lanes, cut_time, lane_record, launch_records
 from .overview import overview_record
 
 Progress = Callable[[float], None]
@@ -50,16 +49,11 @@ def write_web(
 ) -> int:
     """Writes the page.
 
+    Gives the number of bytes written; ``progress`` gets the share that is done, 0 to 1.
+
     Args:
-        profile: The profile.
-        path: The file; replaced when the page is complete.
-        selection: Which instructions.
-        progress: Gets the share that is done, 0 to 1.
         most: Instructions that are written one by one. Of more, those are that start before a common time, so that
             every core is complete up to it; sums, shares and the overview are of all, and the page says so.
-
-    Returns:
-        Bytes written.
 
     Raises:
         WriteError: The file could not be written; nothing is left behind.
@@ -120,6 +114,7 @@ class _Page:
             done += each.count
             self._report(0.9 * done / total)
         device = [each for each in lanes if not each.lane.on_host]
+        memory = profile.vocabulary.entry("page_memory")
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
@@ -135,7 +130,7 @@ class _Page:
             "most": self._most,
             "lanes": records,
             "launches": launch_records(profile, lanes, kinds, self._put_chunk, until),
-            "memory": self._memory(lanes, [each["shown"] for each in records]),
+            "memory": memory(profile, lanes, [each["shown"] for each in records], self._put_chunk) if memory else None,
         }
         return record | kinds.tables()
 
@@ -144,11 +139,6 @@ class _Page:
         start = min((int(each.lane.take("start", each.rows)[0]) for each in lanes), default=0)
         end = max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=1)
         return start, max(end, start + 1)
-
-    def _memory(self, lanes: list[ChosenLane], shown: list[int]) -> dict[str, Any] | None:
-        """Accesses to memory by lane, where the source knows some."""
-        memory = self._profile.vocabulary.entry("page_memory")
-        return None if memory is None else memory(self._profile, lanes, shown, self._put_chunk)
 
     def _report(self, share: float) -> None:
         """Says how far the page is, not too often."""
@@ -176,10 +166,8 @@ def _selection_text(profile: Profile, selection: Selection) -> str:
     """What a selection keeps, for people; empty when everything."""
     parts = []
     if selection.units is not None:
-        parts.append(
-            profile.vocabulary.say("{units} ")
-            + ", ".join(map(str, sorted(map(profile.groups.number, selection.units))))
-        )
+        numbers = sorted(map(profile.groups.number, selection.units))
+        parts.append(profile.vocabulary.say("{units} ") + ", ".join(map(str, numbers)))
     if selection.start_ns is not None or selection.end_ns is not None:
         first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
         last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"

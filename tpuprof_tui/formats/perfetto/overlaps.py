@@ -14,13 +14,9 @@ Places = npt.NDArray[np.intp]
 
 
 def first_free_lanes(start: I64, end: I64) -> list[Places] | None:
-    """Each slice on the first lane whose last end is no later than its start.
+    """Each slice on the first lane whose last end is no later than its start; slices are ordered by (start, end).
 
-    Args:
-        start, end: ns, ordered by (start, end).
-
-    Returns:
-        Places of the slices of each lane, ascending; None where one lane takes them all.
+    Gives the places of the slices of each lane, ascending; None where one lane takes them all.
     """
     lines = packed(start, end)
     return None if lines is None else _by_number(lines)

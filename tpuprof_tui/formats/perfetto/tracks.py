@@ -44,7 +44,6 @@ class Track(Struct, frozen=True):
     """One track.
 
     Attributes:
-        name: What it is called.
         parent: The track it lies under; None at the root.
         rank: Place among its siblings; None: not stated.
         ordered: Whether its children are ordered by rank.
@@ -98,17 +97,9 @@ class PacketSequence:
         return number
 
     def iids(self, table: int, key: str, texts: Sequence[str], codes: Codes, missing: str = "") -> Iids:
-        """Numbers of many texts.
+        """Numbers of the texts of codes, int64; those outside the texts stand for ``missing``.
 
-        Args:
-            table: Table of interned texts.
-            key: Name of ``texts``: the same key always comes with the same texts.
-            texts: The texts that codes stand for.
-            codes: Integers; those outside the texts stand for ``missing``.
-            missing: Text of a code without one.
-
-        Returns:
-            int64, shaped like ``codes``.
+        The same ``key`` always comes with the same ``texts``.
         """
         known = self._known.get((table, key))
         if known is None:
@@ -143,12 +134,7 @@ class PacketSequence:
         return data
 
     def packet(self, times: npt.NDArray[np.int64], event: Pieces) -> Pieces:
-        """A packet with one event of this track.
-
-        Args:
-            times: Timestamps, ns, one per message; not negative.
-            event: The TrackEvent's pieces.
-        """
+        """A packet with one event of this track; ``times``: ns, one per message, not negative."""
         body = [
             *varint_field(TIMESTAMP, times),
             *varint_field(SEQUENCE, self._number),
@@ -172,17 +158,47 @@ class PacketSequence:
     ) -> Iterator[bytes]:
         """The packets of a counter's samples, ``size`` of them at a time.
 
-        Args:
-            times: ns; with ``base_ns`` added what would be negative is 0.
-            values: The value from each on.
-            base_ns: Added to all times.
-            size: Samples at a time.
+        ``base_ns`` is added to ``times``, ns; what would be negative is 0.
         """
         for first in range(0, len(times), size):
             some = slice(first, first + size)
             event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, values[some])]
             packets = self.packet(np.maximum(times[some] + base_ns, 0), event)
             yield self.preamble() + messages(packets, len(times[some])).tobytes()
+
+
+class Flows:
+    """Numbers of the flows that leave, or reach, each row of one lane."""
+
+    def __init__(self, rows: Iids, numbers: Iids, count: int) -> None:
+        """Flows in any order: the row that each touches, its number; and how many rows there are."""
+        self._numbers = numbers[np.argsort(rows, kind="stable")].astype(np.uint64)
+        #: How many flows touch each row.
+        self.counts = np.bincount(rows, minlength=count).astype(np.int64)
+        self._first = np.cumsum(self.counts) - self.counts
+
+    def fields(self, field: int, rows: Iids, count: int) -> Pieces:
+        """The fields of flows of rows that have ``count`` each."""
+        return [piece for place in range(count)
+                for piece in fixed64_field(field, self._numbers[self._first[rows] + place])]  # fmt: skip
+
+
+def by_shape(columns: Sequence[Codes]) -> Iterator[tuple[list[int], npt.NDArray[np.intp]]]:
+    """Rows of equal values in some columns of integers: these values, and the places of the rows, ascending.
+
+    What rows of one shape have in common is written once, so that their messages are of one length.
+    """
+    codes = np.zeros(len(columns[0]), np.int64)
+    size = 1
+    for column in columns:
+        low, high = int(column.min(initial=0)), int(column.max(initial=0))
+        if size * (high - low + 1) >= 1 << 62:
+            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+            size = len(codes)
+        codes, size = codes * (high - low + 1) + (column - low), size * (high - low + 1)
+    distinct, first = np.unique(codes, return_index=True)
+    for code, row in zip(distinct.tolist(), first.tolist(), strict=True):
+        yield [int(column[row]) for column in columns], np.flatnonzero(codes == code)
 
 
 def descriptor(track: Track) -> bytes:

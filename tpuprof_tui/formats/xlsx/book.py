@@ -8,16 +8,17 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import needed_for
 
 from ..escape import sheet_text, starts_formula
-from .rows import EXACT, RowWriter, SheetColumn, Values
+from ..rendering import EXACT
+from .rows import NUMBER, Cell, table_rows
 from .styles import COLUMN_HEADER, KEY_CELL, LINK, Style
 
 if TYPE_CHECKING:
@@ -41,15 +42,11 @@ _TIMES: Final = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1
 _STREAMED_FROM: Final = 2_000
 #: Rows of it whose cells decide how wide columns are.
 _SAMPLE: Final = 100
-_CELL: Final = re.compile(rb'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
+_CELL: Final = re.compile(r'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
 
 
 class Page:
-    """A sheet that cells are placed on; rows and columns count from 1.
-
-    Attributes:
-        sheet: The sheet of openpyxl.
-    """
+    """A sheet of openpyxl that cells are placed on; rows and columns count from 1."""
 
     def __init__(self, book: Book, sheet: Worksheet) -> None:
         self.sheet = sheet
@@ -80,17 +77,18 @@ class Page:
         """A plain table with its headers in row 1, frozen, with a filter."""
         self.line(1, 1, titles, COLUMN_HEADER)
         if len(rows) > _STREAMED_FROM:
-            columns, values = _as_columns(titles, rows, forms)
-            self._book.stream(self, columns, 2, len(rows), lambda writer: writer.xml(2, values, len(rows)), 0)
+            texts = [any(isinstance(cell, str) for cell in cells) for cells in zip(*rows, strict=True)]
+            styles = [replace(KEY_CELL, form=form, align="left" if text else KEY_CELL.align)
+                      for form, text in zip(forms, texts, strict=True)]  # fmt: skip
+            self._book.stream(self, styles, 2, len(rows), partial(table_rows, rows), 0)
             for place, some in enumerate(zip(*rows[:_SAMPLE], strict=True), 1):
                 self.widen(place, max(shown_length(value, forms[place - 1]) for value in some))
             self.headed(1, len(titles), len(rows) + 1)
             return
-        texts = [replace(KEY_CELL, form=form, align="left") for form in forms]
-        numbers = [replace(KEY_CELL, form=form) for form in forms]
-        for row, cells in enumerate(rows[: SHEET_ROWS - 1], 2):
-            for column, value in enumerate(cells, 1):
-                self.put(row, column, value, (texts if isinstance(value, str) else numbers)[column - 1])
+        for row, cells in enumerate(rows, 2):
+            for column, (value, form) in enumerate(zip(cells, forms, strict=True), 1):
+                align = "left" if isinstance(value, str) else KEY_CELL.align
+                self.put(row, column, value, replace(KEY_CELL, form=form, align=align))
         self.headed(1, len(titles), self.height)
 
     def headed(self, header_row: int, columns: int, last_row: int, frozen_columns: int = 0) -> None:
@@ -126,22 +124,16 @@ class Page:
 
 
 class _Stream(Struct, frozen=True):
-    """Rows that will be streamed into a sheet.
+    """Rows that will be streamed into a sheet, as `Book.stream` got them.
 
-    Attributes:
-        page: The sheet; rows of the style numbers stand where the first streamed row will be.
-        columns: Its columns.
-        first: Number of the first row.
-        count: How many rows.
-        rows: Gives the XML of the rows in pieces.
-        size: About how many bytes they have.
+    Rows of the style numbers stand where the first streamed row will be.
     """
 
     page: Page
-    columns: Sequence[SheetColumn]
+    columns: int
     first: int
     count: int
-    rows: Callable[[RowWriter], Iterator[bytes]]
+    rows: Callable[[Sequence[Cell]], Iterator[list[str]]]
     size: int
 
 
@@ -185,25 +177,20 @@ class Book:
             self._styles[style] = name
         return self._styles[style]
 
-    def stream(self, page: Page, columns: Sequence[SheetColumn], first: int, count: int,
-               rows: Callable[[RowWriter], Iterator[bytes]], size: int) -> None:  # fmt: skip
+    def stream(self, page: Page, styles: Sequence[Style], first: int, count: int,
+               rows: Callable[[Sequence[Cell]], Iterator[list[str]]], size: int) -> None:  # fmt: skip
         """Has ``count`` rows from row ``first`` on written when the workbook is saved; they are the last of the sheet.
 
-        Args:
-            page: The sheet.
-            columns: Its columns, from the first on.
-            first: Number of the first row.
-            count: How many rows.
-            rows: Gives the XML of the rows, in pieces.
-            size: About how many bytes they have at most.
+        ``styles`` are those of its columns, ``size`` about how many bytes the rows have at most. ``rows`` gives the
+        cells of each row as XML, some rows at a time, from how the cells of each column begin.
         """
         # openpyxl numbers styles when it saves: two rows tell which number each column's style has, plain and quoted
-        for place, column in enumerate(columns, 1):
+        for place, style in enumerate(styles, 1):
             for row in (first, first + 1):
                 cell: Any = page.sheet.cell(row, place, 0)
-                cell.style = self.style(column.style)
+                cell.style = self.style(style)
                 cell.quotePrefix = row > first
-        self._streams.append(_Stream(page, columns, first, count, rows, size))
+        self._streams.append(_Stream(page, len(styles), first, count, rows, size))
 
     def save(self, stream: BinaryIO) -> None:
         """Writes the workbook; nothing of it is written again before that."""
@@ -246,36 +233,20 @@ def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
     """Writes a sheet that openpyxl made, with the streamed rows in place of those that tell the styles."""
     start = xml.index(b'<row r="%d"' % stream.first)
     end = xml.index(b"</sheetData>")
-    first, _, second = xml[start:end].partition(b"</row>")
-    plain, quoted = (dict(_CELL.findall(row)) for row in (first, second))
-    writer = RowWriter(stream.columns, plain, quoted)
-    last = f"{column_letters(len(stream.columns))}{stream.first + stream.count - 1}"
+    plain, _, quoted = xml[start:end].decode().partition("</row>")
+    found = zip(_CELL.findall(plain), _CELL.findall(quoted), strict=True)
+    cells = [Cell(letters, style, other) for (letters, style), (_, other) in found]
+    last = f"{column_letters(stream.columns)}{stream.first + stream.count - 1}"
     reach = re.compile(rb'<dimension ref="[^"]*"')
     part.write(reach.sub(f'<dimension ref="A1:{last}"'.encode(), xml[:start], count=1))
-    for piece in stream.rows(writer):
-        part.write(piece)
+    number = stream.first
+    for rows in stream.rows(cells):
+        numbered = [
+            f'<row r="{place}">{row.replace(NUMBER, str(place))}</row>' for place, row in enumerate(rows, number)
+        ]
+        part.write("".join(numbered).encode())
+        number += len(rows)
     part.write(xml[end:])
-
-
-def _as_columns(
-    titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]
-) -> tuple[list[SheetColumn], list[Values]]:
-    """Rows as columns that can be streamed; a column with a text is one of texts."""
-    columns, found = [], []
-    for title, form, cells in zip(titles, forms, zip(*rows, strict=True), strict=True):
-        style = replace(KEY_CELL, form=form)
-        missing = np.array([cell is None or (isinstance(cell, float) and not math.isfinite(cell)) for cell in cells])
-        if any(isinstance(cell, str) for cell in cells):
-            codes: dict[str, int] = {}
-            array = np.array([-1 if cell is None else codes.setdefault(str(cell), len(codes)) for cell in cells])
-            columns.append(SheetColumn(title, "text", replace(style, align="left"), True))
-            found.append(Values(array, None, None, tuple(codes)))
-            continue
-        whole = all(cell is None or (isinstance(cell, int) and abs(cell) <= EXACT) for cell in cells)
-        known = [0 if lost else cell for cell, lost in zip(cells, missing.tolist(), strict=True)]
-        columns.append(SheetColumn(title, "int" if whole else "float", style, True))
-        found.append(Values(np.array(known, np.int64 if whole else np.float64), missing, None))
-    return columns, found
 
 
 def shown_length(value: Value, form: str) -> int:

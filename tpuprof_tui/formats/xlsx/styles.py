@@ -25,13 +25,9 @@ class Style(Struct, frozen=True):
 
     Attributes:
         fill: Background, RRGGBB; empty: none.
-        font: Font name.
-        size: Font size.
-        bold: Bold type.
-        colour: Colour of the text, RRGGBB.
+        colour: Of the text, RRGGBB.
         border: Thin lines around the cell.
         align: Horizontal alignment; empty: by kind of value.
-        form: Number format.
     """
 
     fill: str = ""

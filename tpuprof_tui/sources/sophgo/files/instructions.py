@@ -7,8 +7,8 @@ command's row carries its register fields (TIU: ``des_`` before the name) instea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Final, Literal
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import fixed_number
-from tpuprof_tui.export.rendering import Field, rendered_rows
 from tpuprof_tui.export.selection import Page, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
+from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
@@ -50,7 +50,6 @@ class Style(Struct, frozen=True):
     Attributes:
         opening, closing: Around a row; the engine's text follows the opening.
         lead: What precedes a value, by field name; it separates from the field before.
-        text: A text as a value.
         quote: What stands around a text that needs no escapes.
         absent: What is written for a field without a value.
         every_field: Whether each row writes every field of the header.
@@ -83,17 +82,14 @@ def write_instructions(
 ) -> int:
     """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
 
+    ``sink`` gets UTF-8, some megabytes at a time. Gives the number of instructions written.
+
     Args:
-        profile: The profile.
-        sink: Gets the bytes (UTF-8), some megabytes at a time.
         form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
         unit: Only this core's instructions, the CDMA commands it submitted among them; None for all.
         engine: Only this engine's; None for all.
         keep: Mask of a lane's rows to write; None for all.
         page: Which of these, by their place; None for all.
-
-    Returns:
-        Number of instructions written.
 
     Raises:
         OSError: The sink refused.
@@ -107,12 +103,13 @@ def write_instructions(
     for lane in lanes:
         rows = stream_rows(profile, lane, unit)
         if keep is not None:
-            rows = _kept(rows, keep(lane))
+            mask = keep(lane)
+            rows = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask[rows]]
         count = row_count(rows)
         chosen = slice(0, count) if page is None else page.take(count)
-        plan = _LanePlan(profile, lane, style, names)
+        lines = _speller(profile, lane, style, names)
         for part, size in row_parts(row_part(rows, chosen.start, chosen.stop), SLICE):
-            sink.write("".join(plan.lines(part, size)).encode("utf-8"))
+            sink.write("".join(lines(part, size)).encode("utf-8"))
         written += chosen.stop - chosen.start
     return written
 
@@ -124,9 +121,8 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     names = header(list(lanes.values()))
     if style.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
-    return write_lines(
-        rows, {number: _LanePlan(rows.profile, lane, style, names) for number, lane in lanes.items()}, sink
-    )
+    spell = {number: _speller(rows.profile, lane, style, names) for number, lane in lanes.items()}
+    return write_lines(rows, spell, sink)
 
 
 def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
@@ -140,13 +136,6 @@ def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice 
     if rows is None:
         rows = np.arange(len(lane), dtype=np.int64)
     return np.asarray(rows[lane.take("owner", rows) == unit], dtype=np.int64)
-
-
-def _kept(rows: slice | npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Those of the rows that the mask lets pass, in their order."""
-    if isinstance(rows, slice):
-        return np.flatnonzero(mask)
-    return np.asarray(rows[mask[rows]], dtype=np.int64)
 
 
 def header(lanes: Sequence[Lane]) -> list[str]:
@@ -176,77 +165,69 @@ def register_names(lane: Lane, operation: int) -> Iterator[str]:
     yield from (name for name in DMA_REGISTERS if name not in held)
 
 
-class _LanePlan:
-    """How the rows of one lane are spelled."""
+def spelled(
+    lane: Lane, plan: Callable[[int], Sequence[Field | str]], opening: str, closing: str, rows: Rows, count: int
+) -> list[str]:
+    """Some rows of a lane as text, between ``opening`` and ``closing``.
 
-    def __init__(self, profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -> None:
-        self._lane = lane
-        self._style = style
-        self._names = names[1:]
-        self._opening = style.opening + style.text(lane.kind)
-        self._fields = {column.file_name: self._field(profile, column) for column in WRITTEN}
-        self._condensed = {column.file_name for column in WRITTEN if column.key in CONDENSED}
+    ``plan`` gives the fields of commands decoded as an operation; -1: of condensed ones and those without a command.
+    """
+    if lane.registers is None:
+        return rendered_rows(opening, plan(-1), closing, rows, count)
+    operations, numbers = lane.registers.operations(rows), row_numbers(rows)
+    lines = np.empty(count, dtype=object)
+    for operation in np.unique(operations).tolist():
+        places = np.flatnonzero(operations == operation)
+        lines[places] = rendered_rows(opening, plan(operation), closing, numbers[places], len(places))
+    found: list[str] = lines.tolist()
+    return found
 
-    def lines(self, rows: Rows, count: int) -> list[str]:
-        """The lines of some rows."""
-        registers = self._lane.registers
-        if registers is None:
-            return self._rendered(self._fields, rows, count)
-        operations = registers.operations(rows)
-        numbers = row_numbers(rows)
-        lines = np.empty(count, dtype=object)
-        for operation in np.unique(operations).tolist():
-            places = np.flatnonzero(operations == operation)
-            fields = self._fields if operation < 0 else self._with_registers(operation)
-            lines[places] = self._rendered(fields, numbers[places], len(places))
-        found: list[str] = lines.tolist()
-        return found
 
-    def _rendered(self, fields: dict[str, Field | str], rows: Rows, count: int) -> list[str]:
-        style = self._style
-        written: list[Field | str] = list(fields.values())
-        if style.every_field:
-            written = [fields.get(name, style.absent) for name in self._names]
-        return rendered_rows(self._opening, written, style.closing, rows, count)
+def _speller(profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -> Callable[[Rows, int], list[str]]:
+    """What gives the lines of some rows of a lane."""
+    fields = {column.file_name: _field(profile, lane, column, style) for column in WRITTEN}
 
-    def _field(self, profile: Profile, column: PublishedColumn) -> Field | str:
-        """A column as a field; a string where it is the same in every row."""
-        lane, style = self._lane, self._style
-        lead = style.lead(column.file_name)
-        fixed = fixed_number(profile, lane, column.key)
-        if column.key not in lane and fixed >= 0:
-            return f"{lead}{fixed}"
-        absent = style.absent
-        if column.applies_to(lane.kind) and column.placeholder is not None:
-            absent = lead + _plain(column.placeholder, style)
-        if column.key not in lane or not column.applies_to(lane.kind):
-            return absent
-        measured = column.group in _MEASURED or column.key in _PLACES
-        return Field(
-            values=partial(lane.take, column.key),
-            lead=lead,
-            absent=absent,
-            texts=[style.text(text) for text in profile.strings[column.key]] if column.kind == "text" else None,
-            number=f"{style.quote}%.{column.decimals}f%%{style.quote}" if column.kind == "percent" else None,
-            decimals=column.decimals if column.kind == "float" else None,
-            span=0 if measured else 4096,
+    def plan(operation: int) -> list[Field | str]:
+        own = fields if operation < 0 else _with_registers(lane, operation, style, fields)
+        return [own.get(name, style.absent) for name in names[1:]] if style.every_field else list(own.values())
+
+    return partial(spelled, lane, cache(plan), style.opening + style.text(lane.kind), style.closing)
+
+
+def _field(profile: Profile, lane: Lane, column: PublishedColumn, style: Style) -> Field | str:
+    """A column as a field; a string where it is the same in every row."""
+    lead, absent = style.lead(column.file_name), style.absent
+    fixed = fixed_number(profile, lane, column.key)
+    if column.key not in lane and fixed >= 0:
+        return f"{lead}{fixed}"
+    applies, placeholder = column.applies_to(lane.kind), column.placeholder
+    if applies and placeholder is not None:
+        absent = lead + (style.text(placeholder) if isinstance(placeholder, str) else str(placeholder))
+    if column.key not in lane or not applies:
+        return absent
+    values = partial(lane.take, column.key)
+    if column.kind == "text":
+        return Field(values, lead, absent, profile.strings[column.key], style.text)
+    if column.kind == "percent":
+        return Field(values, lead, absent, form=f"{style.quote}%.{column.decimals}f%%{style.quote}")
+    span = 0 if column.group in _MEASURED or column.key in _PLACES else 4096
+    return Field(values, lead, absent, decimals=column.decimals, span=span)
+
+
+def _with_registers(
+    lane: Lane, operation: int, style: Style, fields: Mapping[str, Field | str]
+) -> dict[str, Field | str]:
+    """The fields of rows whose command is decoded as ``operation``."""
+    assert lane.registers is not None
+    found = {column.file_name: fields[column.file_name] for column in WRITTEN if column.key not in CONDENSED}
+    held = lane.registers.field_names(operation)
+    for place, name in enumerate(register_names(lane, operation)):
+        lead = style.lead(name)
+        # those that the layout lacks come last
+        known = place < len(held)
+        found[name] = (
+            Field(partial(lane.registers.field, operation, held[place]), lead, style.absent, span=64)
+            if known
+            else f"{lead}0"
         )
-
-    def _with_registers(self, operation: int) -> dict[str, Field | str]:
-        """The fields of rows whose command is decoded as ``operation``."""
-        lane, style = self._lane, self._style
-        assert lane.registers is not None
-        fields = {name: field for name, field in self._fields.items() if name not in self._condensed}
-        held = dict(zip(register_names(lane, operation), lane.registers.field_names(operation), strict=False))
-        for name in register_names(lane, operation):
-            lead = style.lead(name)
-            if name in held:
-                values = partial(lane.registers.field, operation, held[name])
-                fields[name] = Field(values, lead, style.absent, span=64)
-            else:
-                fields[name] = f"{lead}0"
-        return fields
-
-
-def _plain(value: str | int | float, style: Style) -> str:
-    return style.text(value) if isinstance(value, str) else str(value)
+    return found

@@ -8,7 +8,7 @@ Such extents are estimates, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,9 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.web_codec import Ints
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
+
+from .text_columns import by_text
 
 #: Bits of an element, by precision code and by name (capture 6, metrics 4).
 ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
@@ -37,7 +39,6 @@ class LocalMemory(Struct, frozen=True):
     Attributes:
         lane_bytes: Bytes of one lane's share; a power of two.
         bank_bytes: Bytes of a bank of it.
-        lanes: Number of lanes.
     """
 
     lane_bytes: int
@@ -90,12 +91,12 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     registers = lane.registers
     if registers is None:
         return Accesses.joined([])
-    numbers = np.arange(len(lane))[rows] if isinstance(rows, slice) else rows
+    numbers = row_numbers(rows)
     operations = registers.operations(numbers)
     parts: list[Accesses] = []
     for operation in np.unique(operations[operations >= 0]).tolist():
         places = np.flatnonzero(operations == operation)
-        command = _Commands(profile, lane, memory, operation, np.asarray(numbers[places], np.int64))
+        command = _Commands(profile, lane, memory, operation, numbers[places])
         found = command.tiu() if lane.kind == "TIU" else command.transfers()
         parts += [Accesses(places[each.rows], each.operand, each.address, each.size) for each in found]
     return Accesses.joined(parts)
@@ -122,11 +123,11 @@ class _Commands:
                 continue
             address = self._field(f"{operand}_addr")
             used = np.ones(len(address), np.bool_) if operand in _ALWAYS else address != 0
-            if f"opt_{operand}_const" in self._names:
-                used &= self._field(f"opt_{operand}_const") == 0
-            if f"{operand}_const" in self._names:
-                used &= self._field(f"{operand}_const") == 0
-            bits = _looked_up(ELEMENT_BITS, self._field(self._either(f"opt_{operand}_prec", "opt_res0_prec"), 0))
+            for constant in (f"opt_{operand}_const", f"{operand}_const"):
+                used &= self._field(constant) == 0
+            formats = self._field(self._either(f"opt_{operand}_prec", "opt_res0_prec")).astype(np.int64)
+            known = (formats >= 0) & (formats < len(ELEMENT_BITS))
+            bits = np.array([*ELEMENT_BITS, 8], np.int64)[np.where(known, formats, len(ELEMENT_BITS))]
             shape = [self._field(self._either(f"{operand}_{side}", f"res0_{side}"), 1) for side in "nchw"]
             found.append(self._accesses(operand, used, address, self._per_lane(shape, bits)))
         return found
@@ -137,17 +138,17 @@ class _Commands:
         for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
             if memory_key not in self._lane or address_key not in self._lane:
                 continue
-            local = [code for code, text in enumerate(self._profile.strings[memory_key]) if text == LOCAL]
-            used = np.isin(self._lane.take(memory_key, self._rows), local)
+            used = self._by_text(memory_key, LOCAL.__eq__)
             address = self._lane.take(address_key, self._rows)
             names = [f"{operand}_{side}size" for side in "nchw"]
             sizes = np.maximum(self._lane.take("bytes", self._rows), 0)
             spread = -(-sizes // self._memory.lanes)
             if all(name in self._names for name in names):
-                shaped = self._per_lane([self._field(name) for name in names], self._dtype_bits())
-                # other moves are dealt out over all lanes whatever their shape
-                fits = self._moves_tensors() & (shaped <= self._memory.lane_bytes)
-                spread = np.where(fits, shaped, spread)
+                bits = self._by_text("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
+                shaped = self._per_lane([self._field(name) for name in names], bits)
+                # channels of tensors lie in lanes of their own; other moves are dealt out over all whatever their shape
+                tensors = self._by_text("type", lambda text: "tensor" in text.lower())
+                spread = np.where(tensors & (shaped <= self._memory.lane_bytes), shaped, spread)
             found.append(self._accesses(operand, used & (address >= 0), address, spread))
         return found
 
@@ -163,19 +164,8 @@ class _Commands:
         size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
         return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)
 
-    def _moves_tensors(self) -> npt.NDArray[np.bool_]:
-        """Whether each command moves a tensor, whose channels lie in lanes of their own."""
-        if "type" not in self._lane:
-            return np.zeros(len(self._rows), np.bool_)
-        tensors = [code for code, text in enumerate(self._profile.strings["type"]) if "tensor" in text.lower()]
-        return np.isin(self._lane.take("type", self._rows), tensors)
-
-    def _dtype_bits(self) -> Ints:
-        if "dtype" not in self._lane:
-            return np.full(len(self._rows), 8, np.int64)
-        texts: Mapping[str, int] = DTYPE_BITS
-        table = [*(texts.get(text, 8) for text in self._profile.strings["dtype"]), 8]
-        return np.asarray(np.array(table, np.int64)[self._lane.take("dtype", self._rows)], dtype=np.int64)
+    def _by_text(self, key: str, told: Callable[[str], Any], missing: Any = False) -> npt.NDArray[Any]:
+        return by_text(self._profile, self._lane, key, self._rows, told, missing)
 
     def _either(self, name: str, other: str) -> str:
         return name if name in self._names else other
@@ -184,8 +174,3 @@ class _Commands:
         if name not in self._names:
             return np.full(len(self._rows), absent, np.int64)
         return self._registers.field(self._operation, name, self._rows)
-
-
-def _looked_up(table: tuple[int, ...], codes: Ints) -> Ints:
-    values: Any = np.array([*table, 8], np.int64)
-    return np.asarray(values[np.where((codes >= 0) & (codes < len(table)), codes, len(table))], dtype=np.int64)

@@ -13,17 +13,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.export.rendering import Field, rendered_rows
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.escape import csv_text
 from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.lane import Rows, row_numbers, row_part
+from tpuprof_tui.model.lane import Rows, row_count, row_part
 
+from .instructions import spelled
 from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
-from .workbook.layers import LayerMap, read_network
+from .workbook.layers import layers_of
 
 Progress = Callable[[float], None]
 Array = npt.NDArray[Any]
@@ -38,22 +39,14 @@ def write_merged_csv(
 ) -> int:
     """Writes the merged list of instructions.
 
-    Args:
-        profile: The profile.
-        path: The file, replaced when complete.
-        selection: Which instructions.
-        progress: Gets the share that is written, 0 to 1.
-
-    Returns:
-        Number of instructions written.
+    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
 
     Raises:
         WriteError: The file could not be written; nothing is left behind.
     """
-    network = read_network(Path(profile.path))
-    lanes = chosen_lanes(profile, selection, LayerMap(network, profile.groups) if network is not None else None)
+    lanes = chosen_lanes(profile, selection, layers_of(profile))
     names = merged_names(lanes)
-    spellers = [_Speller(lane, names) for lane in lanes]
+    spellers = [_speller(lane, names) for lane in lanes]
     todo = sum(lane.count for lane in lanes)
     written = 0
     with whole_file(path) as stream:
@@ -106,73 +99,36 @@ def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
         yield window
 
 
-def _merged_lines(lanes: Sequence[LaneRows], spellers: Sequence[_Speller], window: Sequence[Rows]) -> list[str]:
-    lines: list[str] = []
-    keys: list[list[Array]] = [[], [], [], []]
-    for lane, speller, rows in zip(lanes, spellers, window, strict=True):
-        found = speller.lines(rows)
-        if not found:
-            continue
-        lines += found
-        for held, key in zip(keys, ("engine_id", "command_id", "end", "start"), strict=True):
-            held.append(lane.lane.take(key, rows))
-    order = np.lexsort([np.concatenate(held) for held in keys])
-    return [lines[place] for place in order.tolist()]
+def _merged_lines(
+    lanes: Sequence[LaneRows], spellers: Sequence[Callable[[Rows], list[str]]], window: Sequence[Rows]
+) -> list[str]:
+    lines = [line for spell, rows in zip(spellers, window, strict=True) for line in spell(rows)]
+    keys = [
+        np.concatenate([lane.lane.take(key, rows) for lane, rows in zip(lanes, window, strict=True)])
+        for key in ("engine_id", "command_id", "end", "start")
+    ]
+    return [lines[place] for place in np.lexsort(keys).tolist()]
 
 
-class _Speller:
-    """How the rows of one lane are spelled."""
-
-    def __init__(self, lane: LaneRows, names: Sequence[str]) -> None:
-        self._lane = lane
-        self._plans = {
-            operation: [self._field(name, sources.get(name)) for name in names]
-            for operation, sources in lane.sources.items()
-        }
-
-    def lines(self, rows: Rows) -> list[str]:
-        """One line per row."""
-        numbers = row_numbers(rows)
-        lines = np.empty(len(numbers), dtype=object)
-        for operation, places in self._lane.fields.groups(rows) if len(numbers) else ():
-            some = numbers if places is None else numbers[places]
-            spelled = _lines(self._plans[operation], some)
-            lines[slice(None) if places is None else places] = spelled
-        found: list[str] = lines.tolist()
-        return found
-
-    def _field(self, name: str, source: Source | None) -> Field | str:
-        if source is None or (source.values is None and source.absent is None):
-            return ","
-        # the reference reads bandwidths of cores as numbers, those of ports as texts
-        number = name in _BANDWIDTHS and self._lane.lane.kind != "CDMA"
-        absent = "" if source.absent is None else csv_text(str(float(source.absent) if number else source.absent))
-        if source.values is None:
-            return f",{absent}"
-        if source.kind == "text":
-            return Field(source.values, ",", f",{absent}", texts=_CsvTexts(source.texts))
-        if source.kind == "percent":
-            return Field(source.values, ",", f",{absent}", number="%.1f%%")
-        decimals = 4 if source.kind == "float" else None
-        return Field(source.values, ",", f",{absent}", decimals=decimals, span=0 if decimals else 64)
+def _speller(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
+    """What gives the lines of some rows of a lane."""
+    plans = {
+        # the first field has no comma before it
+        operation: [_field(lane, name, sources.get(name), "," if place else "") for place, name in enumerate(names)]
+        for operation, sources in lane.sources.items()
+    }
+    return lambda rows: spelled(lane.lane, plans.__getitem__, "", "\n", rows, row_count(rows))
 
 
-def _lines(plan: Sequence[Field | str], rows: Array) -> list[str]:
-    # the first field has no comma before it
-    return [line[1:] for line in rendered_rows("", plan, "\n", rows, len(rows))]
-
-
-class _CsvTexts(Sequence[str]):
-    """Texts as CSV cells, spelled when asked for."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._spelled: dict[int, str] = {}
-
-    def __getitem__(self, code: int) -> str:  # type: ignore[override]
-        if code not in self._spelled:
-            self._spelled[code] = csv_text(self._texts[code])
-        return self._spelled[code]
-
-    def __len__(self) -> int:
-        return len(self._texts)
+def _field(lane: LaneRows, name: str, source: Source | None, lead: str) -> Field | str:
+    if source is None or (source.values is None and source.absent is None):
+        return lead
+    # the reference reads bandwidths of cores as numbers, those of ports as texts
+    number = name in _BANDWIDTHS and lane.lane.kind != "CDMA"
+    absent = "" if source.absent is None else csv_text(str(float(source.absent) if number else source.absent))
+    if source.values is None:
+        return lead + absent
+    if source.kind == "text":
+        return Field(source.values, lead, lead + absent, source.texts, csv_text)
+    form = "%.1f%%" if source.kind == "percent" else "%s"
+    return Field(source.values, lead, lead + absent, form=form, decimals=4 if source.kind == "float" else None, span=64)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Profile
 
 Progress = Callable[[float], None]
@@ -15,9 +16,14 @@ Progress = Callable[[float], None]
 
 def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """The published summary; none without instructions."""
-    from .summary_text import write_summary_text
+    from .summary_text import summary_text
 
-    return list(paths) if write_summary_text(profile.timed_part, paths[0], job.selection, progress=progress) else []
+    data = summary_text(profile.timed_part, job.selection).encode("ascii")
+    if data:
+        with whole_file(paths[0]) as stream:
+            stream.write(data)
+    progress(1.0)
+    return list(paths) if data else []
 
 
 def summary_told(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
@@ -31,7 +37,8 @@ def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Pro
     """The Perfetto trace."""
     from .perfetto.trace import write_perfetto
 
-    write_perfetto(profile.timed_part, paths[0], job.selection, progress=progress)
+    with whole_file(paths[0]) as stream:
+        write_perfetto(profile.timed_part, stream, job.selection, progress=progress)
     return list(paths)
 
 

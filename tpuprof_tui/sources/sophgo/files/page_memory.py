@@ -22,11 +22,7 @@ def memory_record(
 ) -> dict[str, Any] | None:
     """Accesses to local memory by lane; None where no command is decoded.
 
-    Args:
-        profile: The profile.
-        lanes: Lanes of the page.
-        shown: How many rows of each the page holds.
-        write: Writes a chunk and says its number.
+    ``shown``: how many rows of each lane the page holds; ``write`` writes a chunk and says its number.
     """
     memory = LocalMemory.of(profile)
     unit_of = profile.unit_of

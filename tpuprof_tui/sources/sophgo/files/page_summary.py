@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 
 from .summary_table import summary_table, to_ns
+from .text_columns import by_text
 
 #: Shares below which a cell is coloured: the first bad, the second doubtful (outputs 8.2).
 RATIO_LIMITS: Final = (15.0, 30.0)
@@ -23,8 +23,6 @@ class SummaryColumn(Struct, frozen=True):
     """A column of the summary.
 
     Attributes:
-        name: As the reference's page writes it.
-        help: What it means, for the page.
         peak: Peak bandwidth that its values are measured against, ``ddr`` or ``l2``; ``ratio`` for a share of time.
     """
 
@@ -99,17 +97,15 @@ def _cdma_cells(profile: Profile, ports: list[Lane]) -> tuple[tuple[str, ...], t
     cycles = 0
     moved = {"DDR": [0, 0], "L2": [0, 0]}
     for lane in ports:
-        counted = lane["role"] != Role.WAIT
-        taken, sizes = lane["cycles"], lane["bytes"]
-        cycles += int(np.sum(taken, where=counted & ~is_missing(taken)))
-        texts = profile.strings["direction"].texts(lane["direction"]) if "direction" in lane else ["DDR"] * len(lane)
-        ddr = np.fromiter(("DDR" in text for text in texts), np.bool_, len(lane))
-        l2 = np.fromiter(("L2" in text for text in texts), np.bool_, len(lane)) & ~ddr
-        for memory, touches in (("DDR", ddr), ("L2", l2)):
-            rows = counted & touches & (sizes > 0) & ~is_missing(taken)
-            moved[memory][0] += int(np.sum(sizes, where=rows))
-            moved[memory][1] += int(np.sum(taken, where=rows))
-    speeds = []
-    for size, time in ((size, to_ns(spent, mhz)) for size, spent in moved.values()):
-        speeds.append(f"{size / time if time else 0:.2f}")
+        everything, taken, sizes = slice(0, len(lane)), lane["cycles"], lane["bytes"]
+        counted = (lane["role"] != Role.WAIT) & ~is_missing(taken)
+        cycles += int(taken[counted].sum())
+        ddr = by_text(profile, lane, "direction", everything, lambda text: "DDR" in text, "direction" not in lane)
+        l2 = by_text(profile, lane, "direction", everything, lambda text: "L2" in text) & ~ddr
+        for memory, named in (("DDR", ddr), ("L2", l2)):
+            rows = counted & named & (sizes > 0)
+            moved[memory][0] += int(sizes[rows].sum())
+            moved[memory][1] += int(taken[rows].sum())
+    speeds = [f"{size / time if time else 0:.2f}" for size, time in
+              ((size, to_ns(spent, mhz)) for size, spent in moved.values())]  # fmt: skip
     return (str(cycles), *speeds), (f"{cycles / mhz if mhz > 0 else 0:.3f}(us)", *speeds)

@@ -7,19 +7,21 @@ the parameters of the architecture. Names that a capture made up are written on 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.export.rendering import Field, rendered_rows
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 
+from .instructions import spelled
 from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
 Progress = Callable[[float], None]
@@ -34,14 +36,7 @@ def write_registers_text(
 ) -> int:
     """Writes the register text of all cores and ports that have chosen instructions.
 
-    Args:
-        profile: The profile.
-        directory: Where the files go; made when needed.
-        selection: Which instructions.
-        progress: Gets the share that is written, 0 to 1.
-
-    Returns:
-        Number of instructions written.
+    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
 
     Raises:
         WriteError: A file could not be written; those before it are whole.
@@ -52,9 +47,10 @@ def write_registers_text(
         with whole_file(directory / name) as stream:
             stream.write(_head(profile).encode())
             for lane, rows in lanes:
-                writer = RegisterBlocks(profile, lane)
+                fields, opening = LaneFields(profile, lane), f"__{_FILES[lane.kind].upper()}_REG_INFO__"
+                plan = cache(lambda operation, fields=fields: _plan(fields.of(operation)))
                 for part, count in row_parts(rows, SLICE):
-                    stream.write("".join(writer.blocks(part, count)).encode())
+                    stream.write("".join(spelled(lane, plan, opening, "\n", part, count)).encode())
                     written += count
                     if progress is not None:
                         progress(written / todo)
@@ -73,29 +69,6 @@ def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Row
     if bool((order[1:] >= order[:-1]).all()):
         return rows, len(order)
     return row_numbers(rows)[np.argsort(order, kind="stable")], len(order)
-
-
-class RegisterBlocks:
-    """The text of a lane's instructions."""
-
-    def __init__(self, profile: Profile, lane: Lane) -> None:
-        self._fields = LaneFields(profile, lane)
-        self._opening = f"__{_FILES[lane.kind].upper()}_REG_INFO__"
-        self._plans: dict[int, list[Field | str]] = {}
-
-    def blocks(self, rows: Rows, count: int) -> list[str]:
-        """One block for each of ``count`` rows."""
-        numbers = row_numbers(rows)
-        blocks = np.empty(count, dtype=object)
-        for operation, places in self._fields.groups(rows):
-            if operation not in self._plans:
-                self._plans[operation] = _plan(self._fields.of(operation))
-            plan = self._plans[operation]
-            if places is None:
-                return rendered_rows(self._opening, plan, "\n", rows, count)
-            blocks[places] = rendered_rows(self._opening, plan, "\n", numbers[places], len(places))
-        found: list[str] = blocks.tolist()
-        return found
 
 
 def _head(profile: Profile) -> str:
@@ -134,7 +107,7 @@ def _line(lead: str, source: Source, after: str = "") -> Field | str:
     absent = "" if source.absent is None else f"{lead}{source.absent}{after}"
     if source.values is None:
         return absent
-    texts = [line_text(text) + after for text in source.texts] if source.kind == "text" else None
-    number = "%.1f%%" if source.kind == "percent" else None
-    decimals = 4 if source.kind == "float" else None
-    return Field(source.values, lead, absent, texts=texts, number=number, decimals=decimals, span=0 if texts else 64)
+    if source.kind == "text":
+        return Field(source.values, lead, absent, source.texts, lambda text: line_text(text) + after)
+    form = "%.1f%%" if source.kind == "percent" else "%s"
+    return Field(source.values, lead, absent, form=form, decimals=4 if source.kind == "float" else None, span=64)

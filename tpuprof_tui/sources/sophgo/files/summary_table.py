@@ -7,7 +7,7 @@ does not know counts as the reference's placeholder (one operation, ``DDR->DDR``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from msgspec.structs import fields
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.schema import column
+
+from .text_columns import by_text
 
 Array = npt.NDArray[Any]
 
@@ -99,14 +101,7 @@ def summary_table(profile: Profile) -> list[SummaryRow]:
 def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
     """Rows of the summary from sums.
 
-    Args:
-        device: Has the clocks.
-        cores: Numbers of the cores.
-        sums: Sums of each of them.
-        total_ns: From the first start to the last end.
-
-    Returns:
-        One row per core, then one over all.
+    ``total_ns`` is from the first start to the last end of all of them.
     """
     several = len(cores) > 1
     rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]
@@ -130,19 +125,6 @@ def as_sums(lane: Lane, totals: Array) -> CoreSums:
 def to_ns(cycles: int, mhz: float) -> int:
     """Whole ns of a number of cycles; 0 without a clock."""
     return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
-
-
-def summary_text(rows: Sequence[SummaryRow]) -> str:
-    """The table as the reference writes it to a file: 190 characters a line."""
-    header = _line([title for title, _ in COLUMNS])
-    double, single = "=" * len(header), "-" * len(header)
-    lines = [double, "Summary", double, header, single, *(_line(row.cells) for row in rows[:-1])]
-    lines += [single, *(_line(row.cells) for row in rows[-1:]), double]
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return " | ".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
 
 
 def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
@@ -196,73 +178,44 @@ def _bandwidth(size: int, cycles: int, mhz: float) -> float:
 def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
     """What each of some rows adds to the sums of its core.
 
-    Args:
-        profile: Has the texts.
-        lane: A lane of an engine in ``SUMMED``.
-        rows: Some of its rows.
-
-    Returns:
-        int64 (k, rows), one line for each name in ``SUMMED``.
+    int64 (k, rows), one line for each name in ``SUMMED``.
     """
-    if lane.kind == "TIU":
-        weights = _tiu_weights(profile, lane, rows)
-    elif lane.kind == "GDMA":
-        weights = _gdma_weights(profile, lane, rows)
+    role, cycles = lane.take("role", rows), _counted(lane, "cycles", rows)
+    if lane.kind == "SDMA":
+        counted = role != Role.WAIT
     else:
-        weights = _sdma_weights(profile, lane, rows)
+        # the reference takes no command that was issued by RVT for a system command
+        counted = (role == Role.WORK) | by_text(profile, lane, "mode", rows, "RVT".__eq__)
+    cycles = cycles * counted
+    if lane.kind == "TIU":
+        weights = [cycles, *(counted_cells(lane, key, rows) for key in ("alg_ops", "uarch_ops"))]
+    else:
+        ddr, sizes = touches(profile, lane, "DDR", rows), _counted(lane, "bytes", rows) * counted
+        if lane.kind == "SDMA":
+            weights = [cycles, sizes * ddr, cycles * ddr]
+        else:
+            to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & touches(profile, lane, "L2", rows) & ~ddr
+            weights = [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
     return np.stack(weights).astype(np.int64, copy=False)
 
 
-def _tiu_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
-    work = _works(profile, lane, rows)
-    operations = [_with_placeholder(lane, key, rows) for key in ("alg_ops", "uarch_ops")]
-    return [_counted(lane, "cycles", rows, work), *operations]
-
-
-def _gdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
-    work = _works(profile, lane, rows)
-    cycles, sizes = _counted(lane, "cycles", rows, work), _counted(lane, "bytes", rows, work)
-    ddr, l2 = touches(profile, lane, "DDR", rows), touches(profile, lane, "L2", rows)
-    to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & l2 & ~ddr
-    return [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
-
-
-def _sdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
-    counted = lane.take("role", rows) != Role.WAIT
-    ddr = counted & touches(profile, lane, "DDR", rows)
-    return [_counted(lane, "cycles", rows, counted), _counted(lane, "bytes", rows, ddr),
-            _counted(lane, "cycles", rows, ddr)]  # fmt: skip
-
-
-def _works(profile: Profile, lane: Lane, rows: Rows) -> Array:
-    """Whether each row counts as work: the reference takes no command that was issued by RVT for a system command."""
-    work = lane.take("role", rows) == Role.WORK
-    issued = [code for code, text in enumerate(profile.strings["mode"]) if text == "RVT"]
-    if not issued or "mode" not in lane:
-        return np.asarray(work, dtype=np.bool_)
-    return np.asarray(work | np.isin(lane.take("mode", rows), issued), dtype=np.bool_)
-
-
-def _counted(lane: Lane, key: str, rows: Rows, chosen: Array) -> Array:
-    """Values of the chosen rows, 0 for others and where they are missing."""
+def _counted(lane: Lane, key: str, rows: Rows) -> Array:
+    """Values of some rows, 0 where they are missing."""
     values = lane.take(key, rows)
-    return np.where(chosen & ~is_missing(values), values, 0)
+    return np.where(is_missing(values), 0, values)
 
 
-def _with_placeholder(lane: Lane, key: str, rows: Rows) -> Array:
-    placeholder: Any = column(key).placeholder
+def counted_cells(lane: Lane, key: str, rows: Rows) -> Array:
+    """An integer column with what the reference writes where it is missing, 0 where that is nothing."""
+    placeholder: Any = column(key).placeholder or 0
     if key not in lane:
         return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
     values = lane.take(key, rows)
-    return np.where(is_missing(values), placeholder, values).astype(np.int64)
+    return np.where(is_missing(values), placeholder, values)
 
 
 def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
     """Whether the direction of each row names a memory."""
-    unknown = memory in str(column("direction").placeholder)
-    if "direction" not in lane:
-        return np.full(len(lane.take("start", rows)), unknown, dtype=np.bool_)
-    texts = profile.strings["direction"]
-    # code -1 takes the last place
-    named = np.array([*(memory in text for text in texts), unknown], dtype=np.bool_)
-    return np.asarray(named[lane.take("direction", rows)], dtype=np.bool_)
+    return by_text(
+        profile, lane, "direction", rows, lambda text: memory in text, memory in str(column("direction").placeholder)
+    )

@@ -7,9 +7,7 @@ waits, *sync* its other system commands, *idle* the rest of the total time. ``~`
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,14 +15,12 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile
-from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.units import GUESS
-from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
 
-from .summary_moves import Moves, lane_moves
-from .summary_table import summary_text as reference_text
+from .summary_moves import KINDS, Moves, lane_moves, together
+from .summary_table import COLUMNS, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Characters of a line of the reference's table that its console form keeps: eight columns.
@@ -47,36 +43,6 @@ _SHARE_HEADER: Final = (
     ("Idle(us)", 14), ("Compute", 9), ("Transfer", 9), ("Overlap", 9), ("Exposed", 9), ("Idle", 9),
 )  # fmt: skip
 Header = tuple[tuple[str, int], ...]
-
-
-def write_summary_text(
-    profile: Profile,
-    path: str | os.PathLike[str],
-    selection: Selection = Selection(),  # noqa: B008 - immutable
-    *,
-    progress: Callable[[float], None] | None = None,
-) -> int:
-    """Writes summary.txt; nothing where there is nothing to sum up (see ``summary_missing``).
-
-    Args:
-        profile: The profile; lanes of a host do not count.
-        path: The file; it appears whole or not at all.
-        selection: Which instructions count.
-        progress: Called with 1 when it is written.
-
-    Returns:
-        Number of bytes written.
-
-    Raises:
-        WriteError: The file cannot be written.
-    """
-    data = summary_text(profile, selection).encode("ascii")
-    if data:
-        with whole_file(Path(path)) as stream:
-            stream.write(data)
-    if progress is not None:
-        progress(1.0)
-    return len(data)
 
 
 def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
@@ -102,25 +68,20 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
     indexes = build_indexes(chosen)
     start, end = chosen.start_ns, chosen.end_ns
     cores = [unit_figures(chosen, indexes, unit, start, end) for unit in chosen.units]
-    parts = [block + _remarks(profile, chosen), _engines(chosen, indexes, cores)]
-    moves = _moves(chosen)
-    if moves:
-        parts.append(moves)
-    parts.append(_shares(cores, end - start))
-    return "\n".join(parts)
+    parts = (block + _remarks(profile, chosen), _engines(chosen, indexes, cores), _moves(chosen))
+    return "\n".join([*filter(None, parts), _shares(cores, end - start)])
 
 
 def _reference_block(profile: Profile) -> str:
-    rows = summary_table(replace(profile, lanes=tuple(_as_labelled(lane) for lane in profile.lanes)))
-    return reference_text(rows) if rows else ""
-
-
-def _as_labelled(lane: Lane) -> Lane:
-    """A lane with the roles that the reference guesses: what never touched the bus passes for a system command."""
-    if not lane.role_guessed or lane.kind != "GDMA" or "transactions" not in lane:
-        return lane
-    silent = (lane["transactions"] == 0) & (lane["role"] == Role.WORK)
-    return lane.with_column("role", np.where(silent, np.int8(Role.SYNC), lane["role"]))
+    """The reference's table, with the roles that it guesses: what never touched the bus passes for a system command."""
+    lanes = []
+    for lane in profile.lanes:
+        if lane.role_guessed and lane.kind == "GDMA" and "transactions" in lane:
+            silent = (lane["transactions"] == 0) & (lane["role"] == Role.WORK)
+            lane = lane.with_column("role", np.where(silent, np.int8(Role.SYNC), lane["role"]))
+        lanes.append(lane)
+    rows = [row.cells for row in summary_table(replace(profile, lanes=tuple(lanes)))]
+    return _table("Summary", COLUMNS, rows[:-1], rows[-1:], ()) if rows else ""
 
 
 def _remarks(profile: Profile, chosen: Profile) -> str:
@@ -149,9 +110,10 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
         for engine in shown:
             lane = core.lanes.get(engine)
             figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
+            doubtful = lane is not None and lane.guessed
             totals[engine] = [total + figure for total, figure in zip(totals[engine], figures, strict=True)]
-            guessed = guessed or (lane is not None and lane.guessed)
-            body.append(_engine_row(core.name, engine, figures, window, lane is not None and lane.guessed))
+            guessed |= doubtful
+            body.append(_engine_row(core.name, engine, figures, window, doubtful))
     for index in indexes:
         if index.lane.kind == "CDMA":
             port = lane_figures(index, start, end)
@@ -178,8 +140,7 @@ def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, gue
 def _moves(profile: Profile) -> str:
     """What was read and written, and how fast; empty where nothing was moved."""
     body: list[list[str]] = []
-    sums: dict[str, list[Moves]] = {}
-    everything: list[Moves] = []
+    sums: dict[str, list[dict[str, Moves]]] = {}
     for lane in ordered_lanes(profile):
         if lane.kind == "TIU" or not len(lane):
             continue
@@ -187,26 +148,28 @@ def _moves(profile: Profile) -> str:
         core, engine = (str(number), lane.kind) if number >= 0 else (_UNKNOWN, f"port{lane.number}")
         body.append([core, engine, *_move_cells(found)])
         sums.setdefault(lane.kind, []).append(found)
-        everything.append(found)
     if not body:
         return ""
-    last = [["Overall", engine, *_move_cells(Moves.together(parts))] for engine, parts in sums.items()]
-    last.append(["Overall", "all", *_move_cells(Moves.together(everything))])
+    everything = [found for parts in sums.values() for found in parts]
+    last = [
+        ["Overall", engine, *_move_cells(together(parts))] for engine, parts in (*sums.items(), ("all", everything))
+    ]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
         "Bandwidth: bytes over the time in which at least one such move ran. CDMA sends read, receives write.",
     ]
-    if not any(found.directed for found in everything):
+    if all(found["read"].size is None for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")
     elif not profile.has(DETAIL):
         notes.append("Sizes are those the hardware counted; directions are those of condensed commands.")
     return _table("Read and write bandwidth", _MOVE_HEADER, body, last, notes)
 
 
-def _move_cells(moves: Moves) -> list[str]:
-    speeds = [_UNKNOWN if size is None else f"{size / time if time else 0:.2f}"
-              for size, time in (moves.read, moves.write, moves.ddr, moves.l2)]  # fmt: skip
-    sizes = [_UNKNOWN if size is None else str(size) for size, _ in (moves.read, moves.write, moves.ddr, moves.l2)]
+def _move_cells(moves: Mapping[str, Moves]) -> list[str]:
+    sizes, speeds = [], []
+    for size, time in ((moves[kind].size, moves[kind].when.total) for kind in KINDS):
+        sizes.append(_UNKNOWN if size is None else str(size))
+        speeds.append(_UNKNOWN if size is None else f"{size / time if time else 0:.2f}")
     return [*sizes[:3], *speeds[:3], sizes[3], speeds[3]]
 
 
@@ -215,22 +178,19 @@ def _move_cells(moves: Moves) -> list[str]:
 
 def _shares(cores: Sequence[UnitFigures], window: int) -> str:
     """How the time of each core divides into computing and moving data."""
-    rows = [_share_row(core.name, _times(core), window, core.guessed) for core in cores]
-    sums = [sum(times) for times in zip(*map(_times, cores), strict=True)]
-    last = [_share_row("Overall", sums, window * len(cores), any(core.guessed for core in cores))]
+
+    def row(core: str, times: Sequence[int], whole: int, guessed: bool) -> list[str]:
+        mark = GUESS if guessed else ""
+        return [core, *(mark + _us(time) for time in times), *(mark + _percent(time, whole) for time in times)]
+
+    times = [(core.compute, core.transfer, core.overlap, core.exposed, core.idle) for core in cores]
+    rows = [row(core.name, each, window, core.guessed) for core, each in zip(cores, times, strict=True)]
+    sums = [sum(each) for each in zip(*times, strict=True)]
+    last = [row("Overall", sums, window * len(cores), any(core.guessed for core in cores))]
     return _table("Compute and transfer", _SHARE_HEADER, rows, last, (
         "Compute: TIU works. Transfer: GDMA, SDMA or submitted CDMA work. Overlap: both. Exposed: transfer alone.",
         "Idle: no instruction at all. Shares are of the total time.",
     ))  # fmt: skip
-
-
-def _times(core: UnitFigures) -> tuple[int, ...]:
-    return core.compute, core.transfer, core.overlap, core.exposed, core.idle
-
-
-def _share_row(core: str, times: Sequence[int], window: int, guessed: bool) -> list[str]:
-    mark = GUESS if guessed else ""
-    return [core, *(mark + _us(time) for time in times), *(mark + _percent(time, window) for time in times)]
 
 
 # -- layout -------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.model import INT_MISSING, Lane, Profile
+from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import (
@@ -53,19 +53,16 @@ def published(query: Query) -> Answer:
         core = rows[row].core
         return None if core is None else Target(scope=Scope(unit_of[core]))
 
-    table = Table.of_rows("published", "As bigTpuProfile counts", columns, [_values(row, known=known) for row in rows],
-                          total=True, notes=tuple(notes), word="core", target=target)  # fmt: skip
+    # a rate that only registers could tell is missing, not the converter's placeholder
+    values = [
+        ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
+         row.sums.tiu_cycle, row.uarch_rate if known else None, row.sums.gdma_cycle, row.gdma_ddr_bandwidth,
+         row.gdma_l2_bandwidth, row.sums.sdma_cycle, row.sdma_ddr_bandwidth)
+        for row in rows
+    ]  # fmt: skip
+    table = Table.of_rows("published", "As bigTpuProfile counts", columns, values, total=True, notes=tuple(notes),
+                          word="core", target=target)  # fmt: skip
     return Answer(tables=(table,))
-
-
-def _values(row: SummaryRow, *, known: bool) -> tuple[object, ...]:
-    """Raw values of a row; a rate that only registers could tell is missing, not the converter's placeholder."""
-    sums = row.sums
-    return (
-        "Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio, sums.tiu_cycle,
-        row.uarch_rate if known else None, sums.gdma_cycle, row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth,
-        sums.sdma_cycle, row.sdma_ddr_bandwidth,
-    )  # fmt: skip
 
 
 def _rows(query: Query) -> Iterator[SummaryRow]:
@@ -73,7 +70,8 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
     profile = shown.profile
     indexes = [index for index in shown.indexes if not index.lane.on_host]
     units = profile.groups.units_within(scope.group)
-    if not units or not all(_counted(index.lane) for index in indexes):
+    lanes = [index.lane for index in indexes]
+    if not units or not all("cycles" in lane and (lane.kind == "TIU" or "bytes" in lane) for lane in lanes):
         return  # a source without cycles has no such figures
     sums = dict.fromkeys(units, CoreSums())
     first, last = None, 0
@@ -116,8 +114,3 @@ def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
     for each in rows:
         found += as_sums(lane, known.over(each))
     return found
-
-
-def _counted(lane: Lane) -> bool:
-    """Whether a lane knows what the reference's figures are made of."""
-    return "cycles" in lane and (lane.kind == "TIU" or "bytes" in lane)

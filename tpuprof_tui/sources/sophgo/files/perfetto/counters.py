@@ -22,34 +22,28 @@ Samples = tuple[I64, F64]
 _PARTS: Final = 10_000
 
 
-def rate_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None) -> Samples:
-    """Rate (uArch) of a TIU: that of each instruction from its start, 0 from its end; system commands count 0.
+def lane_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None = None) -> Samples:
+    """Rate (uArch) of a TIU, DDR bandwidth of others: that of each instruction from its start, 0 from its end.
 
-    ``rates``: as `rates_of` gives them.
+    System commands count 0. ``rates``: as `rates_of` gives them.
     """
-    start = lane.take("start", rows)
-    values = np.zeros(len(start))
-    if rates is not None:
-        values = np.where(system_rows(profile, lane, rows), 0.0, rates[rows] / 10)
-    return _there_and_back(start, lane.take("end", rows), values)
-
-
-def bandwidth_samples(profile: Profile, lane: Lane, rows: Rows) -> Samples:
-    """DDR bandwidth of a lane: that of each instruction from its start, 0 from its end; system commands count 0."""
-    return _there_and_back(lane.take("start", rows), lane.take("end", rows), _known(profile, lane, rows, "ddr"))
+    start, end = lane.take("start", rows), lane.take("end", rows)
+    if lane.kind != "TIU":
+        values = _known(profile, lane, rows, "ddr")
+    else:
+        values = np.zeros(len(start))
+        if rates is not None:
+            values = np.where(system_rows(profile, lane, rows), 0.0, rates[rows] / 10)
+    times = np.stack([start, end], axis=1).reshape(-1)
+    samples = np.stack([values, np.zeros(len(start))], axis=1).reshape(-1)
+    if bool((times[1:] < times[:-1]).any()):
+        order = np.argsort(times, kind="stable")
+        times, samples = times[order], samples[order]
+    return times, samples
 
 
 def total_samples(profile: Profile, chosen: Iterable[tuple[Lane, Rows]], memory: str) -> Samples:
-    """Bandwidth of all given instructions together, at each moment.
-
-    Args:
-        profile: The profile.
-        chosen: Lanes and the rows that count.
-        memory: ``ddr`` or ``l2``.
-
-    Returns:
-        A sample wherever the sum changes.
-    """
+    """Bandwidth of all given instructions together, a sample wherever it changes; ``memory``: ``ddr`` or ``l2``."""
     times: list[I64] = []
     steps: list[I64] = []
     for lane, rows in chosen:
@@ -77,15 +71,3 @@ def _known(profile: Profile, lane: Lane, rows: Rows, memory: str) -> F64:
         return np.zeros(len(lane.take("start", rows)))
     values = lane.take(key, rows)
     return np.where(np.isfinite(values) & ~system_rows(profile, lane, rows), values, 0.0)
-
-
-def _there_and_back(start: I64, end: I64, values: F64) -> Samples:
-    """Each value from a start on, 0 from an end on, in the order of time."""
-    times = np.empty(2 * len(start), dtype=np.int64)
-    times[0::2], times[1::2] = start, end
-    samples = np.zeros(2 * len(start))
-    samples[0::2] = values
-    if bool((times[1:] < times[:-1]).any()):
-        order = np.argsort(times, kind="stable")
-        times, samples = times[order], samples[order]
-    return times, samples

@@ -7,53 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
+from tpuprof_tui.formats.perfetto.tracks import Flows
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 
 I64 = npt.NDArray[np.int64]
+#: The flows of a lane: those that leave its instructions, and those that reach their begin or their end.
+LaneFlows = tuple[Flows, Flows, Flows]
 
 #: Arrows that leave one instruction, or reach it; more would not be told apart, and are left out.
 MOST_FLOWS: Final = 63
-
-
-class FlowEnds(Struct, frozen=True):
-    """Flows that touch one kind of end of a lane's instructions.
-
-    Attributes:
-        rows: Row of each, ascending.
-        ids: Number of the flow.
-    """
-
-    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    ids: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def counts(self, rows: I64) -> I64:
-        """How many flows touch each row, at most ``MOST_FLOWS``."""
-        if not len(self.rows):
-            return np.zeros(len(rows), np.int64)
-        last = np.searchsorted(self.rows, rows, side="right")
-        return np.asarray(last - np.searchsorted(self.rows, rows, side="left"), dtype=np.int64)
-
-    def numbers(self, rows: I64, count: int) -> list[I64]:
-        """Flow numbers of rows that all have at least ``count``: one array per flow, of one number per row."""
-        first = np.searchsorted(self.rows, rows, side="left")
-        return [self.ids[first + place] for place in range(count)]
-
-
-class LaneFlows(Struct, frozen=True):
-    """The flows of a lane: those that leave its instructions, and those that reach their begin or their end."""
-
-    leaving: FlowEnds = field(default_factory=FlowEnds)
-    reaching_begin: FlowEnds = field(default_factory=FlowEnds)
-    reaching_end: FlowEnds = field(default_factory=FlowEnds)
-
-    @property
-    def ends(self) -> tuple[FlowEnds, FlowEnds, FlowEnds]:
-        """All three."""
-        return self.leaving, self.reaching_begin, self.reaching_end
 
 
 def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int, Rows]) -> dict[int, LaneFlows]:
@@ -63,32 +28,28 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
     wait may begin long before it is released. A dependency that cannot be so (the wait ends before the release begins),
     that is guesswork, or whose instructions are not there, is left out.
 
-    Args:
-        profile: The profile.
-        dependencies: Its dependencies; both ends of each must be places in it, else it is left out.
-        chosen: Rows that are written, by place of the lane.
+    ``chosen``: rows that are written, by place of the lane.
     """
-    from_start, from_there = _times(profile, dependencies.releaser_lane, dependencies.releaser_row, chosen, "start")
-    to_start, to_there = _times(profile, dependencies.waiter_lane, dependencies.waiter_row, chosen, "start")
-    to_end, _ = _times(profile, dependencies.waiter_lane, dependencies.waiter_row, chosen, "end")
+    lane, row = dependencies.releaser_lane, np.asarray(dependencies.releaser_row, np.int64)
+    to_lane, to_row = dependencies.waiter_lane, np.asarray(dependencies.waiter_row, np.int64)
+    from_start, from_there = _times(profile, lane, row, chosen, "start")
+    to_start, to_there = _times(profile, to_lane, to_row, chosen, "start")
+    to_end, _ = _times(profile, to_lane, to_row, chosen, "end")
     at_begin = to_start > from_start
-    at_end = ~at_begin & (to_end > from_start)
-    drawn = from_there & to_there & (at_begin | at_end)
+    drawn = from_there & to_there & (at_begin | (to_end > from_start))
     drawn &= ~np.isin(dependencies.links.kind, list(dependencies.links.guessed))
-    for lanes, rows in (
-        (dependencies.releaser_lane, dependencies.releaser_row), (dependencies.waiter_lane, dependencies.waiter_row),
-    ):  # fmt: skip
+    for lanes, rows in ((lane, row), (to_lane, to_row)):
         drawn &= _places_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
-    ids = np.arange(1, len(dependencies) + 1, dtype=np.int64)
     flows: dict[int, LaneFlows] = {}
     for number in chosen:
-        leaves, reaches = drawn & (dependencies.releaser_lane == number), drawn & (dependencies.waiter_lane == number)
+        leaves, reaches = drawn & (lane == number), drawn & (to_lane == number)
         if leaves.any() or reaches.any():
-            flows[number] = LaneFlows(
-                _ends(dependencies.releaser_row, ids, leaves),
-                _ends(dependencies.waiter_row, ids, reaches & at_begin),
-                _ends(dependencies.waiter_row, ids, reaches & at_end),
+            count = len(profile.lanes[number])
+            leaving, beginning, ending = (
+                Flows(rows[which], np.flatnonzero(which) + 1, count)
+                for rows, which in ((row, leaves), (to_row, reaches & at_begin), (to_row, reaches & ~at_begin))
             )
+            flows[number] = leaving, beginning, ending
     return flows
 
 
@@ -101,14 +62,8 @@ def _places_among_equals(keys: I64) -> I64:
     return places
 
 
-def _ends(rows: npt.NDArray[Any], ids: I64, which: npt.NDArray[np.bool_]) -> FlowEnds:
-    mine, numbers = np.asarray(rows[which], dtype=np.int64), ids[which]
-    order = np.argsort(mine, kind="stable")
-    return FlowEnds(mine[order], numbers[order])
-
-
 def _times(
-    profile: Profile, lanes: npt.NDArray[Any], rows: npt.NDArray[Any], chosen: Mapping[int, Rows], key: str
+    profile: Profile, lanes: npt.NDArray[Any], rows: I64, chosen: Mapping[int, Rows], key: str
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
     """A time of each instruction, and whether it is one that is written."""
     times = np.zeros(len(lanes), dtype=np.int64)
@@ -116,11 +71,8 @@ def _times(
     for number, some in chosen.items():
         lane = profile.lanes[number]
         mine = np.flatnonzero((lanes == number) & (rows >= 0) & (rows < len(lane)))
-        if not len(mine):
-            continue
-        written = np.zeros(len(lane), dtype=np.bool_)
-        written[some] = True
-        wanted = np.asarray(rows[mine], dtype=np.int64)
-        times[mine] = lane.take(key, wanted)
-        there[mine] = written[wanted]
+        if len(mine):
+            written = np.zeros(len(lane), dtype=np.bool_)
+            written[some] = True
+            times[mine], there[mine] = lane.take(key, rows[mine]), written[rows[mine]]
     return times, there

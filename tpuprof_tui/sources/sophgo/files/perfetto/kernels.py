@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,13 @@ from tpuprof_tui.formats.perfetto.tracks import (
     SLICE_END,
     PacketSequence,
     Shaped,
+    by_shape,
 )
 from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts
+from tpuprof_tui.model.lane import Rows, row_parts, taken
+
+from ..text_columns import by_text
 
 I64 = npt.NDArray[np.int64]
 
@@ -40,7 +43,6 @@ class Launches(Struct, frozen=True):
     """Launches of kernel functions on one track, ordered by (start, end); arrays of one length.
 
     Attributes:
-        start, end: ns.
         kernel: Codes into ``Profile.strings["kernel"]``.
         scope: Launch number, -1 where there is none.
         first_batch, last_batch: Smallest and largest batch launch, -1 where there is none.
@@ -55,52 +57,38 @@ class Launches(Struct, frozen=True):
     last_batch: I64
     modes: I64
 
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def take(self, rows: npt.NDArray[Any]) -> Launches:
-        """Some of them."""
-        return Launches(*(getattr(self, name)[rows] for name in _FIELDS))
-
-
-_FIELDS: Final = ("start", "end", "kernel", "scope", "first_batch", "last_batch", "modes")
-
 
 def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launches:
     """Launches that the given instructions belong to.
 
     The instructions of a launch number are one launch. Where there is no number, neighbours in time with the same
     kernel function and batch are one.
-
-    Args:
-        profile: The profile.
-        chosen: Lanes of one track of the overview, with the rows that count.
     """
-    named = np.array([bool(text) for text in profile.strings["kernel"]] + [False])
-    runs = [part for lane, rows in chosen if "kernel" in lane for part in _lane_runs(lane, rows, named)]
+    runs = [part for lane, rows in chosen if "kernel" in lane for part in _lane_runs(profile, lane, rows)]
     if not runs:
-        empty = np.zeros(0, np.int64)
-        return Launches(*(empty for _ in _FIELDS))
-    whole = Launches(*(np.concatenate([getattr(run, name) for run in runs]) for name in _FIELDS))
+        return Launches(*[np.zeros(0, np.int64)] * len(Launches.__struct_fields__))
+    whole = _joined(runs)
     numbered = whole.scope >= 0
     parts = []
     if numbered.any():
-        some = whole.take(np.flatnonzero(numbered))
-        parts.append(_merged(some.take(np.argsort(some.scope, kind="stable")), by_scope=True))
+        some = taken(whole, np.flatnonzero(numbered))
+        parts.append(_merged(taken(some, np.argsort(some.scope, kind="stable")), by_scope=True))
     if not numbered.all():
-        some = whole.take(np.flatnonzero(~numbered))
-        parts.append(_merged(some.take(np.lexsort((some.end, some.start))), by_scope=False))
-    joined = Launches(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
-    return joined.take(np.lexsort((joined.end, joined.start)))
+        some = taken(whole, np.flatnonzero(~numbered))
+        parts.append(_merged(taken(some, np.lexsort((some.end, some.start))), by_scope=False))
+    joined = _joined(parts)
+    found: Launches = taken(joined, np.lexsort((joined.end, joined.start)))
+    return found
 
 
-def _lane_runs(lane: Lane, rows: Rows, named: npt.NDArray[np.bool_]) -> Iterable[Launches]:
+def _joined(parts: Sequence[Launches]) -> Launches:
+    return Launches(*(np.concatenate([getattr(part, name) for part in parts]) for name in Launches.__struct_fields__))
+
+
+def _lane_runs(profile: Profile, lane: Lane, rows: Rows) -> Iterable[Launches]:
     """A lane's instructions with a kernel function; neighbours of one numbered launch already are one."""
     for part, _ in row_parts(rows, _ROWS):
-        kernel = lane.take("kernel", part).astype(np.int64)
-        known = (kernel >= 0) & (kernel < len(named) - 1)
-        known &= named[np.where(known, kernel, len(named) - 1)]
-        places = np.flatnonzero(known)
+        places = np.flatnonzero(by_text(profile, lane, "kernel", part, bool))
         if not len(places):
             continue
         batch = _whole(lane, "batch", part, places)
@@ -108,7 +96,7 @@ def _lane_runs(lane: Lane, rows: Rows, named: npt.NDArray[np.bool_]) -> Iterable
         runs = Launches(
             start=lane.take("start", part)[places],
             end=lane.take("end", part)[places],
-            kernel=kernel[places],
+            kernel=lane.take("kernel", part)[places].astype(np.int64),
             scope=_whole(lane, "scope", part, places),
             first_batch=batch,
             last_batch=batch,
@@ -146,63 +134,52 @@ def _merged(runs: Launches, *, by_scope: bool) -> Launches:
     )
 
 
-class LaunchEncoder:
-    """Encodes launches for one track."""
+def encoded_launches(profile: Profile, sequence: PacketSequence, base_ns: int, launches: Launches) -> bytes:
+    """The packets of launches that do not overlap, in the order of time."""
+    first, last = launches.first_batch, launches.last_batch
+    columns = [launches.modes > 0, first != last, first >= 0, launches.scope >= 0]
+    parts: list[Shaped] = [
+        (places, _table(profile, sequence, base_ns, taken(launches, places), shape))
+        for shape, places in by_shape([column.astype(np.int64) for column in columns])
+    ]
+    return sequence.encoded(parts, len(first))
 
-    def __init__(self, profile: Profile, sequence: PacketSequence, base_ns: int) -> None:
-        self._profile = profile
-        self._sequence = sequence
-        self._base = base_ns
 
-    def encoded(self, launches: Launches) -> bytes:
-        """The packets of launches that do not overlap, in the order of time."""
-        shapes = (
-            (launches.scope >= 0).astype(np.int64)
-            | (launches.first_batch >= 0).astype(np.int64) << 1
-            | (launches.first_batch != launches.last_batch).astype(np.int64) << 2
-            | (launches.modes != 0).astype(np.int64) << 3
-        )
-        parts: list[Shaped] = []
-        for shape in np.unique(shapes).tolist():
-            places = np.flatnonzero(shapes == shape)
-            parts.append((places, self._table(shape, launches.take(places))))
-        return self._sequence.encoded(parts, len(launches))
+def _table(
+    profile: Profile, sequence: PacketSequence, base_ns: int, some: Launches, shape: Sequence[int]
+) -> npt.NDArray[np.uint8]:
+    has_mode, several, batched, numbered = shape
+    kernels = profile.strings["kernel"]
 
-    def _table(self, shape: int, some: Launches) -> npt.NDArray[np.uint8]:
-        sequence, kernels = self._sequence, self._profile.strings["kernel"]
-        modes = self._texts(CATEGORIES, some.modes, self._mode_text) if shape & 8 else 0
-        category = varint_field(EVENT_CATEGORY, modes) if shape & 8 else []
-        begin = [
-            *varint_field(EVENT_TYPE, SLICE_BEGIN),
-            *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
-            *category,
-            *sequence.annotation(
-                "Kernel Function", varint_field(NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel))
-            ),
-        ]
-        if shape & 1:
-            begin += sequence.annotation("Func Scope Id", varint_field(NOTE_INT, some.scope))
-        if shape & 4:
-            pairs = np.stack([some.first_batch, some.last_batch], axis=1)
-            texts = [sequence.iid(NOTE_TEXTS, f"{first}/{last}") for first, last in pairs.tolist()]
-            begin += sequence.annotation("Batch Launch", varint_field(NOTE_TEXT, np.array(texts, np.int64)))
-        elif shape & 2:
-            begin += sequence.annotation("Batch Launch", varint_field(NOTE_INT, some.first_batch))
-        if shape & 8:
-            named = self._texts(NOTE_TEXTS, some.modes, self._mode_text)
-            begin += sequence.annotation("Mode", varint_field(NOTE_TEXT, named))
-        end = [*varint_field(EVENT_TYPE, SLICE_END), *category]
-        packets = [*sequence.packet(some.start + self._base, begin), *sequence.packet(some.end + self._base, end)]
-        return messages(packets, len(some))
-
-    def _texts(self, table: int, values: I64, text: Any) -> Values:
-        """Numbers of the texts of few distinct values."""
-        distinct, which = np.unique(values, return_inverse=True)
-        numbers = [self._sequence.iid(table, text(value)) for value in distinct.tolist()]
+    def modes(table: int) -> Values:
+        """Numbers of the names of modes, joined by slashes."""
+        distinct, which = np.unique(some.modes, return_inverse=True)
+        numbers = []
+        for bits in distinct.tolist():
+            names = [text for code, text in enumerate(profile.strings["mode"]) if code < 63 and bits >> code & 1]
+            ranked = [name for name in MODES if name in names]
+            numbers.append(sequence.iid(table, "/".join([*ranked, *(name for name in names if name not in MODES)])))
         return np.array(numbers, dtype=np.int64)[which.reshape(-1)]
 
-    def _mode_text(self, bits: int) -> str:
-        """Names of modes, joined by slashes."""
-        names = [text for code, text in enumerate(self._profile.strings["mode"]) if code < 63 and bits >> code & 1]
-        ranked = [name for name in MODES if name in names]
-        return "/".join([*ranked, *(name for name in names if name not in MODES)])
+    category = varint_field(EVENT_CATEGORY, modes(CATEGORIES)) if has_mode else []
+    begin = [
+        *varint_field(EVENT_TYPE, SLICE_BEGIN),
+        *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
+        *category,
+        *sequence.annotation(
+            "Kernel Function", varint_field(NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel))
+        ),
+    ]
+    if numbered:
+        begin += sequence.annotation("Func Scope Id", varint_field(NOTE_INT, some.scope))
+    if several:
+        pairs = zip(some.first_batch.tolist(), some.last_batch.tolist(), strict=True)
+        texts = [sequence.iid(NOTE_TEXTS, f"{first}/{last}") for first, last in pairs]
+        begin += sequence.annotation("Batch Launch", varint_field(NOTE_TEXT, np.array(texts, np.int64)))
+    elif batched:
+        begin += sequence.annotation("Batch Launch", varint_field(NOTE_INT, some.first_batch))
+    if has_mode:
+        begin += sequence.annotation("Mode", varint_field(NOTE_TEXT, modes(NOTE_TEXTS)))
+    end = [*varint_field(EVENT_TYPE, SLICE_END), *category]
+    packets = [*sequence.packet(some.start + base_ns, begin), *sequence.packet(some.end + base_ns, end)]
+    return messages(packets, len(some.start))

@@ -7,30 +7,35 @@ dependencies are flows. Timestamps are ns; with a host trace they are the host's
 
 from __future__ import annotations
 
-import gzip
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from collections.abc import Callable
+from typing import IO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
-from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descriptor
+from tpuprof_tui.formats.perfetto.tracks import (
+    EVENT_NAME,
+    EVENT_NAMES,
+    EVENT_TYPE,
+    SLICE_BEGIN,
+    SLICE_END,
+    PacketSequence,
+    Track,
+    descriptor,
+)
+from tpuprof_tui.formats.perfetto.wire import messages, varint_field
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts, rows_at
+from tpuprof_tui.model.lane import Rows, row_parts, rows_at, taken
 
-from .counters import Samples, bandwidth_samples, rate_samples, total_samples
+from .counters import lane_samples, total_samples
 from .flows import LaneFlows, lane_flows
-from .kernels import LaunchEncoder, launches_of
-from .plan import Content, Job, planned_jobs
-from .slices import SliceEncoder, encoded_nesting, named_slice, rates_of
+from .kernels import encoded_launches, launches_of
+from .plan import Job, planned_jobs
+from .slices import SliceEncoder, encoded_nesting, rates_of
 
 #: Slices that are encoded at a time.
 SLICE: Final = 32_768
@@ -39,68 +44,43 @@ _PROGRESS_SECONDS: Final = 0.1
 HOST_BASE: Final = "host_base_ns"
 
 
-class ByteSink(Protocol):
-    """Where the bytes go."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Takes all of ``data``."""
-
-
 def write_perfetto(
     profile: Profile,
-    target: str | os.PathLike[str] | ByteSink,
+    sink: IO[bytes],
     selection: Selection = Selection(),  # noqa: B008 - immutable
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda share: None,
     dependencies: Dependencies | None = None,
 ) -> int:
     """Writes a trace that Perfetto opens.
 
+    Gives the number of bytes written.
+
     Args:
-        profile: The profile, with or without host lanes.
-        target: A path (written whole or not at all; compressed where it ends in ``.gz``), or a binary file.
         selection: Which instructions; tracks of cores that are not selected are left out.
         progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
         dependencies: Dependencies to draw as flows; None: those that the profile's registers name.
-
-    Returns:
-        Number of bytes written, before compression.
-
-    Raises:
-        WriteError: The path cannot be written.
-        OSError: The binary file refused.
     """
-    with _sink(target) as sink:
-        writer = _Writer(profile, sink, selection, progress)
-        writer.write(dependencies)
-        return writer.written
-
-
-@contextmanager
-def _sink(target: str | os.PathLike[str] | ByteSink) -> Iterator[ByteSink]:
-    if not isinstance(target, (str, os.PathLike)):
-        yield target
-        return
-    path = Path(target)
-    with whole_file(path) as stream:
-        if path.suffix != ".gz":
-            yield stream
-            return
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=stream, mtime=0) as compressed:
-            yield cast(ByteSink, compressed)
+    writer = _Writer(profile, sink, selection, progress)
+    writer.write(find_dependencies(profile) if dependencies is None else dependencies)
+    return writer.written
 
 
 class _Writer:
     """Writes one trace."""
 
     def __init__(
-        self, profile: Profile, sink: ByteSink, selection: Selection, progress: Callable[[float], None] | None
+        self, profile: Profile, sink: IO[bytes], selection: Selection, progress: Callable[[float], None]
     ) -> None:
         self._profile = profile
         self._sink = sink
         self._chosen = {place: selection.rows(profile, lane) for place, lane in enumerate(profile.lanes)}
         self._jobs = planned_jobs(profile, selection, self._chosen)
-        self._base = _base_ns(profile, self._chosen)
+        # host time of the profile's zero, more where a time would be negative
+        base = profile.facts.get(HOST_BASE, 0)
+        starts = [profile.lanes[place].take("start", rows) for place, rows in self._chosen.items()]
+        first = min((int(start.min()) for start in starts if len(start)), default=0)
+        self._base = max(int(base) if isinstance(base, int) else 0, -min(first, 0))
         self._progress = progress
         self._told = time.monotonic()
         self._done = 0
@@ -109,18 +89,22 @@ class _Writer:
         self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
         self.written = 0
 
-    def write(self, dependencies: Dependencies | None) -> None:
+    def write(self, dependencies: Dependencies) -> None:
         """Writes all tracks, then what is on them."""
-        if dependencies is None:
-            dependencies = find_dependencies(self._profile)
         flows = lane_flows(self._profile, dependencies, self._chosen) if len(dependencies) else {}
-        sequences = []
-        for job in self._jobs:
-            sequences.append(self._define(job.track))
+        sequences = [self._define(job.track) for job in self._jobs]
         for job, sequence in zip(self._jobs, sequences, strict=True):
-            self._fill(job, sequence, flows)
-        if self._progress is not None:
-            self._progress(1.0)
+            if job.content == "slices":
+                self._slices(job, sequence, flows)
+            elif job.content == "nested":
+                self._nested(job, sequence)
+            elif job.content == "launches":
+                self._launches(job, sequence)
+            elif job.content == "notice":
+                self._notice(job, sequence)
+            elif job.content:
+                self._samples(job, sequence)
+        self._progress(1.0)
 
     def _define(self, track: Track) -> PacketSequence:
         self._put(descriptor(track))
@@ -132,22 +116,9 @@ class _Writer:
         self.written += len(data)
         self._done += work
         now = time.monotonic()
-        if self._progress is not None and now - self._told >= _PROGRESS_SECONDS:
+        if now - self._told >= _PROGRESS_SECONDS:
             self._told = now
             self._progress(min(self._done / self._total, 1.0))
-
-    def _fill(self, job: Job, sequence: PacketSequence, flows: dict[int, LaneFlows]) -> None:
-        """Writes what is on a track, and on the tracks beside it."""
-        if job.content is Content.SLICES:
-            self._slices(job, sequence, flows)
-        elif job.content is Content.NESTED:
-            self._nested(job, sequence)
-        elif job.content is Content.LAUNCHES:
-            self._launches(job, sequence)
-        elif job.content is Content.NOTICE:
-            self._notice(job, sequence)
-        elif job.content is not Content.GROUP:
-            self._samples(job, sequence)
 
     def _slices(self, job: Job, sequence: PacketSequence, flows: dict[int, LaneFlows]) -> None:
         for place, rows in job.sources:
@@ -185,29 +156,23 @@ class _Writer:
     def _launches(self, job: Job, sequence: PacketSequence) -> None:
         launches = launches_of(self._profile, [(self._profile.lanes[place], rows) for place, rows in job.sources])
         self._done += job.weight
-        lanes = first_free_lanes(launches.start, launches.end) or [np.arange(len(launches))]
+        lanes = first_free_lanes(launches.start, launches.end) or [np.arange(len(launches.start))]
         for number, places in enumerate(lanes, 1):
             own = sequence if number == 1 else self._define(job.track.overflow(number))
-            encoder = LaunchEncoder(self._profile, own, self._base)
             for first in range(0, len(places), SLICE):
-                self._put(encoder.encoded(launches.take(places[first : first + SLICE])))
+                some = taken(launches, places[first : first + SLICE])
+                self._put(encoded_launches(self._profile, own, self._base, some))
 
     def _samples(self, job: Job, sequence: PacketSequence) -> None:
         sources = [(self._profile.lanes[place], rows) for place, rows in job.sources]
-        if job.content in (Content.DDR_TOTAL, Content.L2_TOTAL):
-            memory = "ddr" if job.content is Content.DDR_TOTAL else "l2"
-            samples = [total_samples(self._profile, sources, memory)]
+        if job.content == "samples":
+            samples = [lane_samples(self._profile, lane, rows, self._rates(lane)) for lane, rows in sources]
         else:
-            samples = [self._lane_samples(job, lane, rows) for lane, rows in sources]
+            samples = [total_samples(self._profile, sources, job.content)]
         for times, values in samples:
             for data in sequence.samples(times, values, self._base, 2 * SLICE):
                 self._put(data)
         self._done += job.weight
-
-    def _lane_samples(self, job: Job, lane: Lane, rows: Rows) -> Samples:
-        if job.content is Content.RATE:
-            return rate_samples(self._profile, lane, rows, self._rates(lane))
-        return bandwidth_samples(self._profile, lane, rows)
 
     def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
         """Rates of a lane's rows; kept for the next track, which is about the same lane."""
@@ -218,17 +183,10 @@ class _Writer:
 
     def _notice(self, job: Job, sequence: PacketSequence) -> None:
         """One slice over the whole of the profile, whose name says what to know of it."""
-        name = job.track.description
-        start, end = self._profile.start_ns, self._profile.end_ns
-        self._put(named_slice(sequence, name, start + self._base, end + self._base))
-
-
-def _base_ns(profile: Profile, chosen: Mapping[int, Rows]) -> int:
-    """What is added to all times: host time of the profile's zero, more where a time would be negative."""
-    base = profile.facts.get(HOST_BASE, 0)
-    first = 0
-    for place, rows in chosen.items():
-        start = profile.lanes[place].take("start", rows)
-        if len(start):
-            first = min(first, int(start.min()))
-    return max(int(base) if isinstance(base, int) else 0, -first)
+        name = varint_field(EVENT_NAME, sequence.iid(EVENT_NAMES, job.track.description))
+        start, end = (np.array([at + self._base]) for at in (self._profile.start_ns, self._profile.end_ns))
+        packets = [
+            *sequence.packet(start, [*varint_field(EVENT_TYPE, SLICE_BEGIN), *name]),
+            *sequence.packet(end, varint_field(EVENT_TYPE, SLICE_END)),
+        ]
+        self._put(sequence.encoded([(None, messages(packets, 1))], 1))

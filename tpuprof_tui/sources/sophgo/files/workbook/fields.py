@@ -19,9 +19,10 @@ from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
+from ..text_columns import by_text
 from .fieldsets import META, TRANSFER, Entry, Filler, Same, layout_of
 
 Array = npt.NDArray[Any]
@@ -33,6 +34,7 @@ DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", 
 _FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
 _SIDES: Final = (*_FORMATS, "None")
 _NO_FORMAT: Final = len(_FORMATS)
+_PAIRS: Final = tuple(f"{operand} -> {result}" for operand in _SIDES for result in _SIDES)
 
 
 class FieldSet(Struct, frozen=True, eq=False):
@@ -57,18 +59,13 @@ _NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_t
 
 
 class LaneFields:
-    """The fields of one lane's instructions.
-
-    Attributes:
-        profile: The profile.
-        lane: The lane.
-    """
+    """The fields of one lane's instructions."""
 
     def __init__(self, profile: Profile, lane: Lane) -> None:
         self.profile = profile
         self.lane = lane
-        self._sources: dict[str, Source] = {}
         self._sets: dict[int, FieldSet] = {}
+        self._sources: dict[str, Source] = {}
 
     def of(self, operation: int) -> FieldSet:
         """Fields of the commands decoded as ``operation``; -1: of condensed ones and of those without a command."""
@@ -76,32 +73,13 @@ class LaneFields:
             self._sets[operation] = self._tiu(operation) if self.lane.kind == "TIU" else self._transfer(operation)
         return self._sets[operation]
 
-    def groups(self, rows: Rows) -> list[tuple[int, Array | None]]:
-        """Operations among some rows, each with the places that have it; None: all places."""
-        registers = self.lane.registers
-        if registers is None:
-            return [(-1, None)]
-        operations = registers.operations(rows)
-        distinct = np.unique(operations).tolist()
-        if len(distinct) == 1:
-            return [(distinct[0], None)]
-        return [(operation, np.flatnonzero(operations == operation)) for operation in distinct]
-
-    def operations(self, parts: Sequence[Rows]) -> list[int]:
-        """All operations among some parts of the lane, ascending."""
-        registers = self.lane.registers
-        if registers is None:
-            return [-1]
-        return sorted({number for rows in parts for number in np.unique(registers.operations(rows)).tolist()})
-
     # -- sets -------------------------------------------------------------
 
     def _tiu(self, operation: int) -> FieldSet:
         layout = layout_of(self.lane)
         if operation < 0:
             extra = {name: self.source_of(key) for key, name in _NODE.items()}
-            precision = self._precision if not layout.unless_rvt else self._plain_precision
-            extra["des_opt_res0_prec"] = Source("int", precision)
+            extra["des_opt_res0_prec"] = Source("int", self._precision)
             return FieldSet(self._named((*layout.condensed, *META)), extra)
         extra = self._registers(operation, "des_")
         for key in layout.after:
@@ -143,16 +121,13 @@ class LaneFields:
         """A column that RVT commands have not, and others always."""
         texts = (*source.texts, str(source.absent))
         filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
-        rvt = [text == "RVT" for text in self.profile.strings["mode"]]
-        modes = np.array([*rvt, False], dtype=np.bool_)
 
         def values(rows: Rows) -> Array:
-            mode = self.lane.take("mode", rows) if "mode" in self.lane else np.full(1, -1)
             if source.values is None:
                 found = np.full(len(self.lane.take("start", rows)), -1 if source.kind == "text" else INT_MISSING)
             else:
                 found = source.values(rows)
-            return np.where(is_missing(found) & ~modes[mode], found.dtype.type(filled), found)
+            return np.where(is_missing(found) & ~self._rvt(rows), found.dtype.type(filled), found)
 
         return Source(source.kind, values, None, texts if source.kind == "text" else ())
 
@@ -180,10 +155,10 @@ class LaneFields:
     def source_of(self, key: str) -> Source:
         """A column of the model; the same object whenever it is asked for."""
         if key not in self._sources:
-            self._sources[key] = self._new_column(key)
+            self._sources[key] = self._new_source(key)
         return self._sources[key]
 
-    def _new_column(self, key: str) -> Source:
+    def _new_source(self, key: str) -> Source:
         spec, lane = column(key), self.lane
         kind = "int" if spec.kind == "hex" else spec.kind
         absent = "None" if key == "core" else spec.placeholder
@@ -193,27 +168,30 @@ class LaneFields:
         texts = self.profile.strings[key] if spec.kind == "text" else ()
         return Source(kind, partial(lane.take, key), absent, texts)
 
-    def _precision(self, rows: Rows) -> Array:
-        """Format of the result; system commands have none, and what has no command counts as the first."""
-        if "precision" not in self.lane:
-            return np.where(self.lane.take("role", rows) == Role.WORK, 0, INT_MISSING)
-        values = self.lane.take("precision", rows)
-        known = (values != INT_MISSING) | (self.lane.take("role", rows) != Role.WORK)
-        return np.where(known, values, 0)
+    def _rvt(self, rows: Rows) -> Array:
+        """Whether each row was dispatched by RVT."""
+        return by_text(self.profile, self.lane, "mode", rows, "RVT".__eq__)
 
-    def _plain_precision(self, rows: Rows) -> Array:
-        """The same where RVT commands have no format."""
-        if "precision" in self.lane and "mode" in self.lane:
-            rvt = np.array([*(text == "RVT" for text in self.profile.strings["mode"]), False], dtype=np.bool_)
-            return np.where(rvt[self.lane.take("mode", rows)], INT_MISSING, self._precision(rows))
-        return self._precision(rows)
+    def _precision(self, rows: Rows) -> Array:
+        """Format of the result.
+
+        System commands have none, RVT commands of some chips neither; what has no command counts as the first.
+        """
+        works = self.lane.take("role", rows) == Role.WORK
+        if "precision" not in self.lane:
+            return np.where(works, 0, INT_MISSING)
+        values = self.lane.take("precision", rows)
+        found = np.where((values == INT_MISSING) & works, 0, values)
+        return np.where(self._rvt(rows), INT_MISSING, found) if layout_of(self.lane).unless_rvt else found
 
     def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
         """A bandwidth where the direction names the memory, and not the other one; else NaN."""
-        placeholder = str(column("direction").placeholder)
-        texts = [*self.profile.strings["direction"], placeholder]
-        mine = np.array([memory in text and not (other and other in text) for text in texts], dtype=np.bool_)
-        touched = mine[self.lane.take("direction", rows)] if "direction" in self.lane else mine[-1]
+
+        def named(text: str) -> bool:
+            return memory in text and not (other and other in text)
+
+        unknown = named(str(column("direction").placeholder))
+        touched = by_text(self.profile, self.lane, "direction", rows, named, unknown)
         return np.where(touched, self.lane.take(key, rows), np.nan)
 
 
@@ -249,42 +227,22 @@ def _format_codes(source: Source | None, rows: Rows) -> Array:
     return np.where(is_missing(codes), _NO_FORMAT, codes & (len(_FORMATS) - 1))
 
 
-class _Pairs(Sequence[str]):
-    """Texts of pairs of formats, made when asked for."""
-
-    def __getitem__(self, code: int) -> str:  # type: ignore[override]
-        if not 0 <= code < len(self):
-            raise IndexError(code)
-        return f"{_SIDES[code // len(_SIDES)]} -> {_SIDES[code % len(_SIDES)]}"
-
-    def __len__(self) -> int:
-        return len(_SIDES) ** 2
-
-
-_PAIRS: Final = _Pairs()
-
-
 def recent_cycle_source(lane: Lane) -> Source:
     """``Avg Cycle Last 200``: ns per command over the last 200 of the stream (metrics 6.1).
 
     The first 199 rows have their end divided by their command id instead.
     """
     order = lane["order"]
-    in_order = bool((order[1:] >= order[:-1]).all())
-    stream = None if in_order else np.argsort(order, kind="stable")
-    place: Array | None = None
-    if stream is not None:
-        place = np.empty(len(stream), dtype=np.int64)
-        place[stream] = np.arange(len(stream))
+    stream = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
+    place = None if stream is None else np.argsort(stream)
 
     def values(rows: Rows) -> Array:
-        numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
-        places = numbers if place is None else place[rows]
+        places = row_numbers(rows) if place is None else place[rows]
         ends = lane.take("end", rows)
-        ids = lane.take("command_id", rows)
         before = np.maximum(places - 199, 0)
         starts = lane.take("start", before if stream is None else stream[before])
-        recent = np.where(places < 199, ends / np.maximum(ids, 1), (ends - starts) / 200)
+        first = ends / np.maximum(lane.take("command_id", rows), 1)
+        recent = np.where(places < 199, first, (ends - starts) / 200)
         return np.where(ends == INT_MISSING, INT_MISSING, np.asarray(np.rint(recent), dtype=np.int64))
 
     return Source("int", values)

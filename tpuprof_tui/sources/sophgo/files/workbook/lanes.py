@@ -11,10 +11,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
-from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
+from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
-from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
+from tpuprof_tui.model.lane import Rows, row_parts
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
@@ -49,8 +49,6 @@ class LaneRows(Struct, dict=True):
     """The chosen instructions of a lane, as workbook and merged CSV list them.
 
     Attributes:
-        profile: The profile.
-        lane: The lane.
         rows: Its chosen rows in the order of its stream.
         count: How many those are.
         by_start: The same rows in the order of their start.
@@ -74,7 +72,10 @@ class LaneRows(Struct, dict=True):
     @cached_property
     def operations(self) -> list[int]:
         """Operations among the rows."""
-        return self.fields.operations([part for part, _ in row_parts(self.rows, SLICE)])
+        registers, parts = self.lane.registers, (part for part, _ in row_parts(self.rows, SLICE))
+        if registers is None:
+            return [-1]
+        return sorted({number for rows in parts for number in np.unique(registers.operations(rows)).tolist()})
 
     @cached_property
     def occurring(self) -> list[str]:
@@ -88,9 +89,9 @@ class LaneRows(Struct, dict=True):
         for operation in self.operations:
             some = self.fields.of(operation)
             for name, source in {**some.main, **some.extra}.items():
-                if source.values is not None or source.absent is not None:
-                    found.setdefault(name, source)
-                    found[name] = found[name] if source.filler else source
+                written = source.values is not None or source.absent is not None
+                if written and not (source.filler and name in found):
+                    found[name] = source
         return found
 
     @cached_property
@@ -122,7 +123,7 @@ class LaneRows(Struct, dict=True):
                 sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
             else:
                 for name, text in (("Direction", "-"), ("Data Type", "None")):
-                    sources[name] = self._without_system(operation, name, sources[name], text)
+                    sources[name] = self._without_system(sources[name], text)
             if self.lane.kind == "CDMA":
                 sources["Port"] = Source("int", None, self.lane.number)
             found[operation] = sources
@@ -134,7 +135,7 @@ class LaneRows(Struct, dict=True):
             return self.layers.sources(self.lane)
         return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
 
-    def _without_system(self, operation: int, name: str, source: Source, text: str) -> Source:
+    def _without_system(self, source: Source, text: str) -> Source:
         """A text column that says ``text`` for system commands, which move nothing."""
         texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
         system, missing = len(texts) - 2, len(texts) - 1
@@ -166,12 +167,3 @@ class LaneRows(Struct, dict=True):
                 if name not in known or known[name].values is None:
                     known[name] = source
         return sheet_columns(names, known)
-
-    def values(self, columns: Sequence[SheetColumn], rows: Rows) -> list[Values]:
-        """Values of all columns in some rows."""
-        numbers = row_numbers(rows)
-        groups = [(self.sources[operation], places) for operation, places in self.fields.groups(rows)]
-        return [
-            values_of([(sources.get(column.name), places) for sources, places in groups], rows, numbers)
-            for column in columns
-        ]

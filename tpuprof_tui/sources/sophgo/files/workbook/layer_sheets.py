@@ -23,9 +23,10 @@ from tpuprof_tui.formats.xlsx.styles import (
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
-from ..summary_table import to_ns, touches
+from ..summary_table import counted_cells, to_ns, touches
+from ..text_columns import by_text
 from .layers import Layer, LayerMap
-from .statistics import counted, ratio
+from .statistics import ratio
 
 Array = npt.NDArray[Any]
 
@@ -72,7 +73,8 @@ class LayerSums:
     """
 
     def __init__(self, profile: Profile, layers: LayerMap) -> None:
-        self._profile = profile
+        self.profile = profile
+        self.network = layers.network
         self._map = layers
         self._sums = {name: np.zeros(len(layers.network.layers), dtype=np.int64) for name in _SUMS}
 
@@ -88,25 +90,22 @@ class LayerSums:
             last = (len(ids) - 1 - from_end)[~np.isin(distinct, seen)]
             seen = np.union1d(seen, distinct)
             inside = last[places[last] >= 0]
-            for name, values in (self._of_tiu if lane.kind == "TIU" else self._of_transfers)(lane, rows).items():
+            if lane.kind == "TIU":
+                found = {key: counted_cells(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle", "cycles")}
+            else:
+                found = self._of_transfers(lane, rows)
+            for name, values in found.items():
                 np.add.at(self._sums[name], places[inside], values[inside])
 
-    def _of_tiu(self, lane: Lane, rows: Rows) -> dict[str, Array]:
-        return {
-            **{key: counted(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle")},
-            "cycles": counted(lane, "cycles", rows),
-        }
-
     def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
-        sizes, cycles = counted(lane, "bytes", rows), counted(lane, "cycles", rows)
-        ddr, l2 = (touches(self._profile, lane, memory, rows) for memory in ("DDR", "L2"))
-        texts = [text.startswith("DDR->") for text in self._profile.strings["direction"]]
-        codes = lane.take("direction", rows) if "direction" in lane else np.full(len(sizes), -1)
-        # code -1 takes the last place; what has no direction moves nothing
-        loads = np.array([*texts, False])[codes] & ddr
-        stores = ddr & ~loads & (codes >= 0)
+        sizes, cycles = counted_cells(lane, "bytes", rows), counted_cells(lane, "cycles", rows)
+        ddr, l2 = (touches(self.profile, lane, memory, rows) for memory in ("DDR", "L2"))
+        # what has no direction moves nothing
+        known = by_text(self.profile, lane, "direction", rows, lambda text: True)
+        loads = by_text(self.profile, lane, "direction", rows, lambda text: text.startswith("DDR->")) & ddr
+        stores = ddr & ~loads & known
         return {
-            "ddr_bytes": np.where(ddr & (codes >= 0), sizes, 0),
+            "ddr_bytes": np.where(ddr & known, sizes, 0),
             "l2_bytes": np.where(l2 & ~ddr, sizes, 0),
             "load_bytes": np.where(loads, sizes, 0),
             "load_cycles": np.where(loads, cycles, 0),
@@ -136,28 +135,21 @@ def weight_size(layer: Layer) -> int:
 # -- sheets -------------------------------------------------------------------
 
 
-def layer_sheet(page: Page, profile: Profile, layers: LayerMap, sums: LayerSums) -> None:
+def layer_sheet(page: Page, sums: LayerSums) -> None:
     """One row per layer and core."""
-    network = layers.network
+    network, profile, device = sums.network, sums.profile, sums.profile.device
     peak = [tops * len(profile.units) for tops in _peak(profile)]
     names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
              "TPU Frequency(GHz)", "DMA Frequency(GHz)")  # fmt: skip
-    device = profile.device
-    values: list[Value] = [
-        network.name,
-        device.chip,
-        *peak,
-        device.peak("DDR"),
-        device.clock("TIU") / 1000,
-        device.clock("DMA") / 1000,
-    ]
+    values: list[Value] = [network.name, device.chip, *peak, device.peak("DDR"), device.clock("TIU") / 1000,
+                           device.clock("DMA") / 1000]  # fmt: skip
     page.line(1, 2, names, BLOCK_HEADER)
     page.line(2, 2, values, BLOCK_VALUE)
     _alignment(page, profile)
     page.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
     whole = {name: sums.over(name, network.layers) for name in ("alg_cycle", "cycles")}
     for row, layer in enumerate(network.layers, HEADER_ROW + 1):
-        cells = _layer_cells(profile, layer, sums, whole)
+        cells = _layer_cells(layer, sums, whole)
         for column, name in enumerate(LAYER_COLUMNS, 1):
             value = cells.get(name, "-")
             form = PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
@@ -165,11 +157,11 @@ def layer_sheet(page: Page, profile: Profile, layers: LayerMap, sums: LayerSums)
     page.headed(HEADER_ROW, len(LAYER_COLUMNS), HEADER_ROW + len(network.layers), frozen_columns=2)
 
 
-def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dict[str, Value]:
+def _layer_cells(layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dict[str, Value]:
     first = layer.operands[0].shape if layer.operands else ()
     last = layer.results[0].shape if layer.results else ()
     taken, given = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
-    mhz = profile.device.clock("DMA")
+    mhz = sums.profile.device.clock("DMA")
     left, right = (tensors[0].matrix if tensors else () for tensors in (layer.operands, layer.results))
     product = group_of(layer) == "MatMul" and len(left) > 1 and len(right) > 1
     sizes = (math.prod(left[:-1]), left[-1], right[-1]) if product else (0, 0, 0)
@@ -201,11 +193,9 @@ def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping
     }
 
 
-def network_sheet(
-    page: Page, profile: Profile, layers: LayerMap, sums: LayerSums, total_ns: int, concurrency: float
-) -> None:
+def network_sheet(page: Page, sums: LayerSums, total_ns: int, concurrency: float) -> None:
     """Figures by group of operations, and what less time in one of them would give."""
-    network, device = layers.network, profile.device
+    network, profile, device = sums.network, sums.profile, sums.profile.device
     cores = len(profile.units)
     peak = [tops * cores for tops in _peak(profile)]
     names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
@@ -221,17 +211,17 @@ def network_sheet(
     listed = sorted(groups.items())
     page.line(HEADER_ROW, 2, _GROUP_COLUMNS, TOTAL_HEADER)
     for row, (name, some) in enumerate([*listed, ("Overall", list(network.layers))], HEADER_ROW + 1):
-        _styled(page, row, _group_cells(profile, name, some, network.layers, sums))
+        _styled(page, row, _group_cells(name, some, sums))
     head_row = HEADER_ROW + len(listed) + 4
     page.line(head_row, 2, _CASE_COLUMNS, TOTAL_HEADER)
-    for row, cells in enumerate(_cases(profile, listed, sums, (total_ns, concurrency, network.flops)), head_row + 1):
+    for row, cells in enumerate(_cases(listed, sums, total_ns, concurrency), head_row + 1):
         _styled(page, row, cells)
 
 
-def _group_cells(profile: Profile, name: str, some: Sequence[Layer], every: Sequence[Layer],
-                 sums: LayerSums) -> list[Value]:  # fmt: skip
+def _group_cells(name: str, some: Sequence[Layer], sums: LayerSums) -> list[Value]:
+    every = sums.network.layers
     alg, uarch, cycles = (sums.over(key, some) for key in ("alg_ops", "uarch_ops", "cycles"))
-    time = _us(profile, cycles)
+    time = _us(sums.profile, cycles)
     overall = name == "Overall"
     return [
         name, alg, _share(alg, sums.over("alg_ops", every)), sum(map(weight_size, some)), uarch, _share(alg, uarch),
@@ -241,10 +231,11 @@ def _group_cells(profile: Profile, name: str, some: Sequence[Layer], every: Sequ
     ]  # fmt: skip
 
 
-def _cases(profile: Profile, groups: Sequence[tuple[str, Sequence[Layer]]], sums: LayerSums,
-           run: tuple[int, float, int]) -> list[list[Value]]:  # fmt: skip
+def _cases(
+    groups: Sequence[tuple[str, Sequence[Layer]]], sums: LayerSums, total_ns: int, concurrency: float
+) -> list[list[Value]]:
     """As it is, with engines fully overlapped, then with each group in turn at the chip's peak."""
-    total_ns, concurrency, flops = run
+    profile, flops = sums.profile, sums.network.flops
     tops = _peak(profile)[1] * len(profile.units)
 
     def used(time: float) -> float:

@@ -12,11 +12,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.rows import Source
@@ -66,7 +66,6 @@ class Layer(Struct, frozen=True):
         name: Operation of the layer.
         core: Core it runs on.
         tiu, dma: Ids of its commands: after the first number, up to the second.
-        operands, results: Its tensors.
         kernel, strides: Height and width; zeros where it has none.
     """
 
@@ -75,20 +74,33 @@ class Layer(Struct, frozen=True):
     core: int
     tiu: tuple[int, int]
     dma: tuple[int, int]
-    operands: tuple[Tensor, ...] = ()
-    results: tuple[Tensor, ...] = ()
-    kernel: tuple[int, int] = (0, 0)
-    strides: tuple[int, int] = (0, 0)
+    operands: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+
+
+_Id = Annotated[int, Meta(ge=0, lt=1 << 40)]
+
+
+class _Entry(Struct):
+    """What the file says of a layer; what is needed has a type. Ids are those of TIU and DMA."""
+
+    opcode: str
+    before: tuple[_Id, _Id] = field(name="tiu_dma_id(before)")
+    after: tuple[_Id, _Id] = field(name="tiu_dma_id(after)")
+    core: int = field(name="core_id", default=0)
+    line: Any = field(name="file-line", default=0)
+    operands: Any = ()
+    results: Any = ()
 
 
 class Network(Struct, frozen=True):
     """The layers of a capture's network.
 
     Attributes:
-        name: Name of the network.
         flops: Operations of one run as the compiler counted them.
         mode: Element format it was compiled for.
-        layers: Its layers.
         lost: Entries of the file that could not be used.
     """
 
@@ -97,11 +109,6 @@ class Network(Struct, frozen=True):
     mode: str
     layers: tuple[Layer, ...]
     lost: int = 0
-
-
-def read_network(folder: Path) -> Network | None:
-    """The layers described beside a capture; None where there are none, or they cannot be read."""
-    return read_layer_files(folder)[0]
 
 
 def with_layer_problems(profile: Profile) -> Profile:
@@ -114,22 +121,20 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
     """The layers described beside a capture, None without any; and what is wrong with the files."""
     there = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(there) < 2:
-        missing = NETWORK if there == [LOCATIONS] else LOCATIONS
-        lone = (
-            Problem(Severity.NOTE, f"{there[0]} is there without {missing}.", _NO_SHEETS, there[0]) if there else None
-        )
-        return None, (lone,) if lone else ()
+        missing = NETWORK if LOCATIONS in there else LOCATIONS
+        return None, tuple(Problem(Severity.NOTE, f"{name} is there without {missing}.", _NO_SHEETS, name)
+                           for name in there)  # fmt: skip
     try:
         entries = _entries(_text_of(folder / LOCATIONS))
         text = _text_of(folder / NETWORK)
     except _LayerFileError as fault:
-        return None, (Problem(Severity.ERROR, fault.what, _NO_SHEETS, fault.file),)
+        file, what = fault.args
+        return None, (Problem(Severity.ERROR, what, _NO_SHEETS, file),)
     lines = text.split("\n")
     layers: list[Layer] = []
     for entry in entries:
         layer = _layer(entry, len(layers) + 1, lines)
-        if layer is not None:
-            layers.append(layer)
+        layers += [layer] if layer is not None else []
     name, flops, mode = (form.search(text) for form in (_NETWORK_NAME, _FLOPS, _MODE))
     network = Network(
         name=name[1] if name else "-",
@@ -154,12 +159,7 @@ def _problems(network: Network, named: bool) -> Iterator[Problem]:
 
 
 class _LayerFileError(Exception):
-    """A file that cannot be used at all."""
-
-    def __init__(self, file: str, what: str) -> None:
-        super().__init__(what)
-        self.file = file
-        self.what = what
+    """A file that cannot be used at all: its name, and what is wrong."""
 
 
 def _text_of(path: Path) -> str:
@@ -186,36 +186,21 @@ def _entries(text: str) -> list[Any]:
     return entries
 
 
-def _layer(entry: Any, number: int, lines: Sequence[str]) -> Layer | None:
+def _layer(given: Any, number: int, lines: Sequence[str]) -> Layer | None:
     """An entry of the file; None where it does not say which commands it is about."""
-    if not isinstance(entry, Mapping):
+    try:
+        entry = convert(given, _Entry)
+    except ValidationError:
         return None
-    before, after = _ids(entry.get("tiu_dma_id(before)")), _ids(entry.get("tiu_dma_id(after)"))
-    core, opcode, line = entry.get("core_id", 0), entry.get("opcode"), entry.get("file-line")
-    if before is None or after is None or not isinstance(core, int) or not isinstance(opcode, str):
-        return None
-    text = lines[line - 1] if isinstance(line, int) and 0 < line <= len(lines) else ""
-    kernel, strides = (form.search(text) if opcode in text else None for form in (_KERNEL, _STRIDES))
-    return Layer(
-        number=number,
-        name=opcode.removeprefix("tpu.").removeprefix("top."),
-        core=core,
-        tiu=(before[0], after[0]),
-        dma=(before[1], after[1]),
-        operands=_tensors(entry.get("operands")),
-        results=_tensors(entry.get("results")),
-        kernel=(int(kernel[1]), int(kernel[2])) if kernel else (0, 0),
-        strides=(int(strides[1]), int(strides[2])) if strides else (0, 0),
+    line = entry.line if isinstance(entry.line, int) and 0 < entry.line <= len(lines) else 0
+    text = lines[line - 1] if line and entry.opcode in lines[line - 1] else ""
+    kernel, strides = (
+        (int(found[1]), int(found[2])) if (found := form.search(text)) else (0, 0) for form in (_KERNEL, _STRIDES)
     )
-
-
-def _ids(value: Any) -> tuple[int, int] | None:
-    if not isinstance(value, list) or len(value) != 2:
-        return None
-    first, second = value
-    if not isinstance(first, int) or not isinstance(second, int) or min(first, second) < 0:
-        return None
-    return (first, second) if max(first, second) < _MOST_IDS else None
+    tiu, dma = zip(entry.before, entry.after, strict=True)
+    name = entry.opcode.removeprefix("tpu.").removeprefix("top.")
+    operands, results = _tensors(entry.operands), _tensors(entry.results)
+    return Layer(number, name, entry.core, tiu, dma, operands, results, kernel, strides)
 
 
 def _tensors(value: Any) -> tuple[Tensor, ...]:
@@ -235,6 +220,12 @@ def _tensor(text: Any, logical: Any) -> Tensor:
     shape = tuple(int(part) for part in found[1].split("x") if part)
     bits = int(found[3])
     return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape)
+
+
+def layers_of(profile: Profile) -> LayerMap | None:
+    """Which layer each command belongs to; None where that is not known."""
+    network, _ = read_layer_files(Path(profile.path))
+    return None if network is None else LayerMap(network, profile.groups)
 
 
 class LayerMap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..summary_table import to_ns, touches
+from ..summary_table import counted_cells, to_ns, touches
 
 Array = npt.NDArray[Any]
 
@@ -64,78 +64,46 @@ class Totals(Struct, frozen=True):
 
 def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
     """Sums over some rows of a lane."""
-    total = Totals()
-    for rows in parts:
-        total += _tiu_part(lane, rows) if lane.kind == "TIU" else _transfer_part(profile, lane, rows)
-    return total
+    return sum((_part(profile, lane, rows) for rows in parts), Totals())
 
 
 def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int | None, Totals]:
     """Sums over some rows of a port, by the core that submitted them; None: not known which."""
     totals: dict[int | None, Totals] = {}
     for rows in parts:
-        cores = lane.take("core", rows) if "core" in lane else None
-        if cores is None:
-            totals[None] = totals.get(None, Totals()) + _transfer_part(profile, lane, rows)
-            continue
         numbers = row_numbers(rows)
-        for core in np.unique(cores).tolist():
+        cores = lane.take("core", rows) if "core" in lane else np.full(len(numbers), -1)
+        for core in np.unique(np.maximum(cores, -1)).tolist():
             known = None if core < 0 else core
-            part = _transfer_part(profile, lane, numbers[cores == core])
-            totals[known] = totals.get(known, Totals()) + part
+            mine = numbers[cores < 0 if core < 0 else cores == core]
+            totals[known] = totals.get(known, Totals()) + _part(profile, lane, mine)
     return totals
 
 
-def _tiu_part(lane: Lane, rows: Rows) -> Totals:
-    cycles, wait = counted(lane, "cycles", rows), lane.take("role", rows) == Role.WAIT
-    return Totals(
-        count=len(cycles),
-        cycles=int(cycles.sum()),
-        wait_cycles=int(cycles[wait].sum()),
-        alg_cycle=int(counted(lane, "alg_cycle", rows).sum()),
-        alg_ops=int(counted(lane, "alg_ops", rows).sum()),
-        uarch_ops=int(counted(lane, "uarch_ops", rows).sum()),
-        start=_bound(lane, "start", rows, np.min),
-        end=_bound(lane, "end", rows, np.max),
-    )
-
-
-def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
-    cycles, role = counted(lane, "cycles", rows), lane.take("role", rows)
-    sizes = counted(lane, "bytes", rows)
-    # system commands have no direction
-    works = role == Role.WORK
-    if lane.kind == "CDMA":
-        works = works & (sizes > 0)
-    ddr = works & touches(profile, lane, "DDR", rows)
-    l2 = works & ~ddr & touches(profile, lane, "L2", rows)
+def _part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
+    cycles, role = counted_cells(lane, "cycles", rows), lane.take("role", rows)
+    if lane.kind == "TIU":
+        sums = {key: int(counted_cells(lane, key, rows).sum()) for key in ("alg_cycle", "alg_ops", "uarch_ops")}
+    else:
+        sums, sizes = {"stall": int(counted_cells(lane, "stall", rows).sum())}, counted_cells(lane, "bytes", rows)
+        # system commands have no direction
+        works = (role == Role.WORK) & ((sizes > 0) | (lane.kind != "CDMA"))
+        ddr = touches(profile, lane, "DDR", rows)
+        for memory, which in (("ddr", works & ddr), ("l2", works & ~ddr & touches(profile, lane, "L2", rows))):
+            sums |= {f"{memory}_bytes": int(sizes[which].sum()), f"{memory}_cycles": int(cycles[which].sum())}
     return Totals(
         count=len(cycles),
         cycles=int(cycles.sum()),
         wait_cycles=int(cycles[role == Role.WAIT].sum()),
-        stall=int(counted(lane, "stall", rows).sum()),
-        ddr_bytes=int(sizes[ddr].sum()),
-        ddr_cycles=int(cycles[ddr].sum()),
-        l2_bytes=int(sizes[l2].sum()),
-        l2_cycles=int(cycles[l2].sum()),
         start=_bound(lane, "start", rows, np.min),
         end=_bound(lane, "end", rows, np.max),
+        **sums,
     )
 
 
 def _bound(lane: Lane, key: str, rows: Rows, of: Callable[[Array], Any]) -> int | None:
     values = lane.take(key, rows)
     return int(of(values)) if len(values) and not is_missing(values[:1])[0] else None
-
-
-def counted(lane: Lane, key: str, rows: Rows) -> Array:
-    """An integer column with what the reference writes where it is missing, 0 where that is nothing."""
-    placeholder: Any = column(key).placeholder
-    if key not in lane:
-        return np.full(len(lane.take("start", rows)), placeholder or 0, dtype=np.int64)
-    values = lane.take(key, rows)
-    missing = is_missing(values)
-    return np.where(missing, placeholder or 0, values) if bool(missing.any()) else values
 
 
 # -- TIU: by function type ----------------------------------------------------
@@ -160,7 +128,7 @@ def type_rows(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> list[TypeR
         count = len(lane.take("start", rows))
         codes = lane.take("type", rows) if "type" in lane else np.full(count, -1, dtype=np.int32)
         distinct, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        columns = [np.ones(count, dtype=np.int64), *(counted(lane, key, rows) for key in keys)]
+        columns = [np.ones(count, dtype=np.int64), *(counted_cells(lane, key, rows) for key in keys)]
         added = [np.zeros(len(distinct), dtype=np.int64) for _ in columns]
         for total, values in zip(added, columns, strict=True):
             np.add.at(total, inverse, values)
@@ -187,15 +155,8 @@ def bandwidth(size: int, cycles: int, mhz: float) -> float:
     return round(size / time, 2) if time else 0
 
 
-class CoreTotals(Struct, frozen=True):
-    """Sums of one core, by engine; CDMA is what it submitted."""
-
-    core: int
-    engines: dict[str, Totals]
-
-    def of(self, engine: str) -> Totals:
-        """Sums of an engine, zeros without instructions."""
-        return self.engines.get(engine, Totals())
+#: Sums of one core, by engine; CDMA is what it submitted.
+CoreTotals = Mapping[str, Totals]
 
 
 #: Columns of the summary of engines, in order.
@@ -214,7 +175,7 @@ def summary_row(profile: Profile, core: CoreTotals, total_ns: int, many: bool) -
     All engines' times are ns here; the reference adds DMA cycles to ns, which is the same at 1000 MHz.
     """
     tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
-    tiu, gdma, sdma, cdma = (core.of(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
+    tiu, gdma, sdma, cdma = (core.get(engine, Totals()) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
     tiu_ns, gdma_ns = to_ns(tiu.working, tiu_mhz), to_ns(gdma.working, dma_mhz)
     sdma_ns = to_ns(sdma.working, dma_mhz) if many else 0
     return [
@@ -235,10 +196,10 @@ def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, to
     tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
 
     def longest(engine: str, name: str = "working") -> int:
-        return max((getattr(core.of(engine), name) for core in cores), default=0)
+        return max((getattr(core[engine], name) for core in cores if engine in core), default=0)
 
     def whole(engine: str) -> Totals:
-        return sum((core.of(engine) for core in cores), loose if engine == "CDMA" else Totals())
+        return sum((core[engine] for core in cores if engine in core), loose if engine == "CDMA" else Totals())
 
     tiu, gdma, sdma, cdma = (whole(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
     tiu_ns, gdma_ns = to_ns(longest("TIU"), tiu_mhz), to_ns(longest("GDMA"), dma_mhz)

@@ -10,26 +10,28 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+import numpy as np
+
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
-from tpuprof_tui.formats.xlsx.rows import BLOCK, RowWriter, SheetColumn, Values
+from tpuprof_tui.formats.xlsx.rows import BLOCK, Cell, SheetColumn, cell_field
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER
-from tpuprof_tui.model import Profile
-from tpuprof_tui.model.lane import Rows, row_part, row_parts
+from tpuprof_tui.model import Profile, is_missing
+from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
 from tpuprof_tui.views.as_sheet import sheets
 from tpuprof_tui.views.query import Query
 
+from ..instructions import spelled
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .lanes import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
-from .layers import LayerMap, read_network
+from .layers import layers_of
 from .statistics import (
     SUMMARY_COLUMNS,
-    CoreTotals,
     Totals,
     lane_totals,
     overall_row,
@@ -68,14 +70,7 @@ def write_workbook(
     the views, problems last. Rows are in the order of the engine's stream. What does
     not fit one sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
 
-    Args:
-        profile: The profile.
-        path: The file, replaced when complete.
-        selection: Which instructions; figures are over these as well.
-        progress: Gets the share that is done, 0 to 1.
-
-    Returns:
-        Number of instructions written.
+    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
 
     Raises:
         WriteError: The file could not be written; nothing is left behind.
@@ -91,10 +86,10 @@ class _Workbook:
         self._profile = profile
         self._book = Book(profile.name)
         self._progress = progress or (lambda share: None)
-        network = read_network(Path(profile.path))
         self._selection = selection
-        self._layers = LayerMap(network, profile.groups) if network is not None else None
-        self._sheets = chosen_lanes(profile, selection, self._layers)
+        layers = layers_of(profile)
+        self._layers = None if layers is None else LayerSums(profile, layers)
+        self._sheets = chosen_lanes(profile, selection, layers)
         self._totals: dict[str, Totals] = {}
         self._longest_text = max((len(text) for texts in profile.strings.values() for text in texts), default=0)
         self._todo = sum(sheet.count for sheet in self._sheets)
@@ -117,8 +112,7 @@ class _Workbook:
 
     def _sums(self) -> None:
         """Adds up all lanes."""
-        self._layer_sums = None if self._layers is None else LayerSums(self._profile, self._layers)
-        self._cores: dict[int, CoreTotals] = {}
+        self._cores: dict[int, dict[str, Totals]] = {}
         self._loose = Totals()
         added = 0
         for sheet in self._sheets:
@@ -126,7 +120,7 @@ class _Workbook:
             core = self._profile.unit_number(lane)
             if core >= 0:
                 total = lane_totals(self._profile, lane, parts)
-                self._of(core)[lane.kind] = total
+                self._cores.setdefault(core, {})[lane.kind] = total
             else:
                 total = Totals()
                 for owner, totals in port_totals(self._profile, lane, parts).items():
@@ -134,38 +128,36 @@ class _Workbook:
                     if owner is None:
                         self._loose += totals
                     else:
-                        known = self._of(owner)
+                        known = self._cores.setdefault(owner, {})
                         known["CDMA"] = known.get("CDMA", Totals()) + totals
             self._totals[sheet.title] = total
-            if self._layer_sums is not None:
-                self._layer_sums.add(lane, parts)
+            if self._layers is not None:
+                self._layers.add(lane, parts)
             added += sheet.count
             self._progress(_SUMS_SHARE * added / self._todo)
-
-    def _of(self, core: int) -> dict[str, Totals]:
-        return self._cores.setdefault(core, CoreTotals(core, {})).engines
 
     def _summaries(self) -> None:
         """The sheets of layers, where they are known, then the summary of engines."""
         profile = self._profile
-        cores = [self._cores[core] for core in sorted(self._cores)]
+        cores = dict(sorted(self._cores.items()))
         every = list(self._totals.values())
         start = min((some.start for some in every if some.start is not None), default=0)
         end = max((some.end for some in every if some.end is not None), default=0)
         many = len(profile.units) > 1
-        rows: list[list[Value]] = [[core.core, *summary_row(profile, core, end - start, many)] for core in cores]
-        overall: list[Value] = ["Overall", *overall_row(profile, cores, self._loose, end - start, many)]
-        if self._layers is not None and self._layer_sums is not None:
+        rows: list[list[Value]] = [
+            [core, *summary_row(profile, each, end - start, many)] for core, each in cores.items()
+        ]
+        overall: list[Value] = ["Overall"]
+        overall += overall_row(profile, list(cores.values()), self._loose, end - start, many)
+        if self._layers is not None:
             concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
             assert isinstance(concurrency, (int, float))
-            network_sheet(
-                self._page("Summary", "layers"), profile, self._layers, self._layer_sums, end - start, concurrency
-            )
-            layer_sheet(self._page("Layer by Layer Info", "layers"), profile, self._layers, self._layer_sums)
+            network_sheet(self._page("Summary", "layers"), self._layers, end - start, concurrency)
+            layer_sheet(self._page("Layer by Layer Info", "layers"), self._layers)
         page = self._page(_SUMMARY, "summary")
         summary_sheet(page, profile, rows, overall)
         for row, core in enumerate(cores, SUMMARY_ROW):
-            title = next((each.title for each in self._sheets if profile.unit_number(each.lane) == core.core), "")
+            title = next((each.title for each in self._sheets if profile.unit_number(each.lane) == core), "")
             if title:
                 page.link(row, 1, title)
 
@@ -210,18 +202,19 @@ class _Workbook:
         _fold(page, [place for place, column in enumerate(columns, 1) if column.empty and place > shown])
         _mark(page, columns, header_row + 1, header_row + count)
 
-        at_once = max(min(BLOCK, BLOCK * _LONG_TEXT // max(self._longest_text, 1)), 1)
+        at_once = max(BLOCK * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
 
-        def written(writer: RowWriter) -> Iterator[bytes]:
-            first = header_row + 1
-            for some, length in row_parts(rows, SLICE):
-                yield from writer.xml(first, sheet.values(columns, some), length, at_once)
-                first += length
+        def cells(began: Sequence[Cell]) -> Iterator[list[str]]:
+            plans = {operation: [cell_field(column, cell, sources.get(column.name))
+                                 for column, cell in zip(columns, began, strict=True)]
+                     for operation, sources in sheet.sources.items()}  # fmt: skip
+            for some, length in row_parts(rows, at_once):
+                yield spelled(sheet.lane, plans.__getitem__, "", "", some, length)
                 self._written(length)
 
-        self._book.stream(
-            page, columns, header_row + 1, count, written, count * _longest_row(columns, self._longest_text)
-        )
+        styles = [column.style for column in columns]
+        size = count * _longest_row(columns, self._longest_text)
+        self._book.stream(page, styles, header_row + 1, count, cells, size)
         page.headed(header_row, len(columns), header_row + count)
         # a hundred columns cannot be read on one page: the names of a row are on each
         page.sheet.sheet_properties.pageSetUpPr.fitToPage = False
@@ -266,14 +259,23 @@ def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> 
 def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> dict[int, int]:
     """Longest text of each column among some rows."""
     longest: dict[int, int] = {}
-    for place, (column, some) in enumerate(zip(columns, sheet.values(columns, sample), strict=True), 1):
-        if some.array is not None:
-            shown = [_shown(column, some, value) for value in some.array.tolist()]
-            longest[place] = min(max(shown, default=0), _LONGEST)
+    registers, numbers = sheet.lane.registers, row_numbers(sample)
+    operations = np.full(len(numbers), -1) if registers is None else registers.operations(sample)
+    distinct = np.unique(operations).tolist()
+    for place, column in enumerate(columns, 1):
+        sources = [sheet.sources[operation].get(column.name) for operation in distinct]
+        shared = all(source is sources[0] for source in sources)
+        for operation, source in zip(distinct, sources, strict=True):
+            if source is not None and source.values is not None:
+                values = source.values(numbers[operations == operation])
+                # what one kind of command lacks takes no room among others
+                known = values if shared else values[~is_missing(values)]
+                length = max((_shown(column, source.texts, value) for value in known.tolist()), default=0)
+                longest[place] = min(max(length, longest.get(place, 0)), _LONGEST)
     return longest
 
 
-def _shown(column: SheetColumn, some: Values, value: Any) -> int:
+def _shown(column: SheetColumn, texts: Sequence[str], value: Any) -> int:
     if column.kind == "text":
-        return shown_length(some.texts[value], "") if 0 <= value < len(some.texts) else 0
+        return shown_length(texts[value], "") if 0 <= value < len(texts) else 0
     return len(hex(value)) if column.kind == "hex" else shown_length(value, column.style.form)

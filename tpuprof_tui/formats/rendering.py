@@ -8,7 +8,8 @@ differ are formatted by the template itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,34 +19,51 @@ from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
 
 Array = npt.NDArray[Any]
+#: Integers up to here are exact in a spreadsheet and a browser.
+EXACT: Final = 2**53
 #: Largest product of the numbers of values that one combined code may have.
-_CODE_LIMIT = 1 << 62
+_CODE_LIMIT: Final = 1 << 62
 
 
 class Field(Struct, frozen=True):
     """One field of every row of a lane.
 
     Attributes:
-        values: Gives its values for some rows: int64, float64, or codes into ``texts``.
+        values: Gives its values for some rows: integers, float64, or codes into ``texts``; floats that are not finite
+            are missing.
         lead: What is written before a value ("name and colon", "comma").
         absent: What is written instead where there is no value; includes what ``lead`` would have been.
-        texts: Rendered texts by code; None for numbers.
-        number: Format of a float; floats that are not finite count as missing.
-        decimals: Floats are rounded to so many digits and written in their shortest form; None where ``number`` is set.
+        texts: Texts by code; None for numbers.
+        spell: What is written of a text.
+        form: Format of a number.
+        after: What is written behind a number.
+        decimals: Floats are rounded to so many digits; None: not at all.
         span: Integers that lie within so many values are combined with their neighbours.
+        inexact: Format, with what stands before and behind, of integers beyond ``EXACT``; empty: that of all numbers.
     """
 
     values: Callable[[Rows], Array]
     lead: str
     absent: str
     texts: Sequence[str] | None = None
-    number: str | None = None
+    spell: Callable[[str], str] = str
+    form: str = "%s"
+    after: str = ""
     decimals: int | None = None
     span: int = 0
+    inexact: str = ""
+
+    def text(self, value: Any) -> str:
+        """What is written of a value; of a code beyond its table what is written where there is none."""
+        if self.texts is not None:
+            return self.lead + self.spell(self.texts[value]) if value < len(self.texts) else self.absent
+        if self.inexact and abs(value) > EXACT:
+            return str(self.inexact % value)
+        return f"{self.lead}{self.form % value}{self.after}"
 
 
 class _Codes(Struct, frozen=True):
-    """Values as small codes: 0 is missing, code - 1 + low the value."""
+    """Values as small codes: 0 is missing; ``text`` gives that of each code."""
 
     codes: npt.NDArray[np.int64]
     size: int
@@ -55,15 +73,7 @@ class _Codes(Struct, frozen=True):
 def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, rows: Rows, count: int) -> list[str]:
     """The rows of one slice.
 
-    Args:
-        opening: Text before the first field of a row.
-        fields: Fields in order; a string stands for a field that is the same in every row.
-        closing: Text after the last field.
-        rows: Which rows.
-        count: How many those are.
-
-    Returns:
-        ``count`` strings.
+    A string among the fields stands for one that is the same in every row; ``count`` is the number of ``rows``.
     """
     template = [_verbatim(opening)]
     lists: list[Iterable[Any]] = []
@@ -78,7 +88,7 @@ def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, row
     for field in fields:
         piece = field if isinstance(field, str) else _piece(field, field.values(rows))
         if isinstance(piece, _Codes):
-            if _size([*run, piece]) > _CODE_LIMIT:
+            if prod(part.size for part in (*run, piece)) > _CODE_LIMIT:
                 end_run()
             run.append(piece)
             continue
@@ -98,54 +108,25 @@ def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, row
 
 def _piece(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
     """A field of a slice: constant text, codes to combine, or a template and what fills it."""
-    if not len(values):
-        return ""
-    if values.dtype.kind == "f":
-        return _float_piece(field, values)
-    missing = is_missing(values)
+    floats = values.dtype.kind == "f"
+    missing = ~np.isfinite(values) if floats else is_missing(values)
     if missing.all():
-        return field.absent
+        return field.absent if len(values) else ""
+    if floats and field.decimals is not None:
+        values = np.round(values, field.decimals)
     gaps = bool(missing.any())
     known = values[~missing] if gaps else values
-    low, high = int(known.min()), int(known.max())
+    low, high = known.min().item(), known.max().item()
     if low == high and not gaps:
-        return _int_text(field, low)
-    if field.texts is not None or high - low < field.span:
+        return field.text(low)
+    if field.texts is not None or (not floats and high - low < field.span):
         codes = values.astype(np.int64) - (low - 1)
-        if gaps:
-            codes[missing] = 0
-        return _Codes(codes, high - low + 2, lambda code: _int_text(field, code - 1 + low) if code else field.absent)
-    if not gaps:
-        return _verbatim(field.lead) + "%d", values.tolist()
-    texts = [
-        field.absent if gap else f"{field.lead}{value}"
-        for value, gap in zip(values.tolist(), missing.tolist(), strict=True)
-    ]
-    return "%s", texts
-
-
-def _int_text(field: Field, value: int) -> str:
-    if field.texts is None:
-        return f"{field.lead}{value}"
-    # a code beyond its table has no text
-    return field.lead + field.texts[value] if value < len(field.texts) else field.absent
-
-
-def _float_piece(field: Field, values: Array) -> str | tuple[str, list[Any]]:
-    finite = np.isfinite(values)
-    if not finite.any():
-        return field.absent
-    rounded = values if field.decimals is None else np.round(values, field.decimals)
-    form = field.number or "%s"
-    if finite.all():
-        if bool((rounded == rounded[0]).all()):
-            return field.lead + form % float(rounded[0])
-        return _verbatim(field.lead) + form, rounded.tolist()
-    texts = [
-        field.lead + form % value if fine else field.absent
-        for value, fine in zip(rounded.tolist(), finite.tolist(), strict=True)
-    ]
-    return "%s", texts
+        codes[missing] = 0
+        return _Codes(codes, high - low + 2, lambda code: field.text(code - 1 + low) if code else field.absent)
+    if gaps or (field.inexact and max(high, -low) > EXACT):
+        spelled = zip(values.tolist(), missing.tolist(), strict=True)
+        return "%s", [field.absent if gap else field.text(value) for value, gap in spelled]
+    return _verbatim(field.lead) + field.form + _verbatim(field.after), values.tolist()
 
 
 def _combined(run: Sequence[_Codes]) -> list[str]:
@@ -163,12 +144,18 @@ def _combined(run: Sequence[_Codes]) -> list[str]:
     return list(map(texts.__getitem__, inverse.tolist()))
 
 
-def _size(run: Sequence[_Codes]) -> int:
-    product = 1
-    for part in run:
-        product *= part.size
-    return product
-
-
 def _verbatim(text: str) -> str:
     return text.replace("%", "%%")
+
+
+def tenths(percents: Array) -> npt.NDArray[np.int64]:
+    """Percentages in tenths, rounded as their text with one decimal is; 0 where there is none."""
+    scaled = np.where(np.isfinite(percents), percents, 0.0) * 10
+    rounded: npt.NDArray[np.float64] = np.rint(scaled)
+    # a product close to a half may have been rounded itself: the text decides
+    doubtful = np.flatnonzero(np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < 1e-6)
+    if len(doubtful):
+        distinct, which = np.unique(percents[doubtful], return_inverse=True)
+        exact = np.array([int(f"{value:.1f}".replace(".", "")) for value in distinct.tolist()], dtype=np.float64)
+        rounded[doubtful] = exact[which.reshape(-1)]
+    return np.asarray(np.clip(rounded, -(2**53), 2**53), dtype=np.int64)

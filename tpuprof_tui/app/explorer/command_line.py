@@ -9,13 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 from textual.widget import Widget
 
-from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.registry import views_of
 
-from ..panes.prompt import Note
+from ..panes.prompt import Note, Question
 from ..settings.actions import Action, ActionTable
 from ..settings.commands import COMMANDS, Command, actions_named, begun, commands_named, listed, split
-from .prompting import Prompting
+from .services import Services
 
 #: More digits than any number of instructions has.
 MOST_DIGITS: Final = 12
@@ -34,8 +33,7 @@ class CommandLine:
     """Asks for a command, for a view, or for any action by its name.
 
     Args:
-        vocabulary: The words of the source.
-        prompting: Asks.
+        services: Those of the explorer.
         commands: What each command does.
         judges: What judges that while it is typed.
         later: Calls a function when the prompt is closed.
@@ -43,16 +41,11 @@ class CommandLine:
     """
 
     def __init__(
-        self,
-        vocabulary: Vocabulary,
-        prompting: Prompting,
-        commands: CommandTable,
-        judges: Mapping[str, Callable[[str], Note | None]],
-        later: Callable[[Callable[[], object]], object],
-        perform: Callable[[Action, Widget | None], object],
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.prompting = prompting
+        self, services: Services, commands: CommandTable, judges: Mapping[str, Callable[[str], Note | None]],
+        later: Callable[[Callable[[], object]], object], perform: Callable[[Action, Widget | None], object],
+    ) -> None:  # fmt: skip
+        self.vocabulary = services.store.session.profile.vocabulary
+        self.prompting = services.prompting
         self.commands = commands
         self.judges = judges
         self.later = later
@@ -61,7 +54,7 @@ class CommandLine:
 
     def ask(self, initial: str = "") -> None:
         """Asks for a command, of which something may be typed already."""
-        self.prompting.ask("Command", initial, self._judged, self._accepted)
+        self.prompting.ask(Question("Command", initial, self._judged, self._accepted))
         if initial:
             return
         known = (command.said(self.vocabulary).name for command in COMMANDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,12 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.model.vocabulary import DETAIL
 
-from ..drawing.glyphs import Glyphs
-from ..drawing.theme import Palette
 from ..overlays.overlay import ConfirmPane, Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
 from ..shell.export_kinds import Job, warning
 from .command_line import CommandTable, Done, fault
-from .store import Store
+from .services import Services
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
@@ -26,32 +23,12 @@ if TYPE_CHECKING:
 
 
 class ExportRequests:
-    """Asks for files to be written.
+    """Asks ``exports`` for files to be written."""
 
-    Args:
-        store: What is written.
-        exports: Runs exports.
-        open_overlay: Opens a screen over this one.
-        palette: The colours.
-        glyphs: The characters to draw with.
-        say: Tells something in the bottom line.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        exports: ExportRunner,
-        open_overlay: Callable[..., object],
-        palette: Callable[[], Palette],
-        glyphs: Glyphs,
-        say: Callable[[str], None],
-    ) -> None:
-        self.store = store
+    def __init__(self, services: Services, exports: ExportRunner) -> None:
+        self.store, self.say, self.open_overlay = services.store, services.say, services.open_overlay
+        self.palette, self.glyphs = services.palette, services.glyphs
         self.exports = exports
-        self.open_overlay = open_overlay
-        self.palette = palette
-        self.glyphs = glyphs
-        self.say = say
         self.actions: ActionTable = {
             "export": self.open_menu, "stop-export": exports.stop, "export-output": self.export
         }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,14 +11,12 @@ from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 
-from ..panes.prompt import Note
-from ..panes.tree import GroupTree
+from ..panes.prompt import Note, Question
 from ..panes.tree_nodes import node_conditions
 from ..settings.actions import ActionTable
 from ..shell.background import Background
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
-from .prompting import Prompting
-from .store import Store
+from .services import Prompting, Services
 
 #: What a filter can look like; shown until one is typed.
 _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
@@ -28,19 +25,9 @@ _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
 class Filtering:
     """Asks for filters, judges them and lets all panes show only what passes."""
 
-    def __init__(
-        self,
-        store: Store,
-        background: Background,
-        prompting: Prompting,
-        tree: GroupTree,
-        say: Callable[[str], None],
-    ) -> None:
-        self.store = store
-        self.background = background
-        self.prompting = prompting
-        self.tree = tree
-        self.say = say
+    def __init__(self, services: Services) -> None:
+        self.store, self.background, self.say = services.store, services.background, services.say
+        self.prompting, self.tree = services.prompting, services.manager.panes.tree
         self.actions: ActionTable = {"filter": self.ask}
         self.commands: CommandTable = {"filter": self._accepted, "step": self._step}
 
@@ -50,7 +37,7 @@ class Filtering:
             self.tree.ask_filter()
             return
         text = self.store.state.filter
-        self.prompting.ask("Filter", text, self._judged, self._accepted, on_cancel=self._stop_counting)
+        self.prompting.ask(Question("Filter", text, self._judged, self._accepted, self._stop_counting))
         if not text:
             self.prompting.prompt.tell(self._hint())
 

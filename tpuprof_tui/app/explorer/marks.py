@@ -19,17 +19,14 @@ from tpuprof_tui.analysis.selecting.navigation import (
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 
 from ..settings.actions import ActionTable
-from .position import Position
-from .store import Store
+from .services import Services
 
 
 class Marks:
     """Sets marks and goes to them; the letter is the next key."""
 
-    def __init__(self, store: Store, position: Position, say: Callable[[str], None]) -> None:
-        self.store = store
-        self.position = position
-        self.say = say
+    def __init__(self, services: Services) -> None:
+        self.store, self.position, self.say = services.store, services.position, services.say
         #: What the next letter is for; None: it is a key.
         self._letter_for: Callable[[str], None] | None = None
         self.actions: ActionTable = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,37 +17,27 @@ from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
 from ..settings.commands import begun, listed
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
-from .dependency_jumps import NOTHING_SELECTED
+from .jumps import NOTHING_SELECTED
 from .layout import OVER
-from .pane_manager import PaneManager
-from .prompting import Prompting
-from .store import Store
+from .services import Services
 
 
 class Navigation:
     """Changes what is looked at."""
 
-    def __init__(self, store: Store, manager: PaneManager, prompting: Prompting, say: Callable[[str], None]) -> None:
-        self.store = store
-        self.manager = manager
-        self.prompting = prompting
-        self.say = say
+    def __init__(self, services: Services) -> None:
+        self.store, self.manager, self.say = services.store, services.manager, services.say
+        self.prompting = services.prompting
         self.actions: ActionTable = {
-            "focus-selection": self.focus_selection,
-            "isolate": self.isolate,
-            "pause": self.pause,
-        }
+            "focus-selection": self._focus_selection, "isolate": self._isolate, "pause": self._pause
+        }  # fmt: skip
         self.commands: CommandTable = {
-            "go": self._go,
-            "window": self._window,
-            "core": self._core,
-            "view": self._view,
-            "move": self._move,
-        }
+            "go": self._go, "window": self._window, "core": self._core, "view": self._view, "move": self._move
+        }  # fmt: skip
 
     # actions
 
-    def focus_selection(self) -> None:
+    def _focus_selection(self) -> None:
         """The selection into view, the timeline too where another pane filled the screen; again: fitted.
 
         Without a selection the range fills the window.
@@ -72,7 +61,7 @@ class Navigation:
             shown = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
         self.store.change(shown)
 
-    def isolate(self) -> None:
+    def _isolate(self) -> None:
         """Only the selected core, or all again; in the summary only what its line stands for."""
         state, selection = self.store.state, self.store.state.selection
         summary = self.manager.panes.summary
@@ -88,7 +77,7 @@ class Navigation:
             told = "No {unit} selected: j and k in the timeline or the tree (t) select one."
             self.say(self.store.session.say(told))
 
-    def pause(self) -> None:
+    def _pause(self) -> None:
         """The summary keeps its figures, or follows the screen again."""
         summary = self.manager.panes.summary
         summary.pause(not summary.paused)

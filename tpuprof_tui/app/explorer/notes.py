@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
@@ -11,32 +10,18 @@ from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 
-from ..shell.background import Background
 from .command_line import CommandTable, Done, fault
-from .store import Store
+from .services import Services
 
 
 class NoteKeeping:
-    """Keeps notes in a file.
+    """Keeps notes in a file; without one they last as long as the screen."""
 
-    Args:
-        store: The state.
-        path: The file; None: they last as long as the screen.
-        background: Writes.
-        copy: Copies a text, told what it is.
-        say: Tells what could not be written.
-    """
-
-    def __init__(
-        self, store: Store, path: Path | None, background: Background, copy: Callable[[str, str], None],
-        say: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        self.store = store
+    def __init__(self, services: Services, path: Path | None) -> None:
+        self.store, self.background, self.say = services.store, services.background, services.say
+        self.copy = services.copy
         self.path = path
-        self.background = background
-        self.copy = copy
-        self.say = say
-        self._written = Notes.of(store.state)
+        self._written = Notes.of(self.store.state)
         self._writing = Lock()
         self.commands: CommandTable = {"note": self._note, "place": self._place}
 

@@ -1,19 +1,23 @@
-"""Shows, sizes and focuses the panes, as the layout says."""
+"""Shows, sizes, titles and focuses the panes, as the layout says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
+from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import EMPTY_CAPTURE
 
 from ..overlays.overlay import JumpScreen
 from ..panes.detail import DetailPane
+from ..panes.keybar import KeyBar
 from ..panes.problems import ProblemsPane
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
@@ -21,7 +25,13 @@ from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
 from .layout import OVER, TABS, Layout
-from .store import Store
+from .services import Store
+
+#: What the figures of the tree are: window, range and filter change those of timeline and summary alone.
+TREE_FIGURES: Final = "util, busy, count of whole capture"
+#: The same with a base.
+BOTH_FIGURES: Final = "busy: base, this, difference"
+TAB_TITLES: Final = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
 class Panes(Struct, frozen=True):
@@ -41,50 +51,38 @@ class Panes(Struct, frozen=True):
 
 
 class PaneManager:
-    """Applies a layout to the panes; its actions change it.
+    """Applies a layout to the panes and tells it in their titles; its actions change it.
 
     Args:
         store: The state.
         layout: What was chosen to show.
         panes: All of them.
         boxes: What timeline, tabs and detail stand in; what tabs and detail do.
+        bar: The bottom line.
         size: The size of the screen.
         focused: The widget that has the focus.
         open_overlay: Opens a screen over this one.
-        say: Tells something in the bottom line.
-        arranged: Called when panes have been arranged.
     """
 
     def __init__(
-        self,
-        store: Store,
-        layout: Layout,
-        panes: Panes,
-        boxes: tuple[Widget, Widget],
-        size: Callable[[], Size],
-        focused: Callable[[], Widget | None],
-        open_overlay: Callable[..., object],
-        say: Callable[[str], None],
-        arranged: Callable[[], None],
-    ) -> None:
+        self, store: Store, layout: Layout, panes: Panes, boxes: tuple[Widget, Widget], bar: KeyBar,
+        size: Callable[[], Size], focused: Callable[[], Widget | None], open_overlay: Callable[..., object],
+    ) -> None:  # fmt: skip
         self.store = store
         self.layout = layout
         self.panes = panes
-        self.say = say
+        self.bar = bar
         self._middle, self._lower = boxes
         self._size = size
         self._focused = focused
         self._open_overlay = open_overlay
-        self._arranged = arranged
+        self._titles: dict[tuple[str, str], str] = {}
         self.actions: ActionTable = {
             **{name: partial(self.go, name) for name in ("timeline", *TABS)},
-            "next-pane": partial(self._cycle, 1),
-            "previous-pane": partial(self._cycle, -1),
-            "tree": partial(self._toggle, "tree"),
-            "detail": self._toggle_detail,
-            "maximise": self._toggle_maximised,
-            "jump": self._jump,
-        }
+            "next-pane": partial(self._cycle, 1), "previous-pane": partial(self._cycle, -1),
+            "tree": partial(self._toggle, "tree"), "detail": self._toggle_detail,
+            "maximise": self._toggle_maximised, "jump": self._jump,
+        }  # fmt: skip
 
     @property
     def focused(self) -> str:
@@ -124,7 +122,7 @@ class PaneManager:
         self.place(size or self._size())
         panes.table.activate(panes.table.display)
         panes.summary.activate(panes.summary.display)
-        self._arranged()
+        self.show_titles()
         focused = self.focused
         if self._focused() is None or (focused in panes.__struct_fields__ and not panes.named(focused).display):
             self.focus(layout.maximised or "timeline")
@@ -134,7 +132,7 @@ class PaneManager:
         session = self.store.session
         if not self._selected:
             told = "Nothing runs at the cursor: . and , go to the next and previous {event}."
-            self.say(session.say(told if session.profile.instructions else EMPTY_CAPTURE))
+            self.bar.say(session.say(told if session.profile.instructions else EMPTY_CAPTURE))
         elif self.layout.small:
             self.maximise("detail")
         else:
@@ -143,6 +141,38 @@ class PaneManager:
     def _want_detail(self, wanted: bool) -> None:
         self.layout.detail_wanted = wanted
         self.arrange()
+
+    def show_titles(self) -> None:
+        """Titles of the tabs, the visible one marked; what it holds, and what the tree shows."""
+        panes, layout = self.panes, self.layout
+        dim = "dim" if panes.table.palette.colour else ""
+        told = {"summary": panes.summary.title_text, "table": panes.table.title_text}.get(layout.tab, str)()
+        tabs = Content("").join(self._tab(name, dim) for name in TABS)
+        if layout.small and told:
+            tabs += Content.styled(f" {told}", dim)
+        self._put_title(layout.tab, "border_title", tabs)
+        self._put_title(layout.tab, "border_subtitle", Content(told))
+        self.bar.aside = panes.table.place_text() if panes.table.display else ""
+        passing = f"  &{clean(panes.tree.filter)}" if panes.tree.filter else ""
+        about = BOTH_FIGURES if panes.tree.shows_both else TREE_FIGURES
+        figures = f"  {about}" if layout.small else ""
+        self._put_title("tree", "border_title", Content(f"{self.store.session.say('{Units}')} (t){passing}{figures}"))
+        self._put_title("tree", "border_subtitle", Content(about))
+        self._put_title("detail", "border_title", Content("Detail (i)"))
+
+    def _tab(self, name: str, dim: str) -> Content:
+        """A click on a tab is as good as its key."""
+        problems = len(self.store.session.profile.problems)
+        title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
+        chosen = name == self.layout.tab
+        look = "bold" if chosen else dim
+        return Content.styled(f"[{title}]" if chosen else f" {title} ", f"{look} @click=screen.do({name!r})".lstrip())
+
+    def _put_title(self, pane: str, where: str, title: Content) -> None:
+        """Sets a title that has changed: each setting repaints the whole pane."""
+        if self._titles.get((pane, where)) != title.plain:
+            self._titles[pane, where] = title.plain
+            setattr(self.panes.named(pane), where, title)
 
     # going
 

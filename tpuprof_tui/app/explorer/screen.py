@@ -52,26 +52,17 @@ from ..shell.messages import (
     SwitchCapture,
 )
 from ..terminal.line_compositor import DrawnScreen
-from .captures import Captures
-from .command_line import CommandLine, CommandTable
-from .comparing import Comparing
-from .dependency_jumps import DependencyJumps
+from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
-from .flame_graph import FlameGraphs
+from .jumps import Jumps
 from .layout import TABS, Layout
-from .line_search import LineSearch
 from .marks import Marks
-from .name_search import NameSearch
 from .navigation import Navigation
 from .notes import NoteKeeping
 from .pane_manager import PaneManager, Panes
-from .pane_titles import PaneTitles
-from .position import Position
-from .problem_steps import ProblemSteps
-from .prompting import Prompting
 from .search import Search
-from .store import Store
+from .services import Position, Prompting, Services, Store
 from .table_requests import TableRequests
 
 #: Seconds after which memory of what was read of files and is not looked at is given back.
@@ -128,52 +119,41 @@ class ExplorerScreen(DrawnScreen[None]):
         self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
-        store, say = self.store, self.prompt.say
         self.background = background_of(self, "background", small=profile.instructions <= AT_ONCE)
         self.prompting = Prompting(self.prompt, self._focused)
-        self.titles = PaneTitles(store, layout, panes, self.prompt)
         self.manager = PaneManager(
-            store, layout, panes, (self.middle, self.lower), lambda: self.size, self._focused, self._open_overlay, say,
-            self.titles.show,
+            self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
+            self._open_overlay,
         )  # fmt: skip
-        self.navigation = Navigation(store, self.manager, self.prompting, say)
-        self.filtering = Filtering(store, self.background, self.prompting, panes.tree, say)
-        position = Position(store, panes.table, self.prompting)
-        names = NameSearch(
-            store, self.background, self.prompting, position, panes.table, partial(self.manager.go, "timeline"), say
-        )
-        self.marks = Marks(store, position, say)
-        self.notes = NoteKeeping(store, notes, self.background, self._copy, say)
-        self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)
-        flame_graphs = FlameGraphs(
-            store, self.filtering, lambda: self.palette, glyphs, self.manager.go, self._open_overlay
-        )
-        self.captures = Captures(
-            lambda steps: self.post_message(SwitchCapture(steps)), lambda path: self.post_message(OpenCapture(path)),
-            lambda: self.post_message(ReloadCapture()), lambda: self.post_message(ListCaptures()),
+        services = Services(
+            self.store, self.manager, self.prompting, Position(self.store, panes.table, self.prompting),
+            self.background, lambda: self.palette, glyphs, self.prompt.say, self._copy, self._open_overlay,
         )  # fmt: skip
-        self.exports = ExportRequests(store, exports, self._open_overlay, lambda: self.palette, glyphs, say)
-        dependencies = DependencyJumps(store, self.background, say)
+        self.navigation = Navigation(services)
+        self.filtering = Filtering(services)
+        self.marks = Marks(services)
+        self.notes = NoteKeeping(services, notes)
+        self.table_requests = TableRequests(services, self.filtering)
+        self.exports, jumps = ExportRequests(services, exports), Jumps(services)
         self.commands: CommandTable = {
             **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
-            **self.exports.commands, **self.captures.commands, **self.notes.commands,
-            **dependencies.commands,
+            **self.exports.commands, **self.notes.commands, **jumps.commands, "open": self._open,
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
-            profile.vocabulary, self.prompting, self.commands,
-            {"filter": self.filtering.fault_of, "view": self.navigation.views_begun},
+            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.views_begun},
             self.call_after_refresh, self._perform,
         )  # fmt: skip
         self.actions: ActionTable = {
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
-            **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
-            **dependencies.actions,
-            **ProblemSteps(store, self.background, position, panes.problems, say).actions,
-            **Comparing(store, self.background, position, lambda: self.post_message(SwapSides()),
-                        lambda: self.post_message(LeaveComparison()), say).actions,
-            **self.table_requests.actions, **flame_graphs.actions, **self.captures.actions, **self.exports.actions,
+            **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions,
+            "reload": lambda: self.post_message(ReloadCapture()),
+            "open-other": lambda: self.post_message(ListCaptures()),
+            "next-capture": lambda: self.post_message(SwitchCapture(1)),
+            "previous-capture": lambda: self.post_message(SwitchCapture(-1)),
+            "swap-sides": partial(jumps.where_compared, lambda: self.post_message(SwapSides())),
+            "leave-comparison": partial(jumps.where_compared, lambda: self.post_message(LeaveComparison())),
         }  # fmt: skip
 
     @property
@@ -204,7 +184,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_unmount(self) -> None:
         """Another capture takes the place of this one."""
-        self.store.close()
+        self.store.closed = True
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size may need another layout."""
@@ -297,7 +277,7 @@ class ExplorerScreen(DrawnScreen[None]):
     @on(Retitled)
     def retitle(self) -> None:
         """A pane is about something else."""
-        self.titles.show()
+        self.manager.show_titles()
 
     @on(Say)
     def say(self, message: Say) -> None:
@@ -345,7 +325,7 @@ class ExplorerScreen(DrawnScreen[None]):
     def asked(self, message: Prompt.Ask) -> None:
         """A pane has a question."""
         message.stop()
-        self.prompting.open(message.question)
+        self.prompting.ask(message.question)
 
     @on(Prompt.Closed)
     def answered(self) -> None:
@@ -353,6 +333,12 @@ class ExplorerScreen(DrawnScreen[None]):
         self.prompting.closed()
 
     # what parts ask for
+
+    def _open(self, text: str) -> Done:
+        path = Path(text).expanduser()
+        if not text or not path.exists():
+            return fault("the path of a capture; O lists those beside this one")
+        return lambda: self.post_message(OpenCapture(str(path)))
 
     def _copy(self, text: str, what: str) -> None:
         copy_text(self, self.palette, text, what)

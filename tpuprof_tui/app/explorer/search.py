@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.counter_lines import counter_lines, folded_into
+from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
+from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, pattern_of
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 
 from ..panes.detail import DetailPane
 from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
+from ..panes.prompt import Note, Question
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
-from .line_search import LineSearch
-from .name_search import NameSearch
-from .prompting import Prompting
+from .filtering import note_so_far
+from .services import Services
 
 
 class Search:
     """Asks the pane that keys go to which search is meant."""
 
-    def __init__(self, names: NameSearch, lines: LineSearch, prompting: Prompting) -> None:
-        self.names = names
-        self.lines = lines
-        self.prompting = prompting
+    def __init__(self, services: Services) -> None:
+        self.names, self.lines = NameSearch(services), LineSearch(services)
+        self.prompting = services.prompting
         self.actions: ActionTable = {
-            "search": self.ask,
-            "search-next": partial(self.step, 1),
-            "search-previous": partial(self.step, -1),
-        }
+            "search": self._ask, "search-next": partial(self._step, 1), "search-previous": partial(self._step, -1)
+        }  # fmt: skip
 
-    def ask(self) -> None:
-        """Asks for a text."""
+    def _ask(self) -> None:
         pane = self.prompting.pane
         if isinstance(pane, GroupTree):
             pane.ask_filter()
@@ -37,10 +41,212 @@ class Search:
         else:
             self.names.ask()
 
-    def step(self, steps: int) -> None:
+    def _step(self, steps: int) -> None:
         """The next match, of the pane's own search where it has one."""
         pane = self.prompting.pane
         if isinstance(pane, LinesView) and self.lines.searched(pane):
             self.lines.step(pane, steps)
         else:
             self.names.step(steps)
+
+
+class NameSearch:
+    """Goes to the instructions whose name matches a text, while it is typed and from one to the next.
+
+    Where none does, Enter leads to the counters that do.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self.store, self.background, self.say = services.store, services.background, services.say
+        self.prompting, self.position = services.prompting, services.position
+        self.manager, self.table = services.manager, services.manager.panes.table
+        self._hits: Hits | None = None
+        self._hits_for: tuple[object, ...] = ()
+        #: State and place where the search began.
+        self._before: DisplayState | None = None
+        self._from: tuple[int, int] = (0, -1)
+
+    def ask(self) -> None:
+        """Asks for a text and goes to its matches while it is typed."""
+        self._before, self._from = self.store.state, self.position.here()
+        self.prompting.ask(Question("Search", "", self._typed, self._accepted, self._cancelled))
+
+    def _typed(self, text: str) -> Note | None:
+        origin = self._before or self.store.state
+        if not text:
+            self._return()
+            return None
+
+        def take(hits: Hits) -> None:
+            if not self.prompting.prompt.is_open:
+                return
+            if not len(hits):
+                self.store.change(replace(origin, search=text))
+                counters = len(self._counters(text))
+                told = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
+                self.prompting.prompt.tell(Note(told, fault=not counters))
+                return
+            place = hits.place(*self._from) % len(hits)
+            self._go_to(hits, place)
+            self.prompting.prompt.tell(Note(f"{place + 1:,}/{len(hits):,}"))
+
+        self._find(text, take)
+        return note_so_far(self.prompting, self.background)
+
+    def _accepted(self, text: str) -> Note | None:
+        """Keeps what was found; an empty text repeats the search before."""
+        origin = self._before or self.store.state
+        wanted = text or origin.search
+        if wanted != self.store.state.search:
+            self.store.change(replace(self.store.state, search=wanted))
+        if wanted and not text:
+            self.step(1)
+        elif wanted:
+            self._find(wanted, self._tell_place)
+        return None
+
+    def _cancelled(self) -> None:
+        self.background.cancel("search")
+        self._return()
+
+    def _return(self) -> None:
+        """Back to where the search began."""
+        if self._before is not None:
+            self.store.change(self._before)
+            if self.position.in_table:
+                self.table.put(self._from[0])
+
+    def step(self, steps: int) -> None:
+        """The next match, or the one before."""
+        text = self.store.state.search
+        if not text:
+            self.say("Nothing was searched for yet: / searches names.")
+            return
+
+        def take(hits: Hits) -> None:
+            if not len(hits):
+                self._go_to_counter(text, steps)
+                return
+            place, wrapped = hits.stepped(*self.position.here(), steps)
+            self._go_to(hits, place)
+            end = ", from the start again" if steps > 0 else ", from the end again"
+            self.say(f"/{text}  {place + 1:,}/{len(hits):,}{end if wrapped else ''}")
+
+        self._find(text, take)
+
+    def _tell_place(self, hits: Hits) -> None:
+        if len(hits):
+            place = hits.place(*self.position.here()) % len(hits) + 1
+            self.say(f"/{hits.text}  {place:,}/{len(hits):,}   n next, N previous, Esc clears")
+        else:
+            self._go_to_counter(hits.text, 1)
+
+    def _counters(self, text: str) -> list[int]:
+        """Numbers of the lines of single counters that match a text."""
+        pattern = pattern_of(text)
+        lines = enumerate(counter_lines(self.store.session))
+        return [number for number, line in lines if not line.folds and pattern.search(line.label)]
+
+    def _go_to_counter(self, text: str, steps: int) -> None:
+        """Selects the next line of counters that matches, or the one before, and shows it."""
+        found, lines = self._counters(text), counter_lines(self.store.session)
+        if not found:
+            self.say(f"No name matches {text}.")
+            return
+        here = self.store.state.selection.counters
+        ahead = [number for number in found if (number > here if steps > 0 else number < here)]
+        number = (ahead or found)[0 if steps > 0 else -1]
+        # those of counters lie among the lanes of the timeline
+        self.manager.go("timeline")
+        state = self.store.state
+        unfolded = dict.fromkeys((*state.unfolded, *folded_into(lines, number)))
+        selection = Selection(lines[number].group, counters=number)
+        self.store.change(replace(state, scope=Scope(), rows="engines", unfolded=tuple(unfolded), selection=selection,
+                                  search=text))  # fmt: skip
+        self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
+
+    def _find(self, text: str, take: Callable[[Hits], None]) -> None:
+        """Finds the matches of a text, unless they are known, and hands them on."""
+        state, session = self.store.state, self.store.session
+        rows, in_table, shown = self.table.rows, self.position.in_table, replace(state, in_window=False)
+        wanted = ("table", text, rows.held) if in_table else ("time", text, state.scope, state.filter)
+        order = rows.order
+
+        def work() -> Hits:
+            if in_table:
+                return hits_in_table(session, text, order)
+            return hits_in_time(session, text, numbers_shown(session, shown))
+
+        def keep(hits: Hits) -> None:
+            self._hits, self._hits_for = hits, wanted
+            take(hits)
+
+        if self._hits is not None and self._hits_for == wanted:
+            self.background.cancel("search")
+            take(self._hits)
+        else:
+            self.background.compute("search", work, keep)
+
+    def _go_to(self, hits: Hits, place: int) -> None:
+        session = self.store.session
+        lane, row = session.place(int(hits.numbers[place]))
+        start, end = session.span_of(lane, row)
+        moved = self.store.state.showing(start, max(end, start + 1)).at(start)
+        selection = Selection(session.unit_of(lane), lane, row)
+        self.store.change(replace(moved, selection=selection, search=hits.text))
+
+
+class LineSearch:
+    """Goes to the lines of a pane that match a text."""
+
+    def __init__(self, services: Services) -> None:
+        self.prompting, self.say = services.prompting, services.say
+        #: What was searched for in a pane, by its name.
+        self._texts: dict[str | None, str] = {}
+
+    def ask(self, pane: LinesView) -> None:
+        """Asks for a text and goes to the lines that have it while it is typed."""
+        before = pane.cursor
+
+        def typed(text: str) -> Note | None:
+            found = _matching(pane, text) if text else []
+            if not found:
+                pane.go_to(before)
+                return Note("no line matches", fault=True) if text else None
+            place = next((place for place, item in enumerate(found) if item >= before), 0)
+            pane.go_to(found[place])
+            return Note(f"{place + 1:,}/{len(found):,}")
+
+        def accepted(text: str) -> Note | None:
+            if text:
+                self._texts[pane.id] = text
+            elif self.searched(pane):
+                self.step(pane, 1)
+            return None
+
+        self.prompting.ask(Question("Search here", "", typed, accepted, lambda: pane.go_to(before)))
+
+    def searched(self, pane: LinesView) -> bool:
+        """Whether a text was searched for in a pane."""
+        return pane.id in self._texts
+
+    def step(self, pane: LinesView, steps: int) -> None:
+        """The next match in a pane that was searched, or the one before."""
+        text = self._texts[pane.id]
+        found = _matching(pane, text)
+        if not found:
+            self.say(f"No line here matches {text}.")
+            return
+        ahead = [item for item in found if (item > pane.cursor if steps > 0 else item < pane.cursor)]
+        wanted = (ahead or found)[0 if steps > 0 else -1]
+        pane.go_to(wanted)
+        end = "" if ahead else ", from the start again" if steps > 0 else ", from the end again"
+        self.say(f"/{text}  {found.index(wanted) + 1:,}/{len(found):,}{end}")
+
+
+def _matching(pane: LinesView, text: str) -> list[int]:
+    """Items of a pane with a line that matches, in their order."""
+    pattern = pattern_of(text)
+    found = (item for item, strip in zip(pane.items, pane.lines, strict=False)
+             if item >= 0 and pattern.search(strip.text))  # fmt: skip
+    return list(dict.fromkeys(found))

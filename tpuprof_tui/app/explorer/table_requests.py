@@ -1,52 +1,42 @@
-"""What the table is asked for: groups, columns, an order, a row."""
+"""What the table is asked for: groups, columns, an order, a row, and time by call path as a flame graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.analysis.selecting.grouping import knows_names
-from tpuprof_tui.analysis.selecting.state import Sort
+from tpuprof_tui.analysis.selecting.state import Scope, Sort
+from tpuprof_tui.views.query import Query
 
 from ..overlays.columns import ColumnList
+from ..overlays.flame import FlameGraph
 from ..overlays.groups import GroupList
 from ..overlays.overlay import Overlay
-from ..panes.table import InstructionTable
 from ..settings.actions import ActionTable
 from ..settings.column_names import columns_named
 from ..settings.commands import listed
 from .command_line import CommandTable, Done, fault
 from .filtering import Filtering
-from .store import Store
+from .services import Services
 
 
 class TableRequests:
     """Opens what lies over the table, and puts it in order."""
 
-    def __init__(
-        self,
-        store: Store,
-        filtering: Filtering,
-        table: InstructionTable,
-        go: Callable[[str], None],
-        open_overlay: Callable[..., object],
-    ) -> None:
-        self.store = store
+    def __init__(self, services: Services, filtering: Filtering) -> None:
+        self.store, self.open_overlay = services.store, services.open_overlay
+        self.palette, self.glyphs = services.palette, services.glyphs
+        self.table, self.go = services.manager.panes.table, services.manager.go
         self.filtering = filtering
-        self.table = table
-        self.go = go
-        self.open_overlay = open_overlay
-        self.actions: ActionTable = {"group": self.group}
+        self.actions: ActionTable = {"group": self._group_by_name, "flame-graph": self._open_flame_graph}
         self.commands: CommandTable = {
-            "sort": self._sort,
-            "group": self._group,
-            "columns": self._columns,
-            "row": self._row,
-        }
+            "sort": self._sort, "group": self._group, "columns": self._columns, "row": self._row
+        }  # fmt: skip
 
-    def group(self) -> None:
+    def _group_by_name(self) -> None:
         """What took the time, by name; without names by engine."""
         self._open_groups("name" if knows_names(self.store.session) else "engine", work_only=True)
 
@@ -63,6 +53,22 @@ class TableRequests:
         if text is not None:
             self.filtering.apply(text)
             self.go("table")
+
+    def _open_flame_graph(self) -> None:
+        """Time by call path, of the window, groups and filter that show."""
+        state = self.store.state
+        query = Query.of_state(self.store.session, state, state.figures_scope)
+        self.open_overlay(Overlay(FlameGraph(query, self.palette(), self.glyphs), self.palette()), self._drill_path)
+
+    def _drill_path(self, found: tuple[Scope, str] | None) -> None:
+        if found is None:
+            return
+        state, (scope, condition) = self.store.state, found
+        if not scope.everything:
+            self.store.change(replace(state, scope=scope))
+        if condition:
+            self.filtering.apply(narrowed(state.filter, condition))
+        self.go("table")
 
     def choose_columns(self) -> None:
         """Opens the list of columns."""

@@ -1,0 +1,170 @@
+"""From one event to others: to what released it or waited for it, to the next problem, to the next difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.compare.differences import Differences
+from tpuprof_tui.analysis.critical_path import path_lane
+from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, dependencies_of, known_dependencies
+from tpuprof_tui.analysis.links.releases import barrier_of
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.search import Hits
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import GUESS, time_text
+from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.views.differences import difference_text, differences_of, known_differences
+
+from ..settings.actions import ActionTable
+from .command_line import CommandTable, Done, fault
+from .services import Services
+
+#: What is said where nothing is selected.
+NOTHING_SELECTED = "Nothing selected: Enter in the timeline or a row of the table selects."
+
+
+class Jumps:
+    """Selects other events than the one that is selected."""
+
+    def __init__(self, services: Services) -> None:
+        self.store, self.background, self.say = services.store, services.background, services.say
+        self.position, self.problems = services.position, services.manager.panes.problems
+        self.commands: CommandTable = {"path": self._path}
+        self.actions: ActionTable = {
+            "released-by": partial(self._follow, Dependencies.waits_for, lambda each: each.releaser,
+                                   "Nothing is known that released"),
+            "releases": partial(self._follow, Dependencies.releases, lambda each: each.waiter,
+                                "Nothing is known to have waited for"),
+            "next-problem": partial(self._step_problems, 1), "previous-problem": partial(self._step_problems, -1),
+            "next-difference": partial(self.where_compared, partial(self._step_differences, 1)),
+            "previous-difference": partial(self.where_compared, partial(self._step_differences, -1)),
+        }  # fmt: skip
+
+    # dependencies
+
+    def _path(self, text: str) -> Done:
+        """The critical path as a lane, or no more."""
+        state, session = self.store.state, self.store.session
+        if state.path:
+            self.store.change(replace(state, path=False))
+            return None
+        if not session.profile.timed:
+            return fault(session.say("there are no times of {events}"))
+        self.background.compute(
+            "path", lambda: path_lane(session), lambda _: self.store.change(replace(self.store.state, path=True))
+        )
+        return None
+
+    def _follow(
+        self, find: Callable[[Dependencies, int, int], tuple[Dependency, ...]],
+        end: Callable[[Dependency], tuple[int, int]], nothing: str,
+    ) -> None:  # fmt: skip
+        """To the other end of the dependency with the least delay; ``nothing`` begins what is said without one."""
+        session, selection = self.store.session, self.store.state.selection
+        lane, row = selection.lane, selection.row
+        if row < 0:
+            self.say(NOTHING_SELECTED)
+            return
+
+        def take(dependencies: Dependencies) -> None:
+            found = find(dependencies, lane, row)
+            if not len(dependencies):
+                profile = session.profile
+                needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
+                told = profile.vocabulary.phrase("no_links", "Of this profile it is not known what waited for what")
+                self.say(f"{told}{needs}.")
+            elif not found:
+                self.say(f"{nothing} {self._named(lane, row)}.")
+            elif self.store.state.selection == selection:
+                # what held it up, or was released, without delay comes first
+                dependency = min(found, key=lambda each: each.slack_ns)
+                self.store.change(selected(session, self.store.state, *end(dependency)))
+                self.say(self._told(dependency, len(found)))
+
+        known = known_dependencies(session) is not None
+        self.background.compute("dependencies", partial(dependencies_of, session), take, at_once=known)
+
+    def _told(self, dependency: Dependency, count: int) -> str:
+        more = f"; the closest of {count:,}" if count > 1 else ""
+        waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
+        guess = GUESS if dependency.guessed else ""
+        barrier = barrier_of(self.store.session, dependency.releaser) if dependency.ends else None
+        late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
+        between = time_text(dependency.slack_ns)
+        return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between} between{late}{more}"
+
+    def _named(self, lane_number: int, row: int) -> str:
+        session = self.store.session
+        lane = session.profile.lanes[lane_number]
+        name = text_of(session.profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
+        return f"{name} ({clean(session.profile.title_of(lane))})"
+
+    # problems
+
+    def _step_problems(self, steps: int) -> None:
+        """To the next event that a problem is about; where there is none to the next problem of the list."""
+        session, problems = self.store.session, self.problems
+        if problems.has_focus or not len(problem_rows(session)):
+            problems.step(steps)
+            return
+        marked = self.position.marked()
+
+        def find() -> Hits:
+            found = problem_rows(session)
+            return found.places_to_go(marked(found.mask(session.profile.instructions)))
+
+        def take(hits: Hits) -> None:
+            if not len(hits):
+                # those there are lie outside the scope or the filter
+                problems.step(steps)
+                return
+            state, here = self.store.state, self.position.here()
+            if not self.position.in_table and state.selection.row < 0:
+                # before all that the window shows, or behind it
+                here = (state.start, -1) if steps > 0 else (state.end, -1)
+            number, told, again = self._select(hits, steps, here)
+            found = problem_rows(session)
+            problems.put(int(found.problem[found.place(number)]))
+            rest = sum(problem.rows is None for problem in problems.problems) if again else 0
+            more = session.say("; {rest:,} more concern no single {event}: 4 lists them", rest=rest) if rest else ""
+            self.say(f"{told}{problem_text(session, number)}{again.rstrip('.')}{more}{'.' if again else ''}")
+
+        self.background.compute("problems", find, take)
+
+    # differences
+
+    def where_compared(self, act: Callable[[], object]) -> None:
+        """Does something where there is a comparison."""
+        if self.store.session.baseline is None:
+            self.say("Nothing to compare with: tpuprof OTHER --against BASE opens a comparison.")
+        else:
+            act()
+
+    def _step_differences(self, steps: int) -> None:
+        """To the next event that was added, has other operands or took another time beyond noise."""
+        session = self.store.session
+
+        def take(differences: Differences) -> None:
+            hits = self.position.marked()(differences.differs)
+            if not len(hits):
+                self.say("No difference beyond noise in what is shown.")
+                return
+            number, told, again = self._select(hits, steps, self.position.here())
+            self.say(f"{told}{difference_text(session, differences, number)}{again}")
+
+        known = known_differences(session) is not None
+        self.background.compute("differences", partial(differences_of, session), take, at_once=known)
+
+    def _select(self, hits: Hits, steps: int, here: tuple[int, int]) -> tuple[int, str, str]:
+        """Selects the next of some events; gives its number, which it is of how many, and where all begins again."""
+        session = self.store.session
+        place, wrapped = hits.stepped(*here, steps)
+        number = int(hits.numbers[place])
+        self.store.change(selected(session, self.store.state, *session.place(number)))
+        again = f"  From the {'start' if steps > 0 else 'end'} again." if wrapped else ""
+        return number, f"{place + 1:,}/{len(hits):,}  ", again

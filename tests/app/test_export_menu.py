@@ -151,6 +151,7 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
         await press(pilot, "x e")
+        assert "╭─ Folder (made when needed" in frame(pilot.app), "framed as the menu is"
         await press(pilot, "ctrl+u q x escape")
         assert pilot.app.screen.has_class("export"), "in the field, q and x type and Esc only leaves it"
         assert "./captured_profile_out" in frame(pilot.app)

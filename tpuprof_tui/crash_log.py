@@ -65,18 +65,13 @@ def _forget_oldest(folder: Path) -> None:
                 old.unlink()
 
 
-def sentence(error: BaseException, log: Path | None) -> str:
-    """What the person at the terminal is told."""
-    what = " ".join(str(error).split())[:200]
+def reported(error: BaseException, arguments: Sequence[str]) -> str:
+    """Logs ``error``; gives the sentence that says so."""
+    log, what = written_log(error, arguments), " ".join(str(error).split())[:200]
     kind = type(error).__name__
     named = f"{kind}: {what}" if what else kind
     where = f"Details are in {log}" if log else "No log could be written; --debug shows the details"
     return f"Unexpected error ({named}). {where}."
-
-
-def reported(error: BaseException, arguments: Sequence[str]) -> str:
-    """Logs ``error``; gives the sentence that says so."""
-    return sentence(error, written_log(error, arguments))
 
 
 def type_and_place(error: BaseException) -> str:

@@ -12,8 +12,7 @@ from options_tables import TABLES, checked
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import Order, make, understood
-from tpuprof_tui.options.records import Records, most_records
+from tpuprof_tui.options.making import Order, Records, make, most_records, understood
 
 ASCEND, SOPHGO, TORCH = (TABLES[source] for source in ("ascend", "sophgo", "torch"))
 PRODUCTS = [None, *ASCEND.products]

@@ -13,9 +13,8 @@ from options_tables import KINDS, TABLES, checked, tables_of
 
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.options.checking import plain
-from tpuprof_tui.options.reading import from_environment, read, shell_words
-from tpuprof_tui.options.reporting import checked_json, checked_lines, overview_lines
-from tpuprof_tui.options.writing import json_text
+from tpuprof_tui.options.explaining import checked_json, checked_lines, overview_lines
+from tpuprof_tui.options.reading import from_environment, json_text, read, shell_words
 
 OPTION_NAMES = sorted(option.name for tables in TABLES.values() for option in tables.options)
 

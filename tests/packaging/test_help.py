@@ -47,7 +47,6 @@ def examples():
     found = []
     for name in COMMANDS:
         parser = build_parser(name)
-        parser.complete()
         block = (parser.epilog or "").split("examples:\n")[1].split("\n\n")[0]
         for line in block.splitlines():
             typed = re.split(r"\s{3,}", line.strip())[0].replace('eval "$(', "").replace(')"', "")

@@ -11,11 +11,15 @@ from typing import Final
 
 from msgspec import Struct
 
+from tpuprof_tui.exit_status import FINE
+
 from .json_schema import commands as commands_with_schema
-from .main import COMMANDS, build_parser
+from .main import COMMANDS, build_parser, entry
 from .options import OPTIONS, output_keys
 from .texts import FILE, TOPICS
 
+#: Commands after which words depend on those before.
+_TRAILED: Final = [name for name in COMMANDS if COMMANDS[name].completions]
 #: Metavars whose values are paths: of anything, or of directories alone.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
 
@@ -42,6 +46,12 @@ class Word(Struct, frozen=True):
     listed: bool = False
 
 
+def print_script(options: argparse.Namespace) -> int:
+    """Prints the script for a shell; gives the exit status."""
+    print(completion_script(options.shell), end="")
+    return FINE
+
+
 def completion_script(shell: str) -> str:
     """The script for a shell of ``SHELLS``; KeyError for any other."""
     return "".join(f"{line}\n" for line in _MAKERS[shell]())
@@ -57,13 +67,8 @@ def words_of(command: str) -> list[Word]:
 def _trails(command: str) -> dict[str, tuple[list[str], bool]]:
     """What may follow words of a command, by the words before that matter: words, and whether files may too."""
     completions = COMMANDS[command].completions
-    found = completions() if completions is not None else {}
+    found = entry(completions)() if completions else {}
     return {trail: ([word for word in words if word != FILE], FILE in words) for trail, words in found.items()}
-
-
-def _trailed() -> list[str]:
-    """Commands with such words."""
-    return [name for name in COMMANDS if COMMANDS[name].completions is not None]
 
 
 def commands() -> dict[str, str]:
@@ -118,7 +123,7 @@ def _bash() -> Iterator[str]:
         "        esac",
         '        case "$command,${trail:+$trail }$word" in',
     )
-    for command in _trailed():
+    for command in _TRAILED:
         keys = "|".join(f'"{command},{trail}"' for trail in _trails(command) if trail)
         yield f"            {keys}) trail=${{trail:+$trail }}$word ;;"
     yield from ("        esac", "    done", "    COMPREPLY=()", "    case $command,$prev in")
@@ -141,7 +146,7 @@ def _bash() -> Iterator[str]:
             if word.repeats:
                 yield f"        {command},*) {_bash_values(word)} ;;"
     yield from ("    esac", '    case "$command,$trail" in')
-    for command in _trailed():
+    for command in _TRAILED:
         for trail, (words, files) in _trails(command).items():
             offer = f"{_bash_values(Word((), '', tuple(words)))}{_BASH_FILES if files else ''}"
             yield f'        "{command},{trail}") {offer} ;;'
@@ -177,13 +182,8 @@ def _zsh() -> Iterator[str]:
     )
     for name, text in commands().items():
         yield f"        {_quoted(f'{name}:{text}')}"
-    yield from (
-        "    )",
-        "    _describe -t commands command commands",
-        "    _files",
-        "}",
-    )
-    for command in _trailed():
+    yield from ("    )", "    _describe -t commands command commands", "    _files", "}")
+    for command in _TRAILED:
         yield from _zsh_trails(command)
     yield from (
         "_tpuprof() {",
@@ -206,7 +206,7 @@ def _zsh() -> Iterator[str]:
     for command in COMMANDS:
         yield f"        {command}) _arguments -S \\"
         specs = [spec for word in words_of(command) for spec in _zsh_specs(word, first=command == "open")]
-        specs += [f"'*:word:_tpuprof_after_{command}'"] if command in _trailed() else []
+        specs += [f"'*:word:_tpuprof_after_{command}'"] if command in _TRAILED else []
         yield from (f"            {spec} \\" for spec in specs[:-1])
         yield f"            {specs[-1]} ;;"
     yield from ("    esac", "}", "if [[ $funcstack[1] == _tpuprof ]]; then")
@@ -293,7 +293,7 @@ def _fish() -> Iterator[str]:
     for command in COMMANDS:
         for word in words_of(command):
             yield _fish_line(command, word)
-    for command in _trailed():
+    for command in _TRAILED:
         yield from _fish_trails(command)
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tpuprof_tui.analysis.steps.step_detection import steps_of
+from tpuprof_tui.export.outputs import outputs_of
+from tpuprof_tui.export.table import known_columns
 from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model import Profile, worst
 from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.model.vocabulary import Word
+from tpuprof_tui.views.registry import missing_for, views_of
 
-if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
+from .opening import each
 
 #: Bytes of the text, and of the JSON without the path.
 MOST_BYTES: Final = 2000
@@ -29,24 +36,15 @@ _ASK: Final = (
 _MORE: Final = "..."
 
 
-def description_text(profile: Profile) -> str:
-    """The description for people."""
-    return _text(description_record(profile), profile)
-
-
-def description_json(profile: Profile) -> str:
-    """The description for programs, on one line."""
-    return answer_text(description_record(profile), indent=None)
+def print_description(options: argparse.Namespace) -> int:
+    """Prints descriptions, for people or each on one line for programs; gives the exit status."""
+    if options.json:
+        return each(options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False)
+    return each(options, lambda profile: print(_text(description_record(profile), profile), end=""))
 
 
 def description_record(profile: Profile) -> dict[str, Any]:
     """What a profile holds and what can be asked of it, in plain values; lists that are cut end in ``...``."""
-    from tpuprof_tui.analysis.steps.step_detection import steps_of
-    from tpuprof_tui.export.outputs import outputs_of
-    from tpuprof_tui.export.table import known_columns
-    from tpuprof_tui.model import worst
-    from tpuprof_tui.views.registry import missing_for, views_of
-
     words, device, problems = profile.vocabulary, profile.device, profile.problems
     steps = steps_of(profile)
     kinds = Counter(lane.kind for lane in profile.lanes)
@@ -94,7 +92,6 @@ def _text(record: dict[str, Any], profile: Profile) -> str:
 
 
 def _lines(record: dict[str, Any], profile: Profile) -> Iterator[str]:
-    from tpuprof_tui.formats.escape import line_text
 
     words = profile.vocabulary
     yield line_text(f"{record['name']}: {record['title']}")
@@ -107,7 +104,6 @@ def _lines(record: dict[str, Any], profile: Profile) -> Iterator[str]:
 
 
 def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]]:
-    from tpuprof_tui.formats.units import time_text
 
     words = profile.vocabulary
     clocks = (f"{name} {mhz:g} MHz" for name, mhz in record["clocks_mhz"].items())

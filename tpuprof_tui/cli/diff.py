@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import FINE, LOST
+from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.as_text import ROWS
+from tpuprof_tui.views.comparing import Compared
+from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, views_asked
+from tpuprof_tui.views.query import Query
 
-from .steps import check_step
-
-if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
-    from tpuprof_tui.views.comparing import Compared
-
-
-def share(text: str) -> float:
-    """A share as it is typed: ``2%`` or ``0.02``."""
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: write 2% or 0.02")
-    return value
+from .opening import all_opened, check_step
+from .pages import pages_of
 
 
 def compared(base: Profile, other: Profile, step: int | None, run_noise: float) -> Compared:
@@ -33,10 +24,6 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
     Raises:
         UsageError: They cannot be compared, or one has no such step.
     """
-    from tpuprof_tui.analysis.selecting.session import Session
-    from tpuprof_tui.views.comparing import Compared
-    from tpuprof_tui.views.query import Query
-
     queries = []
     for profile in (base, other):
         session = Session.of(profile)
@@ -48,23 +35,11 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
     return Compared(queries[0], queries[1], run_noise)
 
 
-def print_diff(
-    options: argparse.Namespace, opened: Callable[[str, str], Sequence[Profile]], show: Callable[..., None]
-) -> int:  # fmt: skip
-    """Prints what the options ask for; gives the exit status.
-
-    Args:
-        options: As they were given.
-        opened: Opens profiles.
-        show: Prints pages (`Pages.show`).
-    """
-    from tpuprof_tui.formats.answers import answer_text
-    from tpuprof_tui.views.as_text import ROWS
-    from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, views_asked
-
+def print_diff(options: argparse.Namespace) -> int:
+    """Prints what the options ask for; gives the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
-    base, other = opened(options.base, options.other)
+    base, other = all_opened((options.base, options.other), options)
     both = compared(base, other, options.step, options.run_noise)
     views = views_asked(both, options.views)
     if options.json:
@@ -76,5 +51,5 @@ def print_diff(
         if options.markdown:
             print("\n".join(markdown_report(both, told, limit, options.offset)))
         else:
-            show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
+            pages_of(options).show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
     return LOST if lossy(both) else FINE

@@ -9,19 +9,22 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import TpuprofError, UsageError
+from tpuprof_tui.export.job import Job, Written, check_selection, parse_cores, parse_kinds, run_export
+from tpuprof_tui.export.outputs import keys_of, outputs_of
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.formats.units import bytes_text
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Output, imported
+from tpuprof_tui.sources.catalog import Catalog
 
-from .steps import filter_asked
-from .texts import said
-
-if TYPE_CHECKING:
-    from tpuprof_tui.export.job import Job, Written
-    from tpuprof_tui.model import Profile
-    from tpuprof_tui.model.vocabulary import Output
+from .opening import filter_asked, opened, status_of
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Seconds between two reports of progress.
@@ -38,9 +41,6 @@ def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> froze
     Raises:
         UsageError: Nothing is left to write.
     """
-    from tpuprof_tui.export.job import parse_kinds
-    from tpuprof_tui.export.outputs import keys_of
-
     if options.only is not None:
         return parse_kinds(options.only, keys_of(outputs))
 
@@ -65,13 +65,6 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     Raises:
         UsageError: A core, step, range or filter cannot be understood.
     """
-    from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.analysis.selecting.time_scale import base_of
-    from tpuprof_tui.export.job import Job, parse_cores
-    from tpuprof_tui.export.outputs import outputs_of
-    from tpuprof_tui.export.selection import Selection
-    from tpuprof_tui.formats.parsing import range_typed
-
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)
     groups = profile.groups
@@ -89,24 +82,22 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
 
 
-def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
+def run_asked(options: argparse.Namespace) -> int:
     """Write what the options ask for; tell the progress, the table of the summary, and where files are.
 
     Returns:
-        The profile, with what was wrong with files beside the capture among its problems.
+        The exit status, also with what was wrong with files beside the capture.
 
     Raises:
         TpuprofError: A file could not be written, or the capture is not the one expected.
     """
-    from tpuprof_tui.export.job import check_selection, run_export
-    from tpuprof_tui.export.outputs import outputs_of
-    from tpuprof_tui.model.vocabulary import imported
-
+    check_expected(options.expect, options.capture)
+    profile = opened(options.capture, options)
     job = job_asked(options, profile)
     check_selection(profile, job.selection)
     outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
     titles = {output.key: output.told or output.title for output in outputs}
-    teller: _Teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
+    teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
     stop_as_interrupted()
     found = len(profile.problems)
     for output in outputs:
@@ -121,24 +112,23 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
     teller.written(written, [*notes, *(note for note, _ in ends if note)])
     if not options.machine:
         print(*(text() for _, text in ends), sep="", end="")
-    return profile
+    return status_of(profile)
 
 
-def check_expected(expected: str | None, capture: str) -> None:
+def check_expected(expected: str | None, capture: str | None) -> None:
     """Stop where the capture is not as it was when somebody looked at it.
 
     Args:
         expected: Its fingerprint then; None where nobody did.
-        capture: The capture.
+        capture: The capture; None: none is named, which is told elsewhere.
 
     Raises:
         TpuprofError: It has changed, or is gone.
     """
-    if expected is None:
+    if expected is None or capture is None:
         return
     if not os.path.exists(capture):
         raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
-    from tpuprof_tui.sources.catalog import Catalog
 
     if Catalog().fingerprint(capture) != expected:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
@@ -154,16 +144,6 @@ def stop_as_interrupted() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
             signal.signal(number, stop)
-
-
-class _Teller(Protocol):
-    """Tells how far an export is."""
-
-    def progress(self, kind: str, done: float) -> None:
-        """One output is ``done`` (0 to 1)."""
-
-    def written(self, files: list[Written], notes: list[str]) -> None:
-        """All files are there; what to know of them."""
 
 
 class _Lines:
@@ -228,31 +208,3 @@ class _Machine:
         """One line with all files and notes."""
         record = {"written": [[str(file.path), file.size] for file in files], "notes": notes}
         print(answer_text(record, indent=None), flush=True)
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and len(text) < 10 and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of {said('{units}')}")
-
-
-#: Flags and settings of the command's own options. ``{outputs}`` in a help stands for the titles of the outputs that
-#: belong to the set the option is called after, ``{keys}`` for the keys of all.
-EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
-    (("--only",), {"metavar": "KINDS", "help": "just these: {keys}"}),
-    (("--cores",),
-     {"metavar": "LIST", "help": said("only these {units}, and what they submitted to ports: 0,3 or 0-3")}),
-    (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"}),
-    (("--perfetto",), {"action": "store_true", "help": "also {outputs}"}),
-    (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no {outputs}"}),
-    (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no {outputs}"}),
-    (("--disable_summary", "--disable-summary"), {"action": "store_true", "help": "no {outputs}"}),
-    (("--enable_doc", "--enable-doc"), {"action": "store_true", "help": "{outputs} and nothing else"}),
-    (("--num_core", "--num-core"),
-     {"type": _count, "metavar": "N", "help": said("only {units} 0..N-1 in {outputs}", outputs="{outputs}")}),
-    (("--machine",), {"action": "store_true", "help": argparse.SUPPRESS}),
-    (("--expect",), {"metavar": "FINGERPRINT", "help": argparse.SUPPRESS}),
-)  # fmt: skip
-
-#: Of these, the ones that printing instructions takes too.
-SHARED_OPTIONS: Final = ("--range", "--expect")

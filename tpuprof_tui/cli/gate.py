@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import FAILED, FINE, LOST, UNCERTAIN
+from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.views.gating import (
+    Side,
+    baseline_text,
+    gate_junit,
+    gate_markdown,
+    gate_record,
+    gate_report,
+    is_baseline,
+    read_baseline,
+    refuse_unlike_sides,
+    side_of,
+    why_gated,
+    with_one_name,
+)
+from tpuprof_tui.views.query import Query
 
-if TYPE_CHECKING:
-    from tpuprof_tui.analysis.compare.gating import Rule
-    from tpuprof_tui.model import Profile
-    from tpuprof_tui.views.gating import Side
+from .opening import opened
+from .pages import Pages
 
 _STATUS: Final = {"PASS": FINE, "FAIL": FAILED, "INCONCLUSIVE": UNCERTAIN}
 #: What a file of results is, by how its name ends.
@@ -22,29 +42,8 @@ _FORMS: Final = (".json", ".md", ".xml")
 _MOST_NAMED: Final = 6
 
 
-def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[..., None]) -> int:
-    """Judges and says it; gives the exit status.
-
-    Args:
-        options: As they were given.
-        opened: Opens a profile.
-        show: Prints pages (`Pages.show`).
-    """
-    from msgspec.structs import replace
-
-    from tpuprof_tui.analysis.compare.gating import gate
-    from tpuprof_tui.formats.answers import answer_text
-    from tpuprof_tui.formats.files import whole_file
-    from tpuprof_tui.views.gating import (
-        gate_junit,
-        gate_markdown,
-        gate_record,
-        gate_report,
-        refuse_unlike_sides,
-        why_gated,
-        with_one_name,
-    )
-
+def print_gate(options: argparse.Namespace) -> int:
+    """Judges and says it; gives the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     if not options.against:
@@ -55,7 +54,7 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
             f"{output}: a file of results ends in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
     rules = [_rule(text) for text in options.fail_on or ()]
-    other, base = _side(options.others, opened, findings=True), _side(options.against, opened)
+    other, base = _side(options.others, options, findings=True), _side(options.against, options)
     refuse_unlike_sides(base, other)
     base, other, called = with_one_name(base, other)
     rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
@@ -73,19 +72,15 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
     elif options.markdown:
         print(gate_markdown(result, base, other), end="")
     else:
-        show([gate_report(result, base, other)])
+        Pages().show([gate_report(result, base, other)])
     return _STATUS[result.result] or _unread_status(base, other)
 
 
-def save_baseline(options: argparse.Namespace, opened: Callable[[str], Profile]) -> int:
+def save_baseline(options: argparse.Namespace) -> int:
     """Keeps figures of some runs in a small file; those that cannot be read are told."""
-    from tpuprof_tui.formats.escape import line_text
-    from tpuprof_tui.formats.files import whole_file
-    from tpuprof_tui.views.gating import baseline_text
-
     path = Path(options.name)
     path = path if path.suffix else path.with_suffix(".json")
-    side = _side(options.captures, opened)
+    side = _side(options.captures, options)
     with whole_file(path) as stream:
         stream.write(baseline_text(Path(options.name).stem, side).encode("utf-8", "backslashreplace"))
     runs = f"{len(side.runs)} run{'' if len(side.runs) == 1 else 's'}"
@@ -100,7 +95,6 @@ def _unread_status(*sides: Side) -> int:
 
 
 def _rule(text: str) -> Rule:
-    from tpuprof_tui.analysis.compare.gating import Rule
 
     try:
         return Rule.typed(text)
@@ -110,18 +104,12 @@ def _rule(text: str) -> Rule:
                          ) from None  # fmt: skip
 
 
-def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: bool = False) -> Side:
+def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool = False) -> Side:
     """What is known of some runs, with findings of the first: each is opened in its turn, and let go.
 
     Raises:
         UnreadableError: None of them can be read.
     """
-    from msgspec.structs import replace
-
-    from tpuprof_tui.analysis.selecting.session import Session
-    from tpuprof_tui.views.gating import is_baseline, read_baseline, refuse_unlike_sides, side_of
-    from tpuprof_tui.views.query import Query
-
     found: Side | None = None
     unread: list[tuple[str, UnreadableError]] = []
     for path in paths:
@@ -130,7 +118,7 @@ def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: b
             if known.is_file() and is_baseline(known):
                 side = read_baseline(known)
             else:
-                side = side_of(Query(Session.of(opened(path))), path, findings=findings and found is None)
+                side = side_of(Query(Session.of(opened(path, options))), path, findings=findings and found is None)
         except UnreadableError as error:
             unread.append((path, error))
             continue
@@ -148,8 +136,6 @@ def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
     Raises:
         UsageError: One is not.
     """
-    from tpuprof_tui.analysis.compare.gating import figures_of
-
     known = figures_of(base.runs, other.runs)
     for rule in rules:
         if rule.figure not in known:

@@ -5,19 +5,28 @@ All of it is made from the parsers, the registry of actions and the schema of co
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tpuprof_tui.errors import UsageError, needed_for
+from tpuprof_tui.exit_status import FINE
 
+from .agent import PAGE
 from .json_schema import schema_text
 from .main import COMMANDS, localised_parser
 from .man import man_page
 from .texts import TOPICS
 
 _WIDEST: Final = 100
+
+
+def print_help(options: argparse.Namespace) -> int:
+    """Prints help; gives the exit status."""
+    print(help_text(options.topic, options.of), end="")
+    return FINE
 
 
 def help_text(topic: str | None, of: str | None = None) -> str:
@@ -37,18 +46,13 @@ def help_text(topic: str | None, of: str | None = None) -> str:
         raise UsageError(f"The help on {topic} takes no other word: {of}.")
     if topic is None or topic in COMMANDS:
         return localised_parser(topic or "open").format_help()
-    makers = {"keys": keys_text, "columns": columns_text, "man": man_page, "agent": agent_text}
+    makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
     if topic.lower() in makers:
         return makers[topic.lower()]()
+    if topic.lower() == "agent":
+        return PAGE
     known = ", ".join([*(name for name in COMMANDS if name != "open"), *TOPICS])
     raise UsageError(f"There is no help on {topic}.", f"Topics: {known}.")
-
-
-def agent_text() -> str:
-    """How a program works with this one."""
-    from .agent import PAGE
-
-    return PAGE
 
 
 def keys_text() -> str:

@@ -7,29 +7,35 @@ import io
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.selection import Page, Selection
+from tpuprof_tui.export.table import TableRows, known_columns, parse_columns, parse_sort, table_rows, write_table
 from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.parsing import range_typed
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.as_text import ROWS
 
-from .steps import filter_asked
-
-if TYPE_CHECKING:
-    from tpuprof_tui.export.selection import Page, Selection
-    from tpuprof_tui.export.table import TableRows
-    from tpuprof_tui.model import Profile
+from .export import check_expected, stop_as_interrupted
+from .opening import filter_asked, opened, status_of
 
 
-def write_asked(options: argparse.Namespace, profile: Profile) -> None:
-    """Write what the options ask for, to stdout or to a file.
+def write_asked(options: argparse.Namespace) -> int:
+    """Write what the options ask for, to stdout or to a file; gives the exit status.
 
     Raises:
         UsageError: A core, engine, column, step, range or filter is unknown; or Parquet would go to a terminal.
         WriteError: The file could not be written.
         OSError: stdout refused.
     """
-    from tpuprof_tui.export.selection import Page
-
+    check_expected(options.expect, options.capture)
+    profile = opened(options.capture, options)
+    status = status_of(profile)
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
         say = profile.vocabulary.say
@@ -43,33 +49,25 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
 
         profile = redacted(profile)
     if options.output is not None:
-        from pathlib import Path
-
-        from tpuprof_tui.formats.files import whole_file
-
-        from .export import stop_as_interrupted
-
         stop_as_interrupted()
         with whole_file(Path(options.output)) as stream:
             _write(options, profile, selection, page, stream)
         _tell_cut(page, profile)
-        return
+        return status
     if options.format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
     if options.limit is None and sys.stdout.isatty():
         _write_few(options, profile, selection)
-        return
+        return status
     _write(options, profile, selection, page, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     _tell_cut(page, profile)
+    return status
 
 
 def _write_few(options: argparse.Namespace, profile: Profile, selection: Selection) -> None:
     """The first rows to a terminal, where nobody asked for more: as many as a person reads, a line each."""
-    from tpuprof_tui.export.selection import Page
-    from tpuprof_tui.views.as_text import ROWS
-
     from .pages import MOST_BYTES
 
     page, text = Page(ROWS, options.offset), io.BytesIO()
@@ -131,10 +129,6 @@ def _write(options: argparse.Namespace, profile: Profile, selection: Selection, 
 
 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
-    from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.analysis.selecting.time_scale import base_of
-    from tpuprof_tui.export.selection import Selection
-    from tpuprof_tui.formats.parsing import range_typed
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)
@@ -142,7 +136,6 @@ def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
 
 
 def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:
-    from tpuprof_tui.export.table import parse_sort, table_rows
 
     sort = parse_sort(options.sort, profile.vocabulary) if options.sort is not None else None
     return table_rows(profile, unit=_unit(options, profile), kind=options.engine, lane=options.lane,
@@ -155,7 +148,6 @@ def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
 
 
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
-    from tpuprof_tui.export.table import known_columns, parse_columns, write_table
 
     profile = rows.profile
     asked = options.columns

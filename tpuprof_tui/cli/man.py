@@ -60,7 +60,6 @@ def _synopsis() -> Iterator[str]:
 def _command(name: str) -> Iterator[str]:
     yield f".SS {_text(name)}"
     parser = build_parser(name)
-    parser.complete()
     yield from _paragraphs(parser.description or "")
     common = {flag for action in _actions("open") for flag in action.option_strings}
     yield from _options(action for action in _actions(name) if not common.intersection(action.option_strings))

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tpuprof_tui import __version__
-from tpuprof_tui.export.outputs import TABLES
+from tpuprof_tui.export.outputs import TABLES, outputs_of_all
 from tpuprof_tui.model.vocabulary import Output, joined
-from tpuprof_tui.sources.catalog import SOURCES, SourceOption
+from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 
-from .diff import share
-from .export import EXPORT_OPTIONS, SHARED_OPTIONS
 from .texts import own_text, said
 
 
@@ -27,19 +24,38 @@ class Option(Struct, frozen=True):
         settings: As argparse takes them.
         commands: Which take it; none: all that open something.
         offered: Values that completion offers besides the choices of the settings.
-        own: Further settings that the vocabularies of sources give, asked for by the command that takes it.
     """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
     commands: tuple[str, ...] = ()
     offered: Callable[[], Sequence[str]] = tuple
-    own: Callable[[], dict[str, Any]] = dict
 
-    @property
-    def takes_value(self) -> bool:
-        """Whether a word follows the flag."""
-        return "action" not in self.settings
+
+def _switch(flags: str, commands: str, text: str, action: str = "store_true", **settings: Any) -> Option:
+    """An option without a value, and its help; flags and commands have blanks between them."""
+    return Option(tuple(flags.split()), {**settings, "help": text, "action": action}, tuple(commands.split()))
+
+
+def _valued(flags: str, commands: str, metavar: str, text: str, **settings: Any) -> Option:
+    """The same with a value."""
+    return Option(tuple(flags.split()), {**settings, "help": text, "metavar": metavar}, tuple(commands.split()))
+
+
+def _number(flags: str, commands: str, text: str, **settings: Any) -> Option:
+    """The same with a whole number."""
+    return _valued(flags, commands, "N", text, **{"type": _count, **settings})
+
+
+def _share(text: str) -> float:
+    """A share as it is typed: ``2%`` or ``0.02``."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: write 2% or 0.02")
+    return value
 
 
 def _count(text: str) -> int:
@@ -54,19 +70,20 @@ def _core(text: str) -> int:
     raise argparse.ArgumentTypeError(said("{text!r} is not the number of {a_unit}", text=text))
 
 
+def _core_count(text: str) -> int:
+    if text.isdecimal() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of {said('{units}')}")
+
+
 def lane_kinds() -> tuple[str, ...]:
     """Keys of the kinds of lanes that help and completion offer: those of the device, of this package's sources."""
-    from tpuprof_tui.sources.catalog import vocabularies
-
     kinds = [kind for each in vocabularies() for kind in each.lane_kinds if not kind.on_host]
     return tuple(dict.fromkeys(kind.key for kind in kinds))
 
 
 def known_outputs() -> tuple[Output, ...]:
     """The files that profiles of all sources can be written as, in the order of lists."""
-    from tpuprof_tui.export.outputs import outputs_of_all
-    from tpuprof_tui.sources.catalog import vocabularies
-
     return outputs_of_all(vocabularies())
 
 
@@ -75,17 +92,9 @@ def output_keys() -> tuple[str, ...]:
     return tuple(output.key for output in known_outputs())
 
 
-def _told(flag: str, text: str) -> dict[str, Any]:
-    """The help of an option of `export`: ``{outputs}`` are those of the set it names, ``{keys}`` all there are."""
-    chosen = flag.removeprefix("--").removeprefix("disable_")
-    titles = joined(output.title for output in known_outputs() if chosen in output.sets) if "{outputs}" in text else ""
-    return {"help": text.replace("{outputs}", titles).replace("{keys}", ",".join(output_keys()))}
-
-
-def _commands_of(flag: str) -> tuple[str, ...]:
-    """Which commands take an option of `export`."""
-    more = ("instructions",) if flag in SHARED_OPTIONS else ()
-    return ("export", *more, *(("open", "report") if flag == "--range" else ()))
+def _titles(name: str) -> str:
+    """Titles of the outputs of a set, such as that an option of `export` is called after."""
+    return joined(output.title for output in known_outputs() if name in output.sets)
 
 
 def source_option(option: SourceOption) -> Option:
@@ -98,84 +107,31 @@ OWN_OPTIONS: Final = tuple(option for source in SOURCES for option in source.opt
 
 OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
-    Option(
-        ("--json",),
-        {"action": "store_true", "help": "one JSON object"},
-        ("describe", "diff", "gate", "info", "report"),
+    _switch("--json", "describe diff gate info report", "one JSON object"),
+    _switch("--list", "report", "name the views there are, a line each", dest="list_views"),
+    _valued("--group", "open report", "GROUP", said("only this group: its number ({a_unit}'s) or its name")),
+    _number("--rank", "report", "only the worker of this rank"),
+    _number(
+        "--limit",
+        "summary report diff info instructions",
+        "rows of each table at most (default: as many as 8 kB of text hold; all with --json, and of instructions to a "
+        "pipe or file)",
     ),
-    Option(
-        ("--list",),
-        {"action": "store_true", "dest": "list_views", "help": "name the views there are, a line each"},
-        ("report",),
+    _switch("--markdown", "summary report diff gate", "Markdown, for a merge request"),
+    _valued(
+        "--run-noise",
+        "diff gate",
+        "SHARE",
+        "how far runs of the same lie apart where nothing measures it (default: 2%%)",
+        type=_share,
+        default=0.02,
     ),
-    Option(
-        ("--group",),
-        {"metavar": "GROUP", "help": said("only this group: its number ({a_unit}'s) or its name")},
-        ("open", "report"),
-    ),
-    Option(
-        ("--rank",),
-        {"type": _count, "metavar": "N", "help": "only the worker of this rank"},
-        ("report",),
-    ),
-    Option(
-        ("--limit",),
-        {
-            "type": _count,
-            "metavar": "N",
-            "help": "rows of each table at most (default: as many as 8 kB of text hold; all with --json, and of "
-            "instructions to a pipe or file)",
-        },
-        ("summary", "report", "diff", "info", "instructions"),
-    ),
-    Option(
-        ("--markdown",),
-        {"action": "store_true", "help": "Markdown, for a merge request"},
-        ("summary", "report", "diff", "gate"),
-    ),
-    Option(
-        ("--run-noise",),
-        {
-            "type": share,
-            "metavar": "SHARE",
-            "default": 0.02,
-            "help": "how far runs of the same lie apart where nothing measures it (default: 2%%)",
-        },
-        ("diff", "gate"),
-    ),
-    Option(
-        ("--against",),
-        {"nargs": "+", "metavar": "CAPTURE", "help": "what they are compared with: runs, or a baseline file"},
-        ("gate",),
-    ),
-    Option(
-        ("--fail-on",),
-        {"action": "append", "metavar": "RULE", "help": "what must not be, such as 'total>3%%'; any number of these"},
-        ("gate",),
-    ),
-    Option(
-        ("--level",),
-        {"type": share, "metavar": "SHARE", "default": 0.01, "help": "chance of a false alarm (default: 1%%)"},
-        ("gate",),
-    ),
-    Option(
-        ("--offset",),
-        {"type": _count, "metavar": "N", "default": 0, "help": "rows of each table that are passed over"},
-        ("report", "diff", "info", "instructions"),
-    ),
-    Option(
-        ("--why",),
-        {
-            "action": "store_true",
-            "help": "open nothing, say which source would open it and what each of them looked for",
-        },
-        ("info",),
-    ),
-    Option(
-        ("--memory",),
-        {"action": "store_true", "help": "also what the opened capture takes of memory, by what holds it"},
-        ("info",),
-    ),
+    _valued("--against", "gate", "CAPTURE", "what they are compared with: runs, or a baseline file", nargs="+"),
+    _valued("--fail-on", "gate", "RULE", "what must not be, such as 'total>3%%'; any number of these", action="append"),
+    _valued("--level", "gate", "SHARE", "chance of a false alarm (default: 1%%)", type=_share, default=0.01),
+    _number("--offset", "report diff info instructions", "rows of each table that are passed over", default=0),
+    _switch("--why", "info", "open nothing, say which source would open it and what each of them looked for"),
+    _switch("--memory", "info", "also what the opened capture takes of memory, by what holds it"),
     Option(
         ("--format",),
         {
@@ -185,112 +141,71 @@ OPTIONS: Final = (
         },
         ("instructions",),
     ),
-    Option(
-        ("--columns",),
-        {"metavar": "LIST", "help": "the explorer's table: just these columns, empty where nothing is known"},
-        ("instructions",),
+    _valued(
+        "--columns", "instructions", "LIST", "the explorer's table: just these columns, empty where nothing is known"
     ),
-    Option(
-        ("--sort",),
-        {"metavar": "COLUMN", "help": said("rows of all {lanes} by a column, COLUMN:desc: largest first")},
-        ("instructions",),
-    ),
-    Option(
-        ("--output",),
-        {"metavar": "FILE", "help": "a file instead of stdout; it appears whole or not at all"},
-        ("instructions",),
-    ),
-    Option(
-        ("--output",),
-        {"metavar": "FILE", "help": "also a file: .json, .md (Markdown) or .xml (JUnit) by how its name ends"},
-        ("gate",),
-    ),
-    Option(
-        ("--lane",),
-        {"type": _core, "help": argparse.SUPPRESS},
-        ("instructions",),
-    ),
-    Option(
-        ("--core",),
-        {"type": _core, "metavar": "N"},
-        ("open", "instructions", "report"),
-        own=lambda: {"help": own_text("instructions_core") or said("only {unit} N")},
-    ),
+    _valued("--sort", "instructions", "COLUMN", said("rows of all {lanes} by a column, COLUMN:desc: largest first")),
+    _valued("--output", "instructions", "FILE", "a file instead of stdout; it appears whole or not at all"),
+    _valued("--output", "gate", "FILE", "also a file: .json, .md (Markdown) or .xml (JUnit) by how its name ends"),
+    Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
+    _number("--core", "open instructions report", own_text("instructions_core") or said("only {unit} N"), type=_core),
+    # the profile says which there are
     Option(
         ("--engine",),
-        {"help": said("only one {lane}")},
+        {"help": said("only one {lane}"), "metavar": f"{{{','.join(lane_kinds())}}}"},
         ("instructions",),
-        offered=lane_kinds,
-        # the profile says which there are
-        own=lambda: {"metavar": f"{{{','.join(lane_kinds())}}}"},
+        lane_kinds,
     ),
-    Option(
-        ("--filter",),
-        {"metavar": "EXPR", "help": said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'")},
-        ("open", "instructions", "export", "report"),
+    _valued(
+        "--filter",
+        "open instructions export report",
+        "EXPR",
+        said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'"),
     ),
-    Option(
-        ("--select",),
-        {"metavar": "LANE:ROW", "help": said("select {a_event}, as the command place tells it")},
-        ("open",),
+    _valued("--select", "open", "LANE:ROW", said("select {a_event}, as the command place tells it")),
+    _valued(
+        "--notes",
+        "open export report",
+        "FILE",
+        "marks, kept spans and notes (default: .tpuprof-notes.json in the capture)",
     ),
-    Option(
-        ("--notes",),
-        {"metavar": "FILE", "help": "marks, kept spans and notes (default: .tpuprof-notes.json in the capture)"},
-        ("open", "export", "report"),
+    _number(
+        "--step",
+        "summary report diff instructions export",
+        "only what belongs to step N: a batch, an iteration, a repetition",
     ),
-    Option(
-        ("--step",),
-        {
-            "type": _count,
-            "metavar": "N",
-            "help": "only what belongs to step N: a batch, an iteration, a repetition",
-        },
-        ("summary", "report", "diff", "instructions", "export"),
+    _switch(
+        "--redact",
+        "export report instructions",
+        "for sharing: host1, user1, path1, capture1 in place of hosts, users, paths, addresses and names of captures; "
+        "names of kernels, operations, modules and networks stay",
     ),
-    Option(
-        ("--redact",),
-        {
-            "action": "store_true",
-            "help": "for sharing: host1, user1, path1, capture1 in place of hosts, users, paths, addresses and names "
-            "of captures; names of kernels, operations, modules and networks stay",
-        },
-        ("export", "report", "instructions"),
+    _valued("--only", "export", "KINDS", f"just these: {','.join(output_keys())}"),
+    _valued("--cores", "export", "LIST", said("only these {units}, and what they submitted to ports: 0,3 or 0-3")),
+    _valued(
+        "--range",
+        "export instructions open report",
+        "A..B",
+        "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us",
     ),
-    *(
-        Option(
-            flags,
-            settings,
-            _commands_of(flags[0]),
-            own=partial(_told, flags[0], settings["help"]) if "{" in settings["help"] else dict,
-        )
-        for flags, settings in EXPORT_OPTIONS
+    _switch("--perfetto", "export", f"also {_titles('perfetto')}"),
+    _switch("--disable_web --disable-web", "export", f"no {_titles('web')}"),
+    _switch("--disable_doc --disable-doc", "export", f"no {_titles('doc')}"),
+    _switch("--disable_summary --disable-summary", "export", f"no {_titles('summary')}"),
+    _switch("--enable_doc --enable-doc", "export", f"{_titles('enable_doc')} and nothing else"),
+    _number(
+        "--num_core --num-core",
+        "export",
+        said("only {units} 0..N-1 in {outputs}", outputs=_titles("num_core")),
+        type=_core_count,
     ),
-    Option(
-        ("--against",),
-        {"metavar": "CAPTURE", "help": "what it is compared with: the summary tells differences, the cause first"},
-        ("open",),
-    ),
-    Option(
-        ("--ascii",),
-        {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
-        ("open",),
-    ),
-    Option(
-        ("--unicode",),
-        {"action": "store_const", "const": False, "dest": "ascii", "help": "draw with Unicode whatever the locale"},
-        ("open",),
-    ),
-    Option(
-        ("--no-mouse",),
-        {"action": "store_false", "dest": "mouse", "help": "leave the mouse to the terminal"},
-        ("open",),
-    ),
-    Option(
-        ("--follow",),
-        {"action": "store_true", "help": "read the capture again when it changes, and new ones beside it"},
-        ("open",),
-    ),
-    Option(("--debug",), {"action": "store_true", "help": "show the traceback of an unexpected error"}),
+    _switch("--machine", "export", argparse.SUPPRESS),
+    _valued("--expect", "export instructions", "FINGERPRINT", argparse.SUPPRESS),
+    _valued("--against", "open", "CAPTURE", "what it is compared with: the summary tells differences, the cause first"),
+    _switch("--ascii", "open", "draw with ASCII characters alone", "store_const", const=True, dest="ascii"),
+    _switch("--unicode", "open", "draw with Unicode whatever the locale", "store_const", const=False, dest="ascii"),
+    _switch("--no-mouse", "open", "leave the mouse to the terminal", "store_false", dest="mouse"),
+    _switch("--follow", "open", "read the capture again when it changes, and new ones beside it"),
+    _switch("--debug", "", "show the traceback of an unexpected error"),
     Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
@@ -22,6 +23,12 @@ _ROWS: Final = (20, 10, 5, 3, 1)
 _ROOM: Final = 400
 #: Views whose tables are left out last.
 _FIRST: Final = ("findings", "problems", "overview")
+
+
+def pages_of(options: argparse.Namespace) -> Pages:
+    """How pages are printed: short, unless rows were asked for."""
+    whole = getattr(options, "limit", None) is not None or bool(getattr(options, "offset", 0))
+    return Pages(markdown=bool(getattr(options, "markdown", False)), whole=whole)
 
 
 class Pages(Struct, frozen=True):

@@ -9,20 +9,34 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import FINE, LOST, NOTHING
+from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.options import explaining
+from tpuprof_tui.options.checking import check
+from tpuprof_tui.options.conditions import Context
+from tpuprof_tui.options.making import Order, Records, largest, make, most_records
+from tpuprof_tui.options.reading import Written, from_environment, read
+from tpuprof_tui.options.tables import (
+    LANGUAGES,
+    SOURCES,
+    Kind,
+    Option,
+    Tables,
+    help_texts,
+    language_of,
+    load,
+    nearest,
+    sources_of_kinds,
+)
+from tpuprof_tui.sources.catalog import open_profile
 
 from .texts import FILE
-
-if TYPE_CHECKING:
-    from tpuprof_tui.options.conditions import Context
-    from tpuprof_tui.options.reading import Written
-    from tpuprof_tui.options.records import Records
-    from tpuprof_tui.options.tables import Kind, Option, Tables
 
 ACTIONS: Final = ("explain", "check", "make")
 #: A text of options is never longer; nor is a file of them read any further.
@@ -32,8 +46,6 @@ _GIVEN: Final = ("output", "fp_point", "bp_point")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives a parser the words and options of the command, with their help in English."""
-    from tpuprof_tui.options.tables import LANGUAGES, help_texts, load, sources_of_kinds
-
     ascend = load("ascend", LANGUAGES[0])
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS)
     parser.add_argument("words", metavar="WORD", nargs="*")
@@ -53,11 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """Puts a parser's help into the language that the words, or else the locale, ask for; gives the language."""
-    from tpuprof_tui.options.tables import LANGUAGES, help_texts
-
     asked = [after for word, after in pairwise(words) if word == "--lang"]
     asked += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
-    language = _language(next((word for word in asked if word in LANGUAGES), None))
+    language = next((word for word in asked if word in LANGUAGES), language_of(os.environ))
     if language != LANGUAGES[0]:
         _tell(parser, help_texts(language))
     return language
@@ -72,8 +82,6 @@ def _tell(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
 
 def completions() -> dict[str, tuple[str, ...]]:
     """What may follow the words of the command: names, values and wishes, by the words before, with blanks between."""
-    from tpuprof_tui.options.tables import LANGUAGES, SOURCES, load
-
     found: dict[str, tuple[str, ...]] = {"": ACTIONS}
     for source in SOURCES:
         tables = load(source, LANGUAGES[0])
@@ -94,8 +102,6 @@ def completions() -> dict[str, tuple[str, ...]]:
 
 def options_command(options: argparse.Namespace) -> int:
     """Explains, checks or makes; gives the exit status."""
-    from tpuprof_tui.options.tables import SOURCES, load, sources_of_kinds
-
     sources = sources_of_kinds()
     words = list(options.words)
     named = words.pop(0) if words and (words[0] in SOURCES or words[0] in sources) else None
@@ -103,7 +109,7 @@ def options_command(options: argparse.Namespace) -> int:
     if options.kind is not None and options.kind not in kinds:
         raise UsageError(f"{named} has no kind {options.kind}.", f"Its kinds: {', '.join(kinds)}.")
     name = options.kind or kinds[0]
-    tables = load(sources[name], _language(options.lang))
+    tables = load(sources[name], options.lang or language_of(os.environ))
     given = [each for each in _GIVEN if getattr(options, each) is not None]
     if given and options.action != "make":
         raise UsageError(f"--{given[0].replace('_', '-')} is for tpuprof options make.")
@@ -115,8 +121,6 @@ def options_command(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
-    from tpuprof_tui.options.reporting import overview_json, overview_lines
-
     name, _, value = words[0].partition("=") if words else ("", "", "")
     value = words[1] if len(words) == 2 else value
     found = next((each for each in _all_options(tables, options) if each[1].name == name), None)
@@ -124,44 +128,40 @@ def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, 
         return _explain_one(*found, value, options)
     if len(words) > 1:
         raise UsageError("Only one text, file or option can be explained at a time.", f"Not understood: {words[1]}.")
-    written = _written(words[0], kind, tables) if words else None
+    written = read(_text(words[0]), kind, tables) if words else None
     if written is not None and written.problem:
         raise UnreadableError(*_no_options(words[0], written, kind, tables))
     if options.json:
-        _print_json(overview_json(written, kind, tables))
+        _print_json(explaining.overview_json(written, kind, tables))
     else:
-        _print(overview_lines(written, kind, tables))
+        _print(explaining.overview_lines(written, kind, tables))
     return FINE
 
 
 def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Tables, Option]]:
     """Options of a source, then of the others."""
-    from tpuprof_tui.options.tables import SOURCES, load
-
     yield from ((tables, option) for option in tables.options)
     for source in SOURCES:
         if source != tables.source:
-            other = load(source, _language(options.lang))
+            other = load(source, options.lang or language_of(os.environ))
             yield from ((other, option) for option in other.options)
 
 
 def _explain_one(tables: Tables, option: Option, value: str, options: argparse.Namespace) -> int:
-    from tpuprof_tui.options.explaining import explained, lines_of, narrowed
-
     if not value:
         if options.json:
-            _print_json(explained(option, tables))
+            _print_json(explaining.explained(option, tables))
         else:
-            _print(lines_of(option, tables))
+            _print(explaining.lines_of(option, tables))
         return FINE
     known = {str(each): each for each in ((True, False) if option.type == "boolean" else option.values)}
     if known and value not in known and not (option.custom and value.startswith(option.custom["prefix"])):
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
     meant = known.get(value, value)
     if options.json:
-        _print_json(explained(narrowed(option, meant), tables) | {"value": meant})
+        _print_json(explaining.explained(explaining.narrowed(option, meant), tables) | {"value": meant})
     else:
-        _print(lines_of(option, tables, meant))
+        _print(explaining.lines_of(option, tables, meant))
     return FINE
 
 
@@ -169,47 +169,38 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
 
 
 def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
-    from tpuprof_tui.options.checking import check
-    from tpuprof_tui.options.reading import from_environment
-    from tpuprof_tui.options.reporting import checked_json, checked_lines
-
     if len(words) > 1:
         raise UsageError("Only one text or file can be checked at a time.", "Put a text into single quotes.")
-    written = _written(words[0], kind, tables) if words else from_environment(os.environ, kind, tables)
+    written = read(_text(words[0]), kind, tables) if words else from_environment(os.environ, kind, tables)
     if written is None:
         names = kind.variable or ", ".join(tables.of_kind(kind.name)) if kind.form != "call" else ""
         what = f"Of {names} none is set." if names and not kind.variable else f"{names} is not set."
         raise UsageError(what if names else f"No text of {kind.name} given.", "Give a text, a file, or - for stdin.")
     context = replace(_context(options), here=not words)
     checked = check(written, kind, tables, context)
-    notes = [] if words or kind.switch is None else [_switched(kind.switch)]
+    notes = []
+    if not words and kind.switch is not None:
+        notes.append(str(kind.switch["values"].get(os.environ.get(kind.switch["name"], ""), kind.switch["other"])))
     if options.json:
-        _print_json(checked_json(checked, notes, tables))
+        _print_json(explaining.checked_json(checked, notes, tables))
     else:
-        _print(checked_lines(checked, notes, tables))
+        _print(explaining.checked_lines(checked, notes, tables))
     return NOTHING if not checked.readable else LOST if checked.verdict == "errors" else FINE
-
-
-def _switched(switch: Mapping[str, Any]) -> str:
-    return str(switch["values"].get(os.environ.get(switch["name"], ""), switch["other"]))
 
 
 # -- make -------------------------------------------------------------------------
 
 
 def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
-    from tpuprof_tui.options.making import Order, make
-    from tpuprof_tui.options.reporting import made_json, made_lines
-
     if kind.name != tables.making["kind"]:
         raise UsageError(f"{kind.name} can be explained and checked, not made.", "Superseded: make torch NPU.")
     given = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
     records = _records(options.capture) if options.capture is not None else None
     made = make(words, tables, Order(given, records, _context(options, records=False)))
     if options.json:
-        _print_json(made_json(made, kind))
+        _print_json(explaining.made_json(made, kind))
     else:
-        _print(made_lines(made, tables))
+        _print(explaining.made_lines(made, tables))
     return FINE
 
 
@@ -217,27 +208,13 @@ def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kin
 
 
 def _context(options: argparse.Namespace, *, records: bool = True) -> Context:
-    from tpuprof_tui.options.conditions import Context
-
     found = _records(options.capture) if records and options.capture is not None else None
     return Context(mode=options.mode, product=options.product, framework=options.framework, dynamic=options.dynamic,
                    records=found.count if found else 0)  # fmt: skip
 
 
-def _language(asked: str | None) -> str:
-    from tpuprof_tui.options.tables import language_of
-
-    return asked or language_of(os.environ)
-
-
-def _written(word: str, kind: Kind, tables: Tables) -> Written:
-    """The options in a text, in a file of that name, or on standard input."""
-    from tpuprof_tui.options.reading import read
-
-    return read(_text(word), kind, tables)
-
-
 def _text(word: str) -> str:
+    """A text of options, of a file of that name, or what comes by standard input."""
     if word == "-":
         data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     elif os.path.exists(word):
@@ -261,8 +238,6 @@ def _file(path: Path, most: int) -> bytes:
 
 def _no_options(word: str, written: Written, kind: Kind, tables: Tables) -> tuple[str, str]:
     """What to say of a word that is neither an option nor options; and what to do."""
-    from tpuprof_tui.options.tables import nearest
-
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])
     if near:
@@ -276,8 +251,6 @@ def _records(capture: str) -> Records:
     Raises:
         TpuprofError: It cannot be read, or tells nothing of records.
     """
-    from tpuprof_tui.options.records import largest, most_records
-
     path = Path(capture)
     settings = (path if path.is_dir() else path.parent) / "global.profile"
     found = None
@@ -292,8 +265,6 @@ def _records(capture: str) -> Records:
 
 def _counted(capture: str) -> dict[str, int]:
     """Records of a capture that does not count them itself, by engine; those that firmware added are not among them."""
-    from tpuprof_tui.sources.catalog import open_profile
-
     counts: dict[str, int] = {}
     try:
         for lane in open_profile(capture).lanes:
@@ -304,13 +275,11 @@ def _counted(capture: str) -> dict[str, int]:
 
 
 def _print(lines: Iterator[str]) -> None:
-    from tpuprof_tui.formats.escape import line_text
 
     for line in lines:
         print(line_text(line))
 
 
 def _print_json(record: Mapping[str, Any]) -> None:
-    from tpuprof_tui.formats.answers import answer_text
 
     print(answer_text(record))

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.place import scope_named
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.parsing import range_typed
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.as_text import ROWS
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import view_of, views_of
+from tpuprof_tui.views.report import Worker, report_record, report_text, workers_of
 
-from .steps import check_step
-
-if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
-    from tpuprof_tui.views.report import Worker
+from .opening import check_step, opened, status_of
+from .pages import pages_of
 
 
-def print_report(options: argparse.Namespace, profile: Profile, show: Callable[..., None]) -> None:
-    """Prints what the options ask for.
-
-    Args:
-        options: As they were given.
-        profile: The profile.
-        show: Prints pages (`Pages.show`).
+def print_report(options: argparse.Namespace) -> int:
+    """Prints what the options ask for; gives the exit status.
 
     Raises:
         UsageError: A view, group, worker, step, range or filter is unknown.
     """
-    from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.analysis.selecting.place import scope_named
-    from tpuprof_tui.analysis.selecting.session import Session
-    from tpuprof_tui.formats.answers import answer_text
-    from tpuprof_tui.views.as_text import ROWS
-    from tpuprof_tui.views.query import Query
-    from tpuprof_tui.views.registry import view_of, views_of
-    from tpuprof_tui.views.report import report_record, report_text, workers_of
-
+    profile = opened(options.capture, options)
+    status = status_of(profile)
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     vocabulary = profile.vocabulary
@@ -42,7 +36,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
         listed = views_of(vocabulary)
         width = max(len(view.id) for view in listed)
         print(*(f"{view.id:{width}}  {vocabulary.say(view.help)}" for view in listed), sep="\n")
-        return
+        return status
     views = [view_of(vocabulary, name) for name in options.views] or list(views_of(vocabulary))
     if options.filter:
         compile_filter(options.filter, profile)
@@ -62,14 +56,14 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
         print(answer_text(record, indent=None))
-        return
+        return status
     limit = ROWS if options.limit is None else options.limit
-    show(report_text(query, views, workers, limit, options.offset), "Name one of them, or --limit N tells all.")
+    told = report_text(query, views, workers, limit, options.offset)
+    pages_of(options).show(told, "Name one of them, or --limit N tells all.")
+    return status
 
 
 def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:
-    from tpuprof_tui.analysis.selecting.time_scale import base_of
-    from tpuprof_tui.formats.parsing import range_typed
 
     if options.range is None:
         return None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec import Struct
 
 from .conditions import Context, passes, shown, subjects
-from .reading import Number, Other, Written
+from .reading import Number, Other, Written, line_of
 from .tables import Kind, Option, Rule, Tables, nearest
 from .values import NOTHING, expected, flaws
-from .writing import line_of
 
 OK: Final = "ok"
 #: Unknown names for which a near one is sought: it takes a while.
@@ -20,7 +19,8 @@ _MOST_SOUGHT: Final = 50
 #: Corrections that may make another one necessary.
 _MOST_ROUNDS: Final = 5
 
-_Repair = Callable[[dict[str, Any]], None]
+#: Options that are corrected, and what they are then.
+_Repair = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Checked(Struct, frozen=True):
 def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Checked:
     """Checks options against values and rules of their kind."""
     if written.problem:
-        whole = Finding(**_of_rule(tables.rules[kind.unreadable], context, reason=written.problem))
+        whole = _about(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
         found = [whole, *_together({}, kind, tables, context, unread=True)]
         return Checked("errors", kind, found, {}, False, None)
     found = list(_findings(written, kind, tables, context))
@@ -86,19 +86,16 @@ def check_values(values: Mapping[str, Any], kind: Kind, tables: Tables, context:
 
 def _findings(written: Written, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
     options, values = tables.of_kind(kind.name), written.values
-    for name in _in_order(written.repeated, options):
-        yield _about(tables.rules["duplicate_option"], name, values, context, repair=_nothing_more)
+    places = {name: place for place, name in enumerate(options)}
+    # what stands twice was read once: nothing more is to be corrected
+    for name in sorted(written.repeated, key=lambda name: (places.get(name, len(places)), name)):
+        yield _about(tables.rules["duplicate_option"], name, values, context, repair=lambda options: options)
     known = {name: values[name] for name in options if name in values}
     for name, value in known.items():
         yield from _of_value(options[name], value, tables, context)
     for number, name in enumerate(sorted(values.keys() - options.keys())):
         yield _unknown(name, values, options, tables, context, seek=number < _MOST_SOUGHT)
     yield from _together(known, kind, tables, context)
-
-
-def _in_order(names: Iterable[str], options: Mapping[str, Option]) -> list[str]:
-    places = {name: place for place, name in enumerate(options)}
-    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
 
 
 def _of_value(option: Option, value: Any, tables: Tables, context: Context) -> Iterator[Finding]:
@@ -113,14 +110,8 @@ def _unknown(
 ) -> Finding:
     near = nearest(name, options) if seek else ""
     repair = _renaming(name, near) if near and near not in values else None
-    return _about(
-        tables.rules["unknown_option"],
-        name,
-        values,
-        context,
-        repair=repair,
-        nearest=tables.say("nearest_is", name=near) if near else tables.say("none_near"),
-    )
+    told = tables.say("nearest_is", name=near) if near else tables.say("none_near")
+    return _about(tables.rules["unknown_option"], name, values, context, repair=repair, nearest=told)
 
 
 def _together(
@@ -141,19 +132,12 @@ def _about(
     rule: Rule, name: str | None, values: Mapping[str, Any], context: Context, *,
     repair: _Repair | None = None, **words: object,
 ) -> Finding:  # fmt: skip
+    """The finding about an option (None: the text as a whole), with the words that its rule speaks of."""
     value = values.get(name) if name is not None else None
-    return Finding(**_of_rule(rule, context, option=name, value=value, **words), repair=repair)
-
-
-def _of_rule(
-    rule: Rule, context: Context, *, option: str | None = None, value: Any = None, **words: object
-) -> dict[str, Any]:
-    words |= {"option": option if option is None or len(option) < 100 else f"{option[:97]}…", "value": shown(value)}
+    words |= {"option": name if name is None or len(name) < 100 else f"{name[:97]}…", "value": shown(value)}
     words |= {"records": context.records}
-    return {
-        "severity": rule.severity_in(context.mode), "code": rule.code, "option": option, "value": value,
-        "text": rule.says.format(**words), "fix": rule.fix.format(**words),
-    }  # fmt: skip
+    severity, says, fix = rule.severity_in(context.mode), rule.says.format(**words), rule.fix.format(**words)
+    return Finding(severity, rule.code, name, value, says, fix, repair)
 
 
 # -- corrections ------------------------------------------------------------------
@@ -163,13 +147,13 @@ def _corrected(
     written: Written, found: list[Finding], kind: Kind, tables: Tables, context: Context
 ) -> dict[str, Any] | None:
     """The options with every obvious correction made; None where something is still wrong then."""
-    values = dict(written.values)
+    values = written.values
     for _ in range(_MOST_ROUNDS):
         repairs = [each.repair for each in found if each.repair is not None]
         if not repairs:
             return None
         for repair in repairs:
-            repair(values)
+            values = repair(values)
         found = check_values(values, kind, tables, context)
         if not found:
             return values
@@ -182,31 +166,16 @@ def _repair(rule: Rule, name: str | None, known: Mapping[str, Any], context: Con
         return None
     if "set" in repair:
         return _setting(repair["set"])
-    return _dropping(str(name if repair["drop"] == "*" else repair["drop"]))
+    dropped = name if repair["drop"] == "*" else repair["drop"]
+    return lambda options: {name: value for name, value in options.items() if name != dropped}
 
 
 def _setting(values: Mapping[str, Any]) -> _Repair:
-    return lambda options: options.update(values)
-
-
-def _dropping(name: str) -> _Repair:
-    def drop(options: dict[str, Any]) -> None:
-        options.pop(name, None)
-
-    return drop
+    return lambda options: {**options, **values}
 
 
 def _renaming(name: str, to: str) -> _Repair:
-    def rename(options: dict[str, Any]) -> None:
-        moved = [(to if each == name else each, value) for each, value in options.items()]
-        options.clear()
-        options.update(moved)
-
-    return rename
-
-
-def _nothing_more(options: dict[str, Any]) -> None:
-    """What stands twice was read once."""
+    return lambda options: {(to if each == name else each): value for each, value in options.items()}
 
 
 def plain(value: Any) -> Any:

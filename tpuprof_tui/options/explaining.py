@@ -1,21 +1,25 @@
-"""What options mean: one record for each, and the same as text."""
+"""What options mean, and what was explained, checked and made: as JSON, and as lines of text."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .checking import plain
+from .checking import Checked, plain
 from .conditions import Context, passes, shown
+from .making import Made
+from .reading import Written
 from .tables import Kind, Option, Tables
 
 #: In place of a value: none is set.
 UNSET: Final = object()
+#: Characters of a value in front of the reason for it.
+_MOST_SHOWN: Final = 80
 _INDENT: Final = " " * 4
 _TERM: Final = 12
 _WIDEST, _NARROWEST = 100, 50
@@ -54,7 +58,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
         option = narrowed(option, value)
     yield from _wrapped("", option.summary)
     yield from _wrapped(tables.say("values"), takes if value is not UNSET else "")
-    yield from _wrapped(tables.say("default"), default_text(option, tables))
+    yield from _wrapped(tables.say("default"), _default_text(option, tables))
     for each, text in option.explains.items():
         yield from _wrapped(each, text)
     for group in map(tables.group, option.values) if option.groups else ():
@@ -83,7 +87,7 @@ def narrowed(option: Option, value: Any) -> Option:
     return replace(option, values=[value], explains=explains, views=[{"views": text} for text in views])
 
 
-def default_text(option: Option, tables: Tables) -> str:
+def _default_text(option: Option, tables: Tables) -> str:
     """What holds without an option."""
     value = "" if option.default is None else tables.say("empty_text") if option.default == "" else str(option.default)
     if option.default_means:
@@ -92,13 +96,7 @@ def default_text(option: Option, tables: Tables) -> str:
     return value if option.default_stated else tables.say("default_unstated", default=value)
 
 
-def left_at_default(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[Option]:
-    """Options of a kind that are not written, under no name."""
-    options = tables.of_kind(kind.name)
-    return [option for name, option in options.items() if name not in written and option.same_as not in written]
-
-
-def views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple[str, str]]:
+def _views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple[str, str]]:
     """What a run with these options can show: name and value of the option that yields it, and the views."""
     options = tables.of_kind(kind.name)
     values = {name: written.get(name, written.get(option.same_as, option.default)) for name, option in options.items()}
@@ -172,3 +170,101 @@ def _folded(text: str, columns: int) -> Iterator[str]:
 def _width(text: str) -> int:
     """Columns of a text in a terminal."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+# -- all options, what was checked, what was made ----------------------------------
+
+
+def overview_json(written: Written | None, kind: Kind, tables: Tables) -> dict[str, Any]:
+    """All options of a kind, those of a text first; with a text also what the run can show."""
+    of_kind = tables.of_kind(kind.name)
+    records = []
+    first = [name for name in (written.values if written is not None else ()) if name in of_kind]
+    for option in (of_kind[name] for name in dict.fromkeys([*first, *of_kind])):
+        record = explained(option, tables)
+        if written is not None:
+            record |= {"written": option.name in written.values, "value": plain(written.values.get(option.name))}
+        records.append(record)
+    whole: dict[str, Any] = {"kind": kind.name, "title": kind.title, "about": list(kind.about), "options": records}
+    if written is not None:
+        whole["unknown"] = sorted(written.values.keys() - of_kind.keys())
+        whole["views"] = [{"by": by, "views": text} for by, text in _views(written.values, kind, tables)]
+    return whole
+
+
+def overview_lines(written: Written | None, kind: Kind, tables: Tables) -> Iterator[str]:
+    """The same as text: with one line for each option that a text leaves at its default."""
+    of_kind = tables.of_kind(kind.name)
+    yield kind.title
+    yield from kind.about
+    if written is None:
+        for option in of_kind.values():
+            yield ""
+            yield from lines_of(option, tables)
+        return
+    yield from ("", f"{tables.say('written')}:")
+    for name, value in written.values.items():
+        yield ""
+        if name in of_kind:
+            yield from lines_of(of_kind[name], tables, value)
+        else:
+            yield f"{name} = {shown(value, 200)}  ({tables.say('unknown')})"
+    yield from ("", f"{tables.say('left')}:", "")
+    for name, option in of_kind.items():
+        if name not in written.values and option.same_as not in written.values:
+            yield f"{name:<26}{_default_text(option, tables)}"
+    found = _views(written.values, kind, tables)
+    yield from ("", f"{tables.say('shows')}{': ' + tables.say('shows_nothing') if not found else ':'}", "")
+    yield from (f"    {by:<32}  {text}" for by, text in found)
+
+
+def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict[str, Any]:
+    """Verdict, findings, the options with whether they are at their default, and the corrected line."""
+    of_kind = tables.of_kind(checked.kind.name)
+    findings = [
+        {"severity": each.severity, "code": each.code, "option": each.option, "value": plain(each.value),
+         "text": each.text, "fix": each.fix} for each in checked.findings
+    ]  # fmt: skip
+    written = {name: {"value": plain(value), "default": name in of_kind and of_kind[name].default == plain(value)}
+               for name, value in checked.values.items()}  # fmt: skip
+    return {"verdict": checked.verdict, "kind": checked.kind.name, "findings": findings, "options": written,
+            "line": checked.line, "notes": list(notes)}  # fmt: skip
+
+
+def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Iterator[str]:
+    """One line for each finding, one for the verdict, then notes and the corrected line."""
+    for each in checked.findings:
+        about = each.option if each.option is not None else tables.say("the_text")
+        yield f"{tables.say(each.severity):<8} {about}  {each.code}: {each.text} {tables.say('fix')}: {each.fix}"
+    errors = sum(each.severity == "error" for each in checked.findings)
+    warnings = len(checked.findings) - errors
+    yield f"{checked.kind.name}: " + tables.say(f"verdict_{checked.verdict}", count=warnings, errors=errors,
+                                                 warnings=warnings)  # fmt: skip
+    yield from (f"{tables.say('note')}: {note}" for note in notes)
+    if checked.line is not None:
+        yield from (tables.say("corrected"), *checked.line.split("\n"))
+
+
+def made_json(made: Made, kind: Kind) -> dict[str, Any]:
+    """Each run with its options, their reasons and the lines to paste."""
+    runs = [{"wishes": [wish.wish for wish in run.wishes],
+             "options": {name: plain(value) for name, value in run.values.items()},
+             "reasons": dict(run.reasons), "lines": [line for lines in run.forms.values() for line in lines]}
+            for run in made.runs]  # fmt: skip
+    return {"kind": kind.name, "runs": runs, "notes": list(made.notes), "command": made.command}
+
+
+def made_lines(made: Made, tables: Tables) -> Iterator[str]:
+    """Lines to paste; all that is said stands behind #."""
+    yield from (f"# {note}" for note in made.notes)
+    for number, run in enumerate(made.runs, 1):
+        if len(made.runs) > 1:
+            wishes = ", ".join(wish.title for wish in run.wishes)
+            yield ""
+            yield f"# {tables.say('run', number=number, count=len(made.runs), wishes=wishes)}"
+        for title, lines in run.forms.items():
+            yield from (f"# {title}" for _ in (title,) if title)
+            yield from (part for line in lines for part in line.split("\n"))
+        for name, reason in run.reasons.items():
+            yield f"# {name}={str(plain(run.values[name]))[:_MOST_SHOWN]}  {reason}"
+    yield f"# {made.after}"

@@ -14,15 +14,46 @@ from tpuprof_tui.errors import UsageError
 
 from .checking import check_values
 from .conditions import Context, passes, shown, subjects
-from .reading import Other
-from .records import Records
+from .reading import Other, json_text, line_of
 from .tables import Kind, Tables, Wish
-from .writing import json_text, line_of
 
 _WORD: Final = re.compile(r"[^\W_]+|[^\w\s]")
 #: Arguments of calls that make a longer line stand below each other.
 _MOST_COLUMNS: Final = 100
 _CJK: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+#: Keys of ``global.profile`` that count the records of an engine: of a core, or of a port.
+_COUNT: Final = re.compile(r"(?:(?:core)?\d+_)?([a-z]+?)\d*_record", re.ASCII)
+_CAPACITY: Final = "max_record_num"
+_MOST_DIGITS: Final = 12
+
+
+class Records(Struct, frozen=True):
+    """The engine that wrote most records in a capture.
+
+    Attributes:
+        engine: Its name.
+        count: Its records.
+        size: How many a buffer held; 0: the capture does not say.
+    """
+
+    engine: str
+    count: int
+    size: int = 0
+
+    @property
+    def take(self) -> int:
+        """Records to make room for: what was enough with a quarter to spare, else the next power of two that is."""
+        spared = self.count + max(self.count // 4, 1)
+        if spared <= self.size:
+            return self.size
+        needed = 2 * self.count if self.size and self.count >= self.size else spared
+        return 1 << max(needed - 1, 1).bit_length()
+
+    def said(self, tables: Tables) -> str:
+        """The same in a sentence."""
+        lost = self.size and self.count >= self.size
+        key = "counted" if not self.size else "lost" if lost else "enough" if self.take == self.size else "more"
+        return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.take)
 
 
 class Run(Struct, frozen=True):
@@ -80,8 +111,10 @@ def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
     for name, rule in making.get("given", {}).items():
         if name in order.given and not any(rule["option"] in run.values for run in runs):
             notes.append(tables.say("not_used", option=rule["option"]))
-    after, command = _after(making, order)
-    return Made(runs, list(dict.fromkeys(notes)), after, command)
+    after = making["after"]
+    folder = order.given.get(after.get("option", ""), after.get("otherwise", ""))
+    command = after["command"].replace("{output}", shlex.quote(folder) if folder else "")
+    return Made(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
 
 
 def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
@@ -188,14 +221,20 @@ def _run(group: Sequence[Wish], kind: Kind, tables: Tables, order: Order, contex
     for name, rule in making.get("given", {}).items():
         if name in order.given and (rule.get("always") or rule["option"] in values):
             values[rule["option"]] = _given(name, order.given[name], rule, tables)
-    values = {name: _as_typed(option.type, values[name]) for name, option in options.items()
-              if values.get(name) is not None}  # fmt: skip
+    values = {name: Other(values[name]) if option.type == "expression" else values[name]
+              for name, option in options.items() if values.get(name) is not None}  # fmt: skip
     forms = {}
     reasons: dict[str, str] = {}
-    for form in _forms(group, making):
+    asked = {wish.form for wish in group if wish.form}
+    for form in making["forms"]:
+        if form["form"] not in asked if asked else form.get("asked"):
+            continue
         part = {name: value for name, value in values.items() if name in form.get("options", values)}
         reasons |= {name: _reason(name, values, group, tables, context) for name in part}
-        _refuse(check_values(part, kind, tables, context), tables)
+        findings = check_values(part, kind, tables, context)
+        if findings:
+            why = " ".join(dict.fromkeys(finding.text for finding in findings))
+            raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {findings[0].fix}.")
         line = line_of(replace(kind, call=form.get("call", kind.call)), part, most=_MOST_COLUMNS)
         forms[form.get("title", "")] = [each.replace("{line}", line) for each in form["lines"]]
     return Run(group, values, reasons, forms)
@@ -207,21 +246,6 @@ def _given(name: str, text: str, rule: Mapping[str, Any], tables: Tables) -> str
     return str(rule["as"]).replace("{text}", json_text(text)) if "as" in rule else text
 
 
-def _as_typed(type_: str, value: Any) -> Any:
-    return Other(value) if type_ == "expression" else value
-
-
-def _refuse(findings: Sequence[Any], tables: Tables) -> None:
-    if findings:
-        why = " ".join(dict.fromkeys(finding.text for finding in findings))
-        raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {findings[0].fix}.")
-
-
-def _forms(group: Sequence[Wish], making: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    asked = {wish.form for wish in group if wish.form}
-    return [form for form in making["forms"] if (form["form"] in asked if asked else not form.get("asked"))]
-
-
 def _reason(name: str, values: Mapping[str, Any], group: Sequence[Wish], tables: Tables, context: Context) -> str:
     for each in tables.making["reasons"]:
         if each["option"] == name and passes(each, values, context):
@@ -231,9 +255,27 @@ def _reason(name: str, values: Mapping[str, Any], group: Sequence[Wish], tables:
     return ": ".join(part for part in (wishes, option.gains or option.summary) if part)
 
 
-def _after(making: Mapping[str, Any], order: Order) -> tuple[str, str]:
-    """What is said of the command for the result, and the command."""
-    after = making["after"]
-    folder = order.given.get(after.get("option", ""), after.get("otherwise", ""))
-    command = after["command"].replace("{output}", shlex.quote(folder) if folder else "")
-    return after["text"].replace("{command}", command), command
+# -- records of an earlier capture ------------------------------------------------
+
+
+def most_records(settings: str) -> Records | None:
+    """The engine with most records by the text of a ``global.profile``; None: it counts none."""
+    counts: dict[str, int] = {}
+    size = 0
+    for line in settings.splitlines():
+        key, _, digits = (part.strip() for part in line.partition("="))
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
+            continue
+        found = _COUNT.fullmatch(key)
+        if key == _CAPACITY:
+            size = int(digits)
+        elif found:
+            engine = found[1].upper()
+            counts[engine] = max(counts.get(engine, 0), int(digits))
+    return largest(counts, size)
+
+
+def largest(counts: Mapping[str, int], size: int = 0) -> Records | None:
+    """The engine with most records, of counts by engine; None: none wrote any."""
+    engine = max(counts, key=lambda each: counts[each], default="")
+    return Records(engine, counts[engine], size) if engine and counts[engine] else None

@@ -1,9 +1,13 @@
-"""Parses options from text. Any text is accepted; nothing in it is expanded or executed."""
+"""Options read from text, and written as a line to paste.
+
+Any text is accepted; nothing in it is expanded or executed.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
@@ -36,6 +40,8 @@ _NEAR: Final = 80
 _NEAR_NAME: Final = 0.88
 _NEAR_LENGTH: Final = 4
 _MOST_SHOWN: Final = 60
+#: What JSON leaves as it is, yet steers a terminal, ends a line or is no UTF-8.
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Number(str):
@@ -301,3 +307,31 @@ _READERS: Final[dict[str, Callable[[str, Kind, Tables], Written]]] = {
     "variables": _environment,
     "call": _call,
 }
+
+
+# -- a line to paste --------------------------------------------------------------
+
+
+def line_of(kind: Kind, values: Mapping[str, Any], most: int | None = None) -> str:
+    """Options in the form of their kind, without anything that a terminal or a shell would take for more.
+
+    Arguments of a call that needs more than ``most`` columns stand on lines of their own.
+    """
+    if kind.form == "json":
+        return f"export {kind.variable}={shlex.quote(json_text(values, separators=(',', ':')))}"
+    if kind.form == "variables" and not set(values) & set(kind.positional):
+        return "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in values.items())
+    places = {name: place for place, name in enumerate(kind.positional)}
+    ordered = sorted(values.items(), key=lambda each: places.get(each[0], len(places)))
+    texts = [(name, json_text(value) if type(value) is str else str(value)) for name, value in ordered]
+    arguments = [text if name in kind.positional else f"{name}={text}" for name, text in texts]
+    line = f"{kind.call}({', '.join(arguments)})"
+    if most is None or len(line) <= most:
+        return line
+    return "\n".join([f"{kind.call}(", *(f"    {argument}," for argument in arguments), ")"])
+
+
+def json_text(value: Any, **form: Any) -> str:
+    """JSON that is safe to print; raises nothing for lone surrogates."""
+    text = json.dumps(value, ensure_ascii=False, **form)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -23,11 +23,8 @@ _HUGE: Final = 10**_MOST_DIGITS
 _LONGEST: Final = 64
 
 
-class _Nothing:
-    """No value is obvious."""
-
-
-NOTHING: Final = _Nothing()
+#: No value is obvious.
+NOTHING: Final = object()
 
 
 class Flaw(Struct, frozen=True):
@@ -70,7 +67,7 @@ def _quoted(option: Option, value: Any) -> Any:
     """What a value without quotes was meant to be."""
     if value is True or value is False:
         return option.meant.get(str(value).lower(), NOTHING)
-    return str(value) if isinstance(value, Number) and not isinstance(_meant(option, value), _Nothing) else NOTHING
+    return str(value) if isinstance(value, Number) and _meant(option, value) is not NOTHING else NOTHING
 
 
 def _meant(option: Option, value: str) -> Any:
@@ -99,10 +96,6 @@ def _path(option: Option, value: str, context: Context) -> Iterator[Flaw]:
         yield Flaw(option.forbidden["code"])
     if option.missing and context.here and not os.path.exists(value):
         yield Flaw(option.missing)
-
-
-def _name(option: Option, value: str, context: Context) -> Iterator[Flaw]:
-    return iter(())
 
 
 def _choice(option: Option, value: str, context: Context) -> Iterator[Flaw]:
@@ -208,7 +201,7 @@ def _anything(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
 
 _Check = Callable[[Option, Any, Context], Iterator[Flaw]]
 _TEXTS: Final[dict[str, _Check]] = {
-    "path": _path, "name": _name, "switch": _choice, "choice": _choice, "set": _set, "integer": _integer,
+    "path": _path, "name": _anything, "switch": _choice, "choice": _choice, "set": _set, "integer": _integer,
     "size": _size, "metrics": _metrics,
 }  # fmt: skip
 _LITERALS: Final[dict[str, _Check]] = {

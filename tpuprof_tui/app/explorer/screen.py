@@ -51,7 +51,6 @@ from ..shell.messages import (
     SwapSides,
     SwitchCapture,
 )
-from ..terminal.line_compositor import DrawnScreen
 from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -69,7 +68,7 @@ from .table_requests import TableRequests
 _GIVE_BACK_EVERY: Final = 0.5
 
 
-class ExplorerScreen(DrawnScreen[None]):
+class ExplorerScreen(Screen[None]):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:

@@ -109,8 +109,7 @@ def test_every_action_method_is_an_action_of_the_registry():
         for name in vars(place)
         if name.startswith("action_")
     }
-    # Textual's own name of what app.palette does
-    assert methods - known == {"command_palette"}
+    assert methods - known == set()
 
 
 def test_ids_are_unique():

@@ -25,7 +25,7 @@ from tpuprof_tui.app.shell.export_kinds import (
     table_job,
     warning,
 )
-from tpuprof_tui.app.shell.export_process import Exporter, ExportError
+from tpuprof_tui.app.shell.exports import Exporter, ExportError
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import output_named
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY

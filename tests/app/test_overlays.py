@@ -36,7 +36,7 @@ async def test_an_overlay_closes_once():
 
 async def test_the_palette_bears_page_keys_before_its_list_is_there():
     async with opened(small_profile(1, instructions=600)) as pilot:
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         palette = pilot.app.screen
         assert isinstance(palette, Commands)
         palette._action_command_list("page_down")
@@ -50,11 +50,11 @@ async def test_the_palette_bears_page_keys_before_its_list_is_there():
 
 async def test_the_palette_opens_again_while_it_still_closes():
     async with opened(small_profile(1, instructions=600)) as pilot:
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         await pilot.pause()
         first = pilot.app.screen
         first.dismiss()
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         assert first.is_attached
         assert isinstance(pilot.app.screen, Commands)
         assert pilot.app.screen is not first
@@ -64,7 +64,7 @@ async def test_the_palette_opens_again_while_it_still_closes():
 
 async def test_what_fails_in_a_thread_is_told_below_the_palette():
     async with opened(small_profile(1, instructions=600)) as pilot:
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         await pilot.pause()
         pilot.app.post_message(ThreadFailed(ValueError("a fault")))
         await pilot.pause()
@@ -76,7 +76,7 @@ async def test_what_fails_in_a_thread_is_told_below_the_palette():
 async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):
     monkeypatch.setattr(Commands, "_NO_MATCHES_COUNTDOWN", 0.01)
     async with opened(small_profile(1, instructions=600)) as pilot:
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         await pilot.pause()
         palette = pilot.app.screen
         assert isinstance(palette, Commands)
@@ -89,7 +89,7 @@ async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch)
 
 async def test_a_click_on_a_command_that_is_gone_is_passed_over():
     async with opened(small_profile(1, instructions=600)) as pilot:
-        pilot.app.action_palette()
+        pilot.app.action_command_palette()
         await pilot.pause()
         options = pilot.app.screen.query_one(CommandList)
         style = Style.from_meta({"option": 999})

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.findings.unit_busy import differences, longest_pauses
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
-from tpuprof_tui.app.settings.column_names import columns_named
+from tpuprof_tui.app.settings.commands import columns_named
 from tpuprof_tui.app.shell.messages import Change
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role

@@ -17,8 +17,8 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.carried_state import carried_state
-from tpuprof_tui.app.shell.neighbours import capture_of
+from tpuprof_tui.app.shell.captures import capture_of
+from tpuprof_tui.app.shell.first_state import carried_state
 from tpuprof_tui.app.shell.watching import Sighting, news_of, sighting
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog

@@ -50,7 +50,6 @@ from textual import events  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.settings.actions import ACTIONS  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.app.shell.messages import OpenCapture  # noqa: E402
 from tpuprof_tui.model import Problem, Profile, Severity  # noqa: E402
 
 #: Records of the capture that is written where none is given.
@@ -171,7 +170,7 @@ class Monkey:
         if self.home is None:
             self.app.reload()
         else:
-            self.app.open_capture(OpenCapture(self.home))
+            self.app.open_capture(self.home)
         await asyncio.sleep(0.1)
         await self.rest()
         end = time.monotonic() + GONE_AFTER

@@ -36,21 +36,7 @@ from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..shell.messages import (
-    Change,
-    ChooseStep,
-    CopyText,
-    LeaveComparison,
-    ListCaptures,
-    Narrow,
-    OpenCapture,
-    ReloadCapture,
-    Retitled,
-    Say,
-    ShowDetail,
-    SwapSides,
-    SwitchCapture,
-)
+from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, Narrow, Retitled, Say, ShowDetail
 from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -147,12 +133,10 @@ class ExplorerScreen(Screen[None]):
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions,
-            "reload": lambda: self.post_message(ReloadCapture()),
-            "open-other": lambda: self.post_message(ListCaptures()),
-            "next-capture": lambda: self.post_message(SwitchCapture(1)),
-            "previous-capture": lambda: self.post_message(SwitchCapture(-1)),
-            "swap-sides": partial(jumps.where_compared, lambda: self.post_message(SwapSides())),
-            "leave-comparison": partial(jumps.where_compared, lambda: self.post_message(LeaveComparison())),
+            "reload": partial(self._ask, "reload"), "open-other": partial(self._ask, "list"),
+            "next-capture": partial(self._ask, "switch", 1), "previous-capture": partial(self._ask, "switch", -1),
+            "swap-sides": partial(jumps.where_compared, partial(self._ask, "swap")),
+            "leave-comparison": partial(jumps.where_compared, partial(self._ask, "leave")),
         }  # fmt: skip
 
     @property
@@ -337,7 +321,10 @@ class ExplorerScreen(Screen[None]):
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those beside this one")
-        return lambda: self.post_message(OpenCapture(str(path)))
+        return partial(self._ask, "open", str(path))
+
+    def _ask(self, what: str, *arguments: Any) -> None:
+        self.post_message(AskCapture(what, *arguments))
 
     def _copy(self, text: str, what: str) -> None:
         copy_text(self, self.palette, text, what)

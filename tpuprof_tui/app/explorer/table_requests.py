@@ -16,8 +16,7 @@ from ..overlays.flame import FlameGraph
 from ..overlays.groups import GroupList
 from ..overlays.overlay import Overlay
 from ..settings.actions import ActionTable
-from ..settings.column_names import columns_named
-from ..settings.commands import listed
+from ..settings.commands import columns_named, listed
 from .command_line import CommandTable, Done, fault
 from .filtering import Filtering
 from .services import Services

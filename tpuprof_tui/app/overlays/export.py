@@ -25,7 +25,7 @@ from ..panes.lines import Line, LinesView
 from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell import export_kinds as exports
-from ..shell.export_process import Exporter
+from ..shell.exports import Exporter
 from .overlay import Close
 
 #: What can be typed, and what the field for it says.

@@ -29,7 +29,7 @@ from tpuprof_tui.formats.units import plural
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..settings.column_names import columns_named
+from ..settings.commands import columns_named
 from ..shell.background import background_of
 from ..shell.messages import Change, CopyText, Retitled, Say, ShowDetail
 from .lines import MOVES

@@ -23,7 +23,7 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import Change, CopyText, Narrow, OpenCapture, Retitled, Say
+from ..shell.messages import AskCapture, Change, CopyText, Narrow, Retitled, Say
 from .lines import Line, LinesView
 from .prompt import Note, Prompt, Question
 from .tree_nodes import Node, nodes_of
@@ -287,7 +287,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Narrow to the node, or widen again; opens a capture."""
         node = self.node
         if node.path:
-            self.post_message(OpenCapture(node.path))
+            self.post_message(AskCapture("open", node.path))
         elif node.scope is not None:
             self.post_message(Narrow(node.condition, scope=node.scope))
         else:

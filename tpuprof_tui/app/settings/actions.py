@@ -82,6 +82,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("repaint", "ctrl+l", "Repaint", "Draw the screen anew.", ""),
         ("suspend", "ctrl+z", "Suspend", "Back to the shell; `fg` returns.", ""),
         ("back", "escape backspace", "Back", "One step back: close, restore, clear selection, leave scope.", ""),
+        functions={"palette": "command_palette", "suspend": "suspend_process"},
     ),
     *_table(
         "explorer",
@@ -493,7 +494,8 @@ def bindings(*groups: str) -> list[Binding]:
     return [
         Binding(
             ",".join(action.keys),
-            _target(action),
+            # those of the app work from overlays too
+            f"app.{action.function}" if action.pane == "app" else action.function,
             action.text,
             show=False,
             id=action.id,
@@ -503,11 +505,6 @@ def bindings(*groups: str) -> list[Binding]:
         for group in groups
         for action in actions_of(group)
     ]
-
-
-def _target(action: Action) -> str:
-    """The function as Textual calls it; those of the app work from overlays too."""
-    return f"app.{action.function}" if action.pane == "app" else action.function
 
 
 def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[tuple[str, ...], str]]:

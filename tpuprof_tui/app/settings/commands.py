@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from tpuprof_tui.export.outputs import explorer_outputs
+from tpuprof_tui.model import Column
 from tpuprof_tui.model.vocabulary import Vocabulary
 
 from .actions import PANES, Action, actions_for
@@ -106,3 +107,26 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     """Names with commas between them, the first of many."""
     every = list(dict.fromkeys(names))
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
+
+
+def columns_named(columns: Sequence[Column], text: str) -> list[Column]:
+    """Columns that a text can mean, the likeliest first: named so, beginning so, holding it; in their order.
+
+    Args:
+        columns: Those there are.
+        text: What was typed; blanks at its ends and capitals do not count.
+    """
+    wanted = text.strip().lower()
+    if not wanted:
+        return []
+    ranked = [(rank, column) for column in columns if (rank := _rank(column, wanted)) is not None]
+    return [column for _, column in sorted(ranked, key=lambda each: each[0])]
+
+
+def _rank(column: Column, wanted: str) -> int | None:
+    names = [name.lower() for name in (column.key, *column.aliases, column.title)]
+    if wanted in names:
+        return 0
+    if any(name.startswith(wanted) for name in names):
+        return 1
+    return 2 if any(wanted in name for name in names) else None

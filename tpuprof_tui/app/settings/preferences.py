@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from textual.theme import Theme
 
 from tpuprof_tui.analysis.selecting.state import DisplayState
 
@@ -24,22 +23,19 @@ class Preferences:
         config: As it is in the file.
         theme: Name of the theme; empty where colours are not wanted.
         palette: The colours of the theme.
+        textual_theme: Name of the theme for Textual's own widgets; without colours that of the terminal's.
     """
 
     def __init__(self, *, colours: bool = True) -> None:
         self.config = read_config()
         self.theme = ""
         self.palette: Palette = plain_palette()
+        self.textual_theme = "ansi-dark"
         if colours:
             self._use(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))
 
     def _use(self, theme: str) -> None:
-        self.theme, self.palette = theme, THEMES[theme][1]
-
-    @property
-    def textual_theme(self) -> Theme | None:
-        """The theme for Textual's own widgets; None: the terminal's colours."""
-        return THEMES[self.theme][0] if self.theme else None
+        self.theme, self.palette, self.textual_theme = theme, THEMES[theme][1], THEMES[theme][0].name
 
     def next_theme(self) -> None:
         """Chooses the next theme, and remembers it."""

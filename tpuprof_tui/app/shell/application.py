@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -32,22 +32,21 @@ from ..settings.actions import PANES, Action, actions_for, bindings, key_text, k
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import garbage_collection, messages, reading, watching
-from .carried_state import KeptState
+from .captures import capture_of, neighbours, place_of
 from .exports import ExportRunner
+from .first_state import carried_state, noted_state
 from .key_queue import KeyQueue
 from .loading import LoadingPane, LoadingScreen
-from .neighbours import capture_of, neighbours, place_of
-from .noted_state import NotedState, noted_state, notes_file
 from .reading import Capture, CaptureReader
 from .signals import Signals
-from .status_line import StatusLine
 from .watching import CaptureWatcher, Sighting
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.selecting.state import Place
+    from tpuprof_tui.analysis.selecting.state import DisplayState, Place
     from tpuprof_tui.model import Profile, Vocabulary
     from tpuprof_tui.sources.catalog import Catalog
 
+    from ..explorer.layout import Layout
     from ..explorer.screen import ExplorerScreen
     from .capture_list import CaptureList
     from .data_set import Looked
@@ -62,17 +61,11 @@ REST_SECONDS: Final = 0.1
 class TpuprofApp(TerminalApp):
     """The explorer.
 
-    Args:
+    Args, others than `tpuprof_tui.app.run` says:
         path: Capture, file in one, or folder of captures; None: the captures below the current directory.
         paths: Several of them, to choose from; one or none: ``path`` says what is opened.
-        options: Those of the source that reads it, by name.
-        ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
         profile: A profile ready to show, instead of a path.
-        debug: Let unexpected errors through.
-        follow: Read the capture again when it changes on disk, and captures that appear beside it.
-        against: What captures are compared with; None: nothing.
         notes: File of notes; empty: beside each capture; None: notes are not kept.
-        place: What is shown first of what is opened first; None: all.
 
     Attributes:
         capture: What is open, or is being opened.
@@ -125,8 +118,8 @@ class TpuprofApp(TerminalApp):
         self.status = 0
         #: What is on the screen, or was last, and how it looked before it was read.
         self._shown: tuple[Capture, Sighting] | None = None
-        #: What the next profile is looked at as.
-        self._kept: KeptState | None = None
+        #: What the next profile is looked at as: state and layout of a profile.
+        self._kept: tuple[DisplayState, Profile, Layout] | None = None
         #: What is told when the capture that is being read is on the screen.
         self._arrival = ""
         #: What cannot be read leaves what was on the screen before.
@@ -141,9 +134,10 @@ class TpuprofApp(TerminalApp):
 
         self.preferences = Preferences(colours=not plain)
         self._use_preferences()
-        self.status_line = StatusLine(self._bars)
+        #: What waits for a key, told while no export is at work; empty: nothing does.
+        self._notice = ""
         self.exports = ExportRunner(
-            self.options, run=self._run_export, say=self.status_line.say, changed=self._export_changed,
+            self.options, run=self._run_export, say=self._say, changed=self._export_changed,
             failed=lambda error: self.post_message(messages.ThreadFailed(error)),
         )  # fmt: skip
         self.key_queue = KeyQueue(super().on_event, self._key_target, self._loading_with_keys, self.set_timer)
@@ -274,7 +268,7 @@ class TpuprofApp(TerminalApp):
             error = TpuprofError(told, "Try tpuprof --debug, and report it.")
         if self._comes_back and self._kept is not None:
             self._comes_back = False
-            self.reader.show_again(self._kept.profile, error, message.looked)
+            self.reader.read(Capture(profile=self._kept[1]), error, message.looked)
             return
         self.key_queue.clear()
         self.failure = error
@@ -293,6 +287,7 @@ class TpuprofApp(TerminalApp):
         if self.loading is not None and self.screen is not self.loading:
             self._arrived = message
             return
+        from tpuprof_tui.analysis.selecting.notes import notes_path
         from tpuprof_tui.model import Severity, worst
 
         from ..explorer.screen import ExplorerScreen
@@ -317,26 +312,28 @@ class TpuprofApp(TerminalApp):
         self.watcher.show(path, seen)
         self.exports.show(path, seen.fingerprint)
         self.status = int(worst(session.profile.problems) == Severity.ERROR)
-        kept, self._kept = self._kept, None
-        notes = notes_file(session, self.notes)
-        if kept is not None:
-            noted = NotedState(kept.carried_to(session), notes)
+        layout, told = None, ""
+        notes = notes_path(session.profile) if self.notes == "" else None if self.notes is None else Path(self.notes)
+        if self._kept is not None:
+            before, old, layout = self._kept
+            state, self._kept = carried_state(before, old, session), None
         else:
-            place, self.place = self.place, None
-            noted = noted_state(session, self.preferences.first_state(session), notes, place)
+            first = self.preferences.first_state(session)
+            state, notes, told = noted_state(session, first, notes, self.place)
+            self.place = None
         screen = ExplorerScreen(
-            session, self.preferences.palette, self.glyphs, self.exports, noted.state, self._neighbours(),
-            kept.layout if kept is not None else None, noted.notes,
+            session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes
         )  # fmt: skip
         self._show_alone(screen)
-        if noted.told:
-            self.call_after_refresh(screen.prompt.say, noted.told)
+        if told:
+            self.call_after_refresh(screen.prompt.say, told)
         if message.error is not None:
             self.watcher.could_not_read(asked.path or "", message.looked)
             self._arrival = f"{message.error.message.rstrip('.')}: what was read before stays."
-        self._arrival = self._arrival or message.more
+        arrival, self._arrival = self._arrival or message.more, ""
         self.call_after_refresh(self._watch)
-        self.call_after_refresh(self._tell_arrival)
+        if arrival:
+            self.call_after_refresh(self._say, arrival)
         for seconds in settles:
             self.set_timer(seconds, self._collect_garbage)
 
@@ -355,7 +352,6 @@ class TpuprofApp(TerminalApp):
         self.list_captures()
 
     @on(LoadingPane.Again)
-    @on(messages.ReloadCapture)
     def reload(self) -> None:
         """Reads the capture again."""
         self.read(self.capture)
@@ -364,20 +360,23 @@ class TpuprofApp(TerminalApp):
         """The next profile is looked at as the one on the screen is."""
         explorer = self.explorer
         if explorer is not None:
-            self._kept = KeptState(explorer.state, explorer.session.profile, replace(explorer.manager.layout))
+            self._kept = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
 
     def _collect_garbage(self) -> None:
         """Frees the screen and the capture that were replaced."""
         self.release_widgets()
         self.call_after_refresh(garbage_collection.settle)
 
-    def _tell_arrival(self) -> None:
-        """Says which capture is on the screen, where no key named it."""
-        text, self._arrival = self._arrival, ""
-        if text:
-            self.status_line.say(text)
-
     # which capture
+
+    @on(messages.AskCapture)
+    def do_asked(self, message: messages.AskCapture) -> None:
+        """A screen asks for a capture."""
+        known: dict[str, Callable[..., None]] = {
+            "open": self.open_capture, "switch": self.switch_capture, "reload": self.reload, "list": self.list_captures,
+            "return": self.return_to_capture, "swap": self.swap_sides, "leave": self.leave_comparison,
+        }  # fmt: skip
+        known[message.what](*message.arguments)
 
     def _choose(self, *roots: str) -> None:
         self.key_queue.clear()
@@ -406,7 +405,6 @@ class TpuprofApp(TerminalApp):
         self._kept = None
         self.read(Capture(message.path))
 
-    @on(messages.ListCaptures)
     def list_captures(self) -> None:
         """Lists the captures of the data set or those that were named, else those beside the open one or below it."""
         from .captures import is_capture
@@ -419,40 +417,35 @@ class TpuprofApp(TerminalApp):
         folder = path.parent if self.capture.path and is_capture(path) else path
         self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
 
-    @on(messages.ReturnToCapture)
     def return_to_capture(self) -> None:
         """Opens the capture that was shown last, as it was looked at; nothing where none was."""
         if self._shown is not None:
             self.read(self._shown[0])
 
-    @on(messages.OpenCapture)
-    def open_capture(self, message: messages.OpenCapture) -> None:
+    def open_capture(self, path: str) -> None:
         """Opens another capture; what is looked at stays as far as it fits."""
         others = self._neighbours()
-        here = place_of(others, message.path)
+        here = place_of(others, path)
         place = f", {here + 1} of {len(others)}: ( and ) go on" if here >= 0 else ""
-        self._arrival = f"Capture {clean(capture_of(message.path).name)}{place}"
-        self.read(Capture(message.path), comes_back=False)
+        self._arrival = f"Capture {clean(capture_of(path).name)}{place}"
+        self.read(Capture(path), comes_back=False)
 
-    @on(messages.SwitchCapture)
-    def switch_capture(self, message: messages.SwitchCapture) -> None:
+    def switch_capture(self, steps: int) -> None:
         """Opens the capture so many places after this one in its folder."""
         others = self._neighbours()
         if len(others) < 2:
-            self.status_line.say("No other capture beside this one: O looks for captures further away.")
+            self._say("No other capture beside this one: O looks for captures further away.")
             return
         here = max(place_of(others, self.capture.path or ""), 0)
-        self.open_capture(messages.OpenCapture(others[(here + message.steps) % len(others)][1]))
+        self.open_capture(others[(here + steps) % len(others)][1])
 
-    @on(messages.SwapSides)
     def swap_sides(self) -> None:
         """Opens what the capture is compared with, compared with the capture."""
         base, path = self.reader.against, self.capture.path
         if base is not None and path is not None:
             self.reader.against = path
-            self.open_capture(messages.OpenCapture(base))
+            self.open_capture(base)
 
-    @on(messages.LeaveComparison)
     def leave_comparison(self) -> None:
         """Reads the capture without what it is compared with."""
         self.reader.against = None
@@ -465,7 +458,7 @@ class TpuprofApp(TerminalApp):
 
     def _watch(self) -> None:
         """Begins to look, now that a capture has been read, or could not be."""
-        self.status_line.show_notice(self.watcher.notice)
+        self._show_notice(self.watcher.notice)
         if self._looking is None:
             self._looking = self.set_interval(watching.EVERY, self._look)
 
@@ -487,8 +480,8 @@ class TpuprofApp(TerminalApp):
         if verdict is None:
             return
         if verdict.as_read:
-            self.status_line.say("The capture on disk is as it was read.")
-        self.status_line.show_notice(verdict.news.text if verdict.news is not None else "")
+            self._say("The capture on disk is as it was read.")
+        self._show_notice(verdict.news.text if verdict.news is not None else "")
         if verdict.changed is not None and self.follow:
             path = verdict.changed.path
             self._arrival = ("Read again: it changed on disk." if path == self.capture.path
@@ -516,15 +509,25 @@ class TpuprofApp(TerminalApp):
     # what is told
 
     def _bars(self) -> list[KeyBar]:
-        """The bottom lines of all screens there are."""
+        """The bottom lines of all screens there are, also below an overlay."""
         return [bar for screen in self.screen_stack for bar in screen.query(KeyBar)]
+
+    def _say(self, text: str) -> None:
+        for bar in self._bars():
+            bar.say(text)
+
+    def _show_notice(self, text: str) -> None:
+        """Shows how far an export is, else what waits for a key."""
+        self._notice = text
+        running = self.exports.exporter.running
+        for bar in self._bars():
+            bar.status = clean(running.text if running is not None else text)
 
     def _run_export(self, export: Coroutine[Any, Any, None], name: str) -> None:
         self.run_worker(export, name=name, group="export", exit_on_error=False)
 
     def _export_changed(self) -> None:
-        running = self.exports.exporter.running
-        self.status_line.show_work(running.text if running is not None else "")
+        self._show_notice(self._notice)
         # no screen is left while the application closes
         for screen in self.screen_stack[-1:]:
             screen.post_message(messages.ExportChanged())
@@ -537,7 +540,7 @@ class TpuprofApp(TerminalApp):
         """An unexpected error in a thread ends in a sentence: what is on the screen stays usable."""
         told = self._unexpected(message.error)
         if told:
-            self.status_line.say(told)
+            self._say(told)
 
     def _unexpected(self, error: BaseException) -> str:
         """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""
@@ -592,10 +595,6 @@ class TpuprofApp(TerminalApp):
         palette, vocabulary = self.preferences.palette, self.vocabulary
         self.push_screen(Overlay(HelpLines(palette, pane or "loading", vocabulary), palette, vocabulary))
 
-    def action_palette(self) -> None:
-        """Opens the command palette."""
-        self.action_command_palette()
-
     def action_command_palette(self) -> None:
         """Opens the command palette, unless it is open."""
         from ..terminal.palette import Commands
@@ -647,8 +646,7 @@ class TpuprofApp(TerminalApp):
     def _use_preferences(self) -> None:
         for theme, _ in THEMES.values():
             self.register_theme(theme)
-        chosen = self.preferences.textual_theme
-        self.theme = chosen.name if chosen is not None else "ansi-dark"
+        self.theme = self.preferences.textual_theme
         keys = with_way_out(self.preferences.config.keys)
         remap(keys)
         self.set_keymap(keys)
@@ -656,12 +654,10 @@ class TpuprofApp(TerminalApp):
     def action_theme(self) -> None:
         """The next theme, on all that is on the screen."""
         if not self.preferences.theme:
-            self.status_line.say("Colours are switched off by NO_COLOR.")
+            self._say("Colours are switched off by NO_COLOR.")
             return
         self.preferences.next_theme()
-        chosen = self.preferences.textual_theme
-        if chosen is not None:
-            self.theme = chosen.name
+        self.theme = self.preferences.textual_theme
         for screen in self.screen_stack:
             for node in (screen, *screen.walk_children(Widget)):
                 if hasattr(node, "palette"):
@@ -669,7 +665,7 @@ class TpuprofApp(TerminalApp):
                 if isinstance(node, LinesView) and node.size.width:
                     node.rebuild()
                 node.refresh()
-        self.status_line.say(f"Theme: {TITLES[self.preferences.theme]}")
+        self._say(f"Theme: {TITLES[self.preferences.theme]}")
 
     def get_line_filters(self) -> list[LineFilter]:
         """Nothing but ASCII reaches a terminal that cannot show more."""
@@ -691,7 +687,3 @@ class TpuprofApp(TerminalApp):
         # none is left when the time comes while the application closes
         for screen in self.screen_stack[-1:]:
             screen.refresh(repaint=True, layout=True)
-
-    def action_suspend(self) -> None:
-        """Back to the shell."""
-        self.action_suspend_process()

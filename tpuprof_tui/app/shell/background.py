@@ -48,28 +48,29 @@ class Background:
             at_once: Whether it is quick even where the profile is not small.
         """
         ticket = self._tickets[kind] = self._tickets.get(kind, 0) + 1
+
+        def taken(result: Result) -> None:
+            if self._tickets[kind] == ticket:
+                take(result)
+
+        def run() -> None:
+            if self._tickets[kind] != ticket:
+                return
+            try:
+                result = work()
+            except Exception as error:
+                self._call(partial(self._failed, error))
+            else:
+                self._call(partial(taken, result))
+
         if self.small or at_once:
             take(work())
         else:
-            self._start(partial(self._run, kind, ticket, work, take))
+            self._start(run)
 
     def cancel(self, kind: str) -> None:
         """Results that are on their way are not taken any more."""
         self._tickets[kind] = self._tickets.get(kind, 0) + 1
-
-    def _run(self, kind: str, ticket: int, work: Callable[[], Result], take: Callable[[Result], None]) -> None:
-        if self._tickets[kind] != ticket:
-            return
-        try:
-            result = work()
-        except Exception as error:
-            self._call(partial(self._failed, error))
-        else:
-            self._call(partial(self._take, kind, ticket, result, take))
-
-    def _take(self, kind: str, ticket: int, result: Result, take: Callable[[Result], None]) -> None:
-        if self._tickets[kind] == ticket:
-            take(result)
 
 
 def background_of(widget: Widget, group: str, *, small: bool) -> Background:

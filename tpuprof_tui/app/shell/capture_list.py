@@ -27,7 +27,7 @@ from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
 from .captures import CancelledError, Found, facts_of, found_captures
-from .messages import ReturnToCapture, tell_failure
+from .messages import AskCapture, tell_failure
 
 #: How long and how deep captures are looked for.
 SECONDS, DEPTH = 2.0, 3
@@ -182,4 +182,4 @@ class ChooseScreen(Screen[None]):
 
     def back(self) -> None:
         """To the capture that was open."""
-        self.post_message(ReturnToCapture())
+        self.post_message(AskCapture("return"))

@@ -1,9 +1,12 @@
-"""Captures below a folder and what is known of each. Readers are imported when called, in a thread."""
+"""Captures below a folder with what is known of each, and those that keys and tree switch between.
+
+Readers are imported when called, in a thread.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,8 @@ from tpuprof_tui.formats.units import percent_text, time_text
 
 #: Larger captures are listed, but not read only to fill in a column.
 READ_AT_MOST: Final = 256 << 20
+#: Folders beside the capture that are looked at.
+MOST: Final = 2_000
 
 
 class CancelledError(Exception):
@@ -95,3 +100,38 @@ def holds_captures(path: Path) -> bool:
     from tpuprof_tui.sources.catalog import Catalog
 
     return next(iter(Catalog().find(path)), None) is not None
+
+
+def capture_of(path: str) -> Path:
+    """The capture that a path belongs to: its folder, or the file that is all of it."""
+    from tpuprof_tui.sources.catalog import Catalog
+
+    return Catalog().whole(path)
+
+
+def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and paths of the captures to switch between.
+
+    Args:
+        named: Paths of those that were named, where several were.
+        path: The capture on the screen; empty: it is none on disk.
+        beside: Names of the captures in its folder, itself included.
+
+    Returns:
+        Those that were named, in that order; else those of the folder, in the order people count.
+    """
+    from tpuprof_tui.sources.catalog import natural_order
+
+    if named:
+        names = [capture_of(each).name for each in named]
+        return [(name if names.count(name) == 1 else each, each) for name, each in zip(names, named, strict=True)]
+    if not path:
+        return []
+    folder = capture_of(path).parent
+    return [(name, str(folder / name)) for name in sorted(beside, key=natural_order)]
+
+
+def place_of(captures: Sequence[tuple[str, str]], path: str) -> int:
+    """Which of some captures a path is; -1: none."""
+    ways = {Path(path).absolute(), capture_of(path)}
+    return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in ways), -1)

@@ -32,7 +32,7 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import bindings
 from .capture_list import CaptureList
-from .messages import ReturnToCapture, Say, tell_failure
+from .messages import AskCapture, Say, tell_failure
 
 #: Cells of a figure, of what stands before them all but the path, and of a path at least.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
@@ -279,4 +279,4 @@ class DataSetScreen(Screen[None]):
 
     def back(self) -> None:
         """To the capture that was open."""
-        self.post_message(ReturnToCapture())
+        self.post_message(AskCapture("return"))

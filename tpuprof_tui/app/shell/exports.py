@@ -1,16 +1,213 @@
-"""Exports for the screens: one at a time, told in the bottom line."""
+"""Exports for the screens: by a child process, one at a time, with progress, to be stopped, told in the bottom line."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from .export_kinds import Job, Source
-from .export_process import Exporter, ExportError
+from msgspec import Struct
+
+from tpuprof_tui.child_process import python_words
+from tpuprof_tui.errors import TpuprofError
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import bytes_text
+
+from .export_kinds import Job, Source, default_folder
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
+    from tpuprof_tui.model.vocabulary import Output
+
+#: Longest line a child may send.
+LONGEST: Final = 1 << 22
+#: Seconds a stopped child gets to remove what is half-written.
+GRACE: Final = 5.0
+
+
+class ExportError(TpuprofError):
+    """An export did not come to its end; the message is one sentence."""
+
+
+class Outcome(Struct, frozen=True):
+    """What an export wrote: paths and sizes in bytes, and what to know of it."""
+
+    kind: Output
+    files: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Path and size, in a sentence."""
+        first, size = self.files[0]
+        more = f" and {len(self.files) - 1} more," if len(self.files) > 1 else ","
+        total = sum(size for _, size in self.files)
+        told = "".join(f" - {clean(note)}" for note in self.notes[:1])
+        return f"Wrote {clean(_short(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}{told}"
+
+
+def _short(path: str) -> str:
+    """A path below the current directory without that directory."""
+    try:
+        return f"./{Path(path).relative_to(Path.cwd())}"
+    except (ValueError, OSError):
+        return path
+
+
+class Running(Struct, frozen=True):
+    """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
+
+    kind: Output
+    done: float = -1.0
+
+    @property
+    def text(self) -> str:
+        """For the bottom line."""
+        return f"{self.kind.title} {self.done:.0%}" if self.done >= 0 else f"{self.kind.title} ..."
+
+
+class Exporter:
+    """Runs one export at a time as a child process; nothing of it blocks the event loop.
+
+    Attributes:
+        running: The export at work.
+        outcome: What the last one wrote.
+        folder: Where exports of the capture on the screen go; empty: nobody asked yet.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self.running: Running | None = None
+        self.outcome: Outcome | None = None
+        self.folder = ""
+        #: Folders that were typed, by capture.
+        self._typed: dict[Path, str] = {}
+        self._changed = changed
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopped = False
+
+    async def run(self, job: Job) -> Outcome | None:
+        """Runs an export to its end.
+
+        Returns:
+            What was written; None where it was stopped.
+
+        Raises:
+            ExportError: It failed.
+        """
+        self._stopped = False
+        self._tell(Running(job.kind))
+        try:
+            self.outcome = await (self._files(job) if job.target is None else self._table(job, job.target))
+            return self.outcome
+        except ExportError:
+            if self._stopped:
+                return None
+            raise
+        except OSError as error:
+            raise ExportError(f"The {job.kind.title} could not be written: {error.strerror or error}.") from None
+        finally:
+            await self._ended()
+            self._tell(None)
+
+    def take_folder(self, source: Source, typed: str = "") -> None:
+        """Exports of a capture go where was ``typed`` for it, last or now; else to the folder of its name."""
+        if typed:
+            self._typed[source.capture] = typed
+        self.folder = self._typed.get(source.capture) or default_folder(source)
+
+    def stop(self) -> None:
+        """Stops the export; it removes what is half-written."""
+        self._stopped = True
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    def _tell(self, running: Running | None) -> None:
+        if running != self.running:
+            self.running = running
+            self._changed()
+
+    async def _files(self, job: Job) -> Outcome:
+        process = await self._start(job, asyncio.subprocess.PIPE)
+        written: list[tuple[str, int]] = []
+        notes: tuple[str, ...] = ()
+        errors = asyncio.ensure_future(_tail(process.stderr))
+        assert process.stdout is not None
+        try:
+            async for line in process.stdout:
+                message = _message(line)
+                done, files = message.get("done"), message.get("written")
+                if isinstance(done, int | float):
+                    self._tell(Running(job.kind, min(max(float(done), 0.0), 1.0)))
+                elif isinstance(files, list):
+                    written = [(str(path), int(size)) for path, size in files]
+                    told = message.get("notes")
+                    notes = tuple(map(str, told)) if isinstance(told, list) else ()
+            told_errors = await errors
+            if not written:  # what is there stays there, however the child ended
+                await self._checked(job, process, told_errors)
+        finally:
+            errors.cancel()
+        if not written:
+            reason = notes[0] if notes else "the export ended without a word."
+            raise ExportError(f"The {job.kind.title} was not written: {clean(reason)}")
+        return Outcome(job.kind, tuple(written), notes)
+
+    async def _table(self, job: Job, target: Path) -> Outcome:
+        process = await self._start(job, asyncio.subprocess.DEVNULL)
+        await self._checked(job, process, await _tail(process.stderr))
+        return Outcome(job.kind, ((str(target), target.stat().st_size),))
+
+    async def _start(self, job: Job, output: int) -> asyncio.subprocess.Process:
+        if self._stopped:
+            raise ExportError("Stopped.")
+        self._process = await asyncio.create_subprocess_exec(
+            *python_words("tpuprof_tui", *job.words),
+            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=LONGEST,
+        )  # fmt: skip
+        return self._process
+
+    async def _checked(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
+        status = await process.wait()
+        if status in (0, 1):  # it was done before it could be stopped
+            return
+        raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
+
+    async def _ended(self) -> None:
+        """No child outlives its export."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), GRACE)
+        except asyncio.TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+
+def _message(line: bytes) -> dict[str, object]:
+    """A line of the child; what is none of its messages is empty."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+async def _tail(stream: asyncio.StreamReader | None) -> str:
+    """The last sentence of what a child says about errors; read to its end, so that the child never waits."""
+    told = b""
+    while stream is not None and (block := await stream.read(1 << 16)):
+        told = (told + block)[-(1 << 14) :]
+    lines = [line for line in told.decode(errors="replace").splitlines() if line.strip()]
+    own = [line.removeprefix("tpuprof: ") for line in lines if line.startswith("tpuprof: ")]
+    return clean((own or lines or [""])[-1])
 
 
 class ExportRunner:

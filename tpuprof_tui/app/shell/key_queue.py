@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from textual import events
 from textual.dom import DOMNode
 
 from ..settings.actions import LEAVE
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
 
 #: What is typed.
 Typed = events.Key | events.Paste
@@ -38,13 +41,6 @@ class Waiting(Protocol):
         """Shows how many keys wait."""
 
 
-class Countdown(Protocol):
-    """A function that is called after some seconds."""
-
-    def stop(self) -> None:
-        """It is not called any more."""
-
-
 class KeyQueue:
     """Keys in the order they were typed.
 
@@ -57,7 +53,7 @@ class KeyQueue:
 
     def __init__(
         self, send: Callable[[Typed], Awaitable[None]], target: Callable[[], DOMNode | None],
-        loading: Callable[[], Waiting | None], after: Callable[[float, Callable[[], object]], Countdown],
+        loading: Callable[[], Waiting | None], after: Callable[[float, Callable[[], object]], Timer],
     ) -> None:  # fmt: skip
         self._send = send
         self._target = target
@@ -65,7 +61,7 @@ class KeyQueue:
         self._after = after
         self._typed: deque[Typed] = deque()
         self._at_work: Typed | None = None
-        self._lost: Countdown | None = None
+        self._lost: Timer | None = None
         self._looking = False
         self.closed = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -65,40 +66,18 @@ class CopyText(Message):
         self.what = what
 
 
-class OpenCapture(Message):
-    """Asks for another capture, looked at as the one on the screen is."""
+class AskCapture(Message):
+    """Asks the application for another capture, or for this one in another way, by one of these words.
 
-    def __init__(self, path: str) -> None:
+    ``open`` (a path): looked at as the one on the screen is. ``switch`` (a number): so many places after this one.
+    ``reload``: read again. ``list``: one is to be chosen. ``return``: the one that was on the screen last.
+    ``swap``: the base of a comparison, compared with this one. ``leave``: this one, compared with nothing.
+    """
+
+    def __init__(self, what: str, *arguments: Any) -> None:
         super().__init__()
-        self.path = path
-
-
-class SwitchCapture(Message):
-    """Asks for the capture so many places after this one, or before it."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-
-class ReloadCapture(Message):
-    """Asks to read the capture again."""
-
-
-class ListCaptures(Message):
-    """Asks for the list of captures."""
-
-
-class SwapSides(Message):
-    """Asks for the base of a comparison, compared with what is compared with it."""
-
-
-class LeaveComparison(Message):
-    """Asks for the capture without what it is compared with."""
-
-
-class ReturnToCapture(Message):
-    """Asks for the capture that was on the screen last."""
+        self.what = what
+        self.arguments = arguments
 
 
 class ExportChanged(Message):

@@ -108,13 +108,9 @@ class CaptureReader:
         self._post = post
         self._worker: Worker[None] | None = None
 
-    def read(self, capture: Capture) -> None:
-        """Begins to open a capture."""
-        self._worker = self._run(partial(self._read, capture))
-
-    def show_again(self, profile: Profile, error: TpuprofError, looked: Sighting) -> None:
-        """Begins to show a profile again, in place of what could not be read."""
-        self._worker = self._run(partial(self._show_again, profile, error, looked))
+    def read(self, capture: Capture, error: TpuprofError | None = None, looked: Sighting | None = None) -> None:
+        """Begins to open a capture; with an error a profile again, in place of what looked so and could not be read."""
+        self._worker = self._run(partial(self._read, capture, error, looked or Sighting()))
 
     def cancel(self) -> None:
         """Stops what is being opened."""
@@ -123,8 +119,8 @@ class CaptureReader:
 
     # in the thread
 
-    def _read(self, capture: Capture) -> None:
-        path, looked, worker = capture.path or os.curdir, Sighting(), get_current_worker()
+    def _read(self, capture: Capture, reason: TpuprofError | None, looked: Sighting) -> None:
+        path, worker = capture.path or os.curdir, get_current_worker()
         try:
             profile = capture.profile
             if profile is None:
@@ -135,21 +131,11 @@ class CaptureReader:
                 profile = self._profile(path, looked, worker)
             if worker.is_cancelled:
                 return
-            session = self._compared(prepared(profile))
+            session = prepared(profile)
+            if reason is None:
+                session = self._compared(session)
         except CancelledError:
             return
-        except MemoryError:
-            self._post(Failed(UnreadableError(NO_MEMORY), looked))
-        except Exception as error:
-            self._post(Failed(error, looked))
-        else:
-            if not worker.is_cancelled:
-                self._post(Loaded(session, looked))
-
-    def _show_again(self, profile: Profile, reason: TpuprofError, looked: Sighting) -> None:
-        worker = get_current_worker()
-        try:
-            session = prepared(profile)
         except MemoryError:
             self._post(Failed(UnreadableError(NO_MEMORY), looked))
         except Exception as error:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 
-from .neighbours import MOST, capture_of
+from .captures import MOST, capture_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Catalog

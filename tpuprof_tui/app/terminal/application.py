@@ -2,16 +2,35 @@
 
 Relies on ``App._display`` (see ``changed_cells``) and ``App._handle_exception``: Textual has no public way to leave the
 terminal as it was before a sentence about an unexpected error is written; it prints the traceback of all frames.
+
+What Textual 8.2.8 and Rich 15.0 keep of widgets that are gone is dropped:
+
+- a task lasts as long as what it serves, and its context holds the widget it was begun for and what lay below;
+- a widget at rest holds the message it handled last, and with it the widget that sent it;
+- scroll bars that are made while their widget closes are begun, but never ended;
+- the application holds the widget on which a button was pressed last;
+- a cache of all widgets' colours holds the lines that some hundred widgets drew last, Rich's cache of cut texts the
+  16,384 cut last; caches of regions fill for as long as sizes and windows change.
+
+For it this relies on ``App._register``, ``_start_widget``, ``_mouse_down_widget`` and ``_registry``, and on the caches
+in ``CACHES``. Without it, opening 1,000,000 events and reading them again three to seven times
+takes about 400 MiB in place of 245; after four minutes of random keys three replaced explorers, 794 drawn widgets and
+70 more tasks are in memory, and it has grown from 103 to 172 MiB, where it stays at 115.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from rich.segment import Segment
+from textual._context import visible_screen_stack
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.css.scalar import Scalar
 from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.messages import Prompt
 from textual.screen import Screen
 from textual.timer import Timer
@@ -19,7 +38,6 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from .changed_cells import ShownCells
-from .screen_release import clear_drawn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,6 +45,12 @@ if TYPE_CHECKING:
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+#: Functions that keep what was drawn: whose they are, and their names.
+CACHES: Final = (
+    (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
+    *((Region, name) for name in ("intersection", "union", "shrink", "grow", "translate", "__contains__")),
+)  # fmt: skip
 
 
 class TerminalApp(App[int]):
@@ -64,7 +88,10 @@ class TerminalApp(App[int]):
 
     def release_widgets(self) -> None:
         """Drops what Textual and Rich keep of widgets that are gone; to be followed by a collection of garbage."""
-        clear_drawn()
+        visible_screen_stack.set([])
+        for owner, name in CACHES:
+            # another release may keep nothing there
+            getattr(getattr(owner, name, None), "cache_clear", int)()
         if self._mouse_down_widget not in self._registry:
             self._mouse_down_widget = None
         for widget in list(self._registry):

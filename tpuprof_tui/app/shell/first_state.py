@@ -1,19 +1,19 @@
-"""What the screen shows of one profile carried over to another: to the same capture read again, or to the next one."""
+"""What the screen of a capture shows first: as another was looked at, or as its notes left it, at a place asked for."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.errors import TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Lane, Profile
-
-    from ..explorer.layout import Layout
 
 
 def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
@@ -67,19 +67,31 @@ def _start(lane: Lane, row: int) -> int | None:
     return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
 
 
-class KeptState(Struct, frozen=True):
-    """What the next profile is looked at as.
+def noted_state(
+    session: Session, state: DisplayState, path: Path | None, place: Place | None
+) -> tuple[DisplayState, Path | None, str]:  # fmt: skip
+    """The state with the notes in a file and at the place asked for.
 
-    Attributes:
-        state: What the screen shows of it.
-        profile: That profile.
-        layout: Which panes show.
+    Returns:
+        The state; the file, None where notes are not kept; what was wrong, in a sentence, or nothing.
     """
+    from tpuprof_tui.analysis.selecting.filters import compile_filter
+    from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
+    from tpuprof_tui.analysis.selecting.place import at_place
 
-    state: DisplayState
-    profile: Profile
-    layout: Layout
-
-    def carried_to(self, session: Session) -> DisplayState:
-        """What the screen is to show of another profile."""
-        return carried_state(self.state, self.profile, session)
+    told = ""
+    try:
+        if path is not None:
+            state = read_notes(path).applied_to(state)
+    except NotesError as error:
+        # what somebody else wrote there stays
+        path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
+    try:
+        compile_filter(state.filter, session.profile)
+    except TpuprofError:
+        state = replace(state, filter="")
+    try:
+        state = state if place is None else at_place(session, state, place)
+    except TpuprofError as error:
+        told = f"{error.message} {error.hint or ''}".strip()
+    return state, path, told

@@ -23,7 +23,7 @@ from .styles import Style
 #: Stands for the number of the row.
 NUMBER: Final = "\0"
 #: Rows that are made at a time.
-BLOCK: Final = 2048
+BLOCK: Final = 4096
 _TEXT, _TEXT_END = ' t="inlineStr"><is><t>', "</t></is></c>"
 _VALUE, _VALUE_END = "><v>", "</v></c>"
 #: A float with the digits that it surely has.
@@ -92,15 +92,6 @@ class Cell(Struct, frozen=True):
             else f"{self.opening}/>"
         )
 
-    def value(self, value: str | int | float | None) -> str:
-        """A cell with a value of any kind; integers that a spreadsheet may not hold exactly are texts."""
-        if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            return f"{self.opening}/>"
-        if isinstance(value, str) or abs(value) > EXACT:
-            return self.text(str(value))
-        number = _FLOAT % round(value, _DECIMALS) if isinstance(value, float) else f"{value:d}"
-        return self.opening + _VALUE + number + _VALUE_END
-
 
 def cell_field(column: SheetColumn, cell: Cell, source: Source | None) -> Field | str:
     """The cells of a column where its values are those of ``source``: a string where all rows have the same."""
@@ -139,10 +130,24 @@ def _shares(percents: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def table_rows(rows: Sequence[Sequence[str | int | float | None]], cells: Sequence[Cell]) -> Iterator[list[str]]:
     """The rows of a table, some at a time."""
-    texts = [cache(cell.text) for cell in cells]
+    spellers = list(map(_speller, cells))
     for first in range(0, len(rows), BLOCK):
-        columns = [
-            [text(value) if isinstance(value, str) else cell.value(value) for value in values]
-            for cell, text, values in zip(cells, texts, zip(*rows[first : first + BLOCK], strict=True), strict=True)
-        ]
-        yield list(map("".join, zip(*columns, strict=True)))
+        columns = zip(*rows[first : first + BLOCK], strict=True)
+        spelled = [list(map(spell, values)) for spell, values in zip(spellers, columns, strict=True)]
+        yield list(map("".join, zip(*spelled, strict=True)))
+
+
+def _speller(cell: Cell) -> Callable[[str | int | float | None], str]:
+    """What gives a cell with a value of any kind; integers that a spreadsheet may not hold exactly are texts."""
+    empty, before, text = f"{cell.opening}/>", cell.opening + _VALUE, cache(cell.text)
+
+    def spell(value: str | int | float | None) -> str:
+        if isinstance(value, str):
+            return text(value)
+        if isinstance(value, int):
+            return f"{before}{value:d}{_VALUE_END}" if abs(value) <= EXACT else text(str(value))
+        if value is None or not math.isfinite(value):
+            return empty
+        return f"{before}{_FLOAT % round(value, _DECIMALS)}{_VALUE_END}"
+
+    return spell

@@ -268,8 +268,9 @@ def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> d
         for operation, source in zip(distinct, sources, strict=True):
             if source is not None and source.values is not None:
                 values = source.values(numbers[operations == operation])
-                # what one kind of command lacks takes no room among others
-                known = values if shared else values[~is_missing(values)]
+                # a number that one kind of command has in place of what is missing takes no room among others
+                replaced = not shared and isinstance(source.absent, (int, float))
+                known = values[~is_missing(values)] if replaced else values
                 length = max((_shown(column, source.texts, value) for value in known.tolist()), default=0)
                 longest[place] = min(max(length, longest.get(place, 0)), _LONGEST)
     return longest

@@ -75,6 +75,13 @@ def test_a_lane_of_some_rows_keeps_what_it_is():
     assert lane.taking(slice(1, 3), only=("start", "end")).keys() == ("start", "end")
 
 
+def test_rows_of_a_lane_lie_in_those_of_its_rows_that_enclose_them():
+    lane = make_lane("thread", 4, starts=[0, 1, 2, 3], ends=[9, 8, 7, 6], parent=np.array([-1, 0, 1, 2]))
+    assert lane.taking(np.array([0, 3]))["parent"].tolist() == [-1, 0]
+    assert lane.taking(np.array([2, 3])).take("parent", slice(1, 2)).tolist() == [0]
+    assert lane.taking(slice(1, 3))["parent"].tolist() == [-1, 0]
+
+
 def test_a_lane_says_what_its_events_do():
     columns = {"start": np.arange(3), "end": np.arange(3) + 1, "activity": np.array([0, 1, 2], np.int8)}
     mixed = Lane(kind="stream", group=2, label="stream 1", columns=columns)

@@ -300,6 +300,15 @@ LEAD_NOWHERE = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("part", [("--range", "20%..60%"), ("--filter", "dur>5us"), ("--step", "1")])
+@pytest.mark.parametrize("name", ["torch_cuda_synthetic", "ascend_synthetic"])
+def test_a_part_of_a_trace_is_written_with_all_views(name, part, tmp_path):
+    words = ["export", str(SAMPLES / name), str(tmp_path / "out"), "--only", "xlsx,web,pftrace", *part]
+    assert main(words) in (0, 1)
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {path.suffix for path in written} >= {".html", ".pftrace", ".xlsx"}
+
+
 @pytest.mark.parametrize("name", ["aks_decode_mode2", "aks_bmodel", "torch_cuda_synthetic", "ascend_synthetic"])
 def test_rows_lead_to_what_is_there(name):
     profile = open_profile(SAMPLES / name)

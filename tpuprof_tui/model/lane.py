@@ -223,7 +223,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return replace(self, columns={**self.columns, key: values})
 
     def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
-        """A lane of some of the rows, in that order, without registers.
+        """A lane of some of the rows, in that order, without registers; ``parent`` numbers these rows.
 
         ``eager``: columns that are taken now, ``start`` always, the others when they are asked for; ``only``: no other
         columns; empty: all.
@@ -232,7 +232,23 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
         now = {"start", *eager}
         columns = {key: self.take(key, numbers) if key in now else _later(self, key, numbers) for key in keys}
+        if "parent" in columns:
+            columns["parent"] = self._parents_among(numbers)
         return replace(self, columns=columns, registers=None, describe=None, arguments=None)
+
+    def _parents_among(self, numbers: npt.NDArray[Any]) -> LazyColumn:
+        """The column ``parent`` of some rows alone: the innermost enclosing one of these rows; -1 without."""
+
+        def values(rows: Rows) -> Array:
+            parents = self["parent"]
+            place = np.full(len(self) + 1, -1, np.int64)  # the last is of -1: there is none
+            place[numbers] = np.arange(len(numbers))
+            found = parents[numbers[rows]]
+            while (left_out := (found >= 0) & (place[found] < 0)).any():
+                found = np.where(left_out, parents[found], found)
+            return np.asarray(place[found])
+
+        return values
 
     def kept_arrays(self) -> Iterator[Array]:
         """The columns that are kept as arrays; the others are computed when they are asked for."""

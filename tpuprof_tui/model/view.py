@@ -23,10 +23,10 @@ class View(Struct, frozen=True):
         together: Whether it is of all workers together.
         screen_alone: Whether it is for eyes alone: in no report and no file.
         place: Where the summary pane tells it.
-        quick: Whether it is computed with every key; others come when keys rest.
+        quick: Whether it is recomputed at each key press; other views wait until typing pauses.
         slow: Whether each worker takes long: of many workers it is computed when it is chosen, or one of them.
         compared: Whether a comparison tells it unasked.
-        facts: Whether it may say facts beside its tables: who wants facts alone passes over the others.
+        facts: Whether its answer may hold facts beside tables; callers that need facts alone skip the other views.
         facts_alone: Entry of a function ``(Query) -> facts`` that gives them sooner than ``compute``; may be empty.
     """
 

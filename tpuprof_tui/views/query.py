@@ -108,7 +108,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def window(self) -> tuple[int, int]:
-        """Start and end, ns, of what shares and unions are of: the device's time within the range."""
+        """Start and end (ns) of the time that shares refer to and unions are cut to: the device's, within the range."""
         return self.session.counted(self.state.start, self.state.end, self.scope.lane)
 
     @property

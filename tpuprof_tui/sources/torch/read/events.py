@@ -84,7 +84,7 @@ class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
 
 
 class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
-    """The same."""
+    """`Instant` as older PyTorch writes it: phase ``I``."""
 
 
 class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):

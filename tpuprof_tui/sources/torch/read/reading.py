@@ -50,7 +50,7 @@ _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memor
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
-#: So many times what reading takes there has to be of memory where another process reads half.
+#: Free memory needed before a second process reads half of the file, as a multiple of what reading takes.
 _ROOM_FOR_TWO: Final = 2.0
 
 

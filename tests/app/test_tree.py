@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
+import torch_trace
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -220,6 +224,56 @@ async def test_many_lanes_begin_folded():
         await press(pilot, "G")
         assert tree.node.label == "Core 63"
         assert explorer(pilot).state.selection.group == 63
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    """12 ranks of two hosts, named in turn."""
+    folder = tmp_path_factory.mktemp("run")
+    for rank, path in enumerate(torch_trace.write_run(folder, ranks=12, steps=1, layers=1)):
+        path.rename(folder / path.name.replace("node0", f"node{rank % 2}"))
+    return folder
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_ranks_of_several_hosts_are_folded_by_host(hosts, size):
+    async with opened(open_profile(hosts), size) as pilot:
+        screen, tree = explorer(pilot), tree_of(pilot)
+        await press(pilot, "t" if size[0] == 80 else "w s")
+        screen.manager.focus("tree")
+        await press(pilot, "g")
+        both = ["node0 6 ranks", "node1 6 ranks"]
+        first, second = ([f"Rank {rank}" for rank in range(each, 12, 2)] for each in (0, 1))
+        assert labels(tree) == [tree.nodes[0].label, *both]
+        assert all(label in frame(pilot.app) for label in both)
+        assert sum(tree.nodes[place].busy for place in tree._shown[1:]) == tree.nodes[0].busy
+        # Enter unfolds a host, whose ranks are folded, and narrows nothing
+        await press(pilot, "j j enter")
+        assert labels(tree)[1:] == [*both, *second]
+        assert "Rank 11" in frame(pilot.app)
+        assert screen.state.scope == Scope()
+        await press(pilot, "j j")
+        assert screen.state.selection.group == tree.node.scope.group
+        await press(pilot, "enter")
+        assert screen.session.profile.groups.label(screen.state.scope.group) == tree.node.label == "Rank 3"
+        await press(pilot, "enter h h")
+        assert labels(tree)[1:] == both
+        # a host is found, and by it what ran on it
+        await press(pilot, "slash n o d e 0 enter")
+        assert [label for label in labels(tree) if label.startswith(("node", "Rank"))] == [both[0], *first]
+        await press(pilot, "escape E")
+        assert labels(tree)[1:] == [node.label for node in tree.nodes[1:]]
+        assert [label for label in labels(tree) if label.startswith("Rank")] == [*first, *second]
+
+
+def test_ranks_are_listed_without_hosts_where_each_has_its_own_or_all_one(hosts, tmp_path):
+    for names in (("a_1", "b_2"), ("a_1", "a_2"), ("rank0", "rank1")):
+        folder = tmp_path / names[0] / names[1]
+        folder.mkdir(parents=True)
+        for path, name in zip(sorted(hosts.iterdir()), names, strict=False):
+            shutil.copy(path, folder / f"{name}.17.pt.trace.json.gz")
+        nodes = nodes_of(Session.build(open_profile(folder)))
+        assert [node.label.split()[0] for node in nodes if node.depth == 1] == ["Rank", "Rank"]
 
 
 async def test_problems_are_stepped_through_from_anywhere(profile):

@@ -28,6 +28,7 @@ class Group(Struct, frozen=True):
         is_unit: Whether figures are made for it.
         lost: Whether it ran and nothing of it is there.
         remark: A word that its source says of it, shown beside its label ("late"); empty: none.
+        host: Of a top group: the machine that it ran on; empty: not known.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Group(Struct, frozen=True):
     is_unit: bool = False
     lost: bool = False
     remark: str = ""
+    host: str = ""
 
 
 class Groups(tuple[Group, ...]):

@@ -35,6 +35,8 @@ _FIGURES: Final = 7 + 9 + 8 + 2
 _BOTH: Final = 9 + 9 + 10 + 2
 #: Up to this many lanes all cores begin unfolded.
 _FEW: Final = 40
+#: Up to this many ranks all hosts do.
+_FEW_RANKS: Final = 8
 
 
 class GroupTree(LinesView, inherit_bindings=False):
@@ -55,7 +57,10 @@ class GroupTree(LinesView, inherit_bindings=False):
         #: Places of the nodes whose children are hidden.
         self.folded: set[int] = set()
         if len(session.profile.lanes) > _FEW:
-            self.folded = {place for place, node in enumerate(self.nodes) if node.depth == 1 and node.children}
+            self.folded = {place for place, node in enumerate(self.nodes) if node.children and not node.ranks
+                           and (node.depth == 1 or self.nodes[node.parent].ranks)}  # fmt: skip
+        if sum(node.ranks for node in self.nodes) > _FEW_RANKS:
+            self.folded |= {place for place, node in enumerate(self.nodes) if node.ranks}
         #: Text that the labels of the nodes shown have; empty: all nodes.
         self.filter = ""
         self._shown: list[int] = []
@@ -154,11 +159,15 @@ class GroupTree(LinesView, inherit_bindings=False):
                 Segment(f"{_narrow(delta_text(delta)):>10}", palette.strong if delta else palette.quiet),
                 problem,
             ]  # fmt: skip
+        share = Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text)
+        if node.ranks and cell_len(label) > name:
+            # names of hosts differ at the end: they take the place of the other figures
+            return [Segment(fit(label, max(width - 9, 7)), style), share, problem]
         return [
             Segment(fit(label, name), style),
             Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs),
                     palette.compute if shades is None else palette.shaded(shades)),
-            Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text),
+            share,
             Segment(f"{guess + _narrow(time_text(node.busy)):>9}", palette.text),
             Segment(f"{_short(node.count):>8}", palette.quiet),
             problem,
@@ -284,12 +293,14 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
     def action_scope(self) -> None:
-        """Narrow to the node, or widen again; opens a capture."""
+        """Narrow to the node, or widen again; opens a capture, folds a host or unfolds it."""
         node = self.node
         if node.path:
             self.post_message(AskCapture("open", node.path))
         elif node.scope is not None:
             self.post_message(Narrow(node.condition, scope=node.scope))
+        elif node.ranks:
+            self.action_fold_unfold()
         else:
             several = f"{node.label} holds several lanes: choose one of them."
             self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))

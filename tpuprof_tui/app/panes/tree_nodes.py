@@ -41,6 +41,7 @@ class Node(Struct, frozen=True):
         parent: Place of the node it belongs to; -1 for the capture and for headings.
         children: Whether there are nodes below it.
         remark: What its source says of it, in a word.
+        ranks: Of a host: how many top groups ran on it; 0: it is none.
         base: ns of work of the same in the base, 0 where that has none; -1: nothing is compared.
     """
 
@@ -59,6 +60,7 @@ class Node(Struct, frozen=True):
     parent: int = -1
     children: bool = False
     remark: str = ""
+    ranks: int = 0
     base: int = -1
 
 
@@ -81,8 +83,7 @@ def nodes_of(
     tree = _Nodes(session, nodes)
     for lane in tree.lanes.get(-1, ()):
         tree.add_lane(lane, 1, 0)
-    for group in tree.children.get(-1, ()):
-        tree.add_group(group, 1, 0)
+    tree.add_top_groups()
     if both is not None:
         nodes = _by_difference(_beside_base(nodes, both))
     if len(others) > 1:
@@ -110,6 +111,33 @@ class _Nodes:
             within = profile.groups.within(place)
             if group.lost or not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
                 self.children.setdefault(group.parent, []).append(place)
+
+    def add_top_groups(self) -> None:
+        """The top groups; those of several hosts below a node for each host, unless each has but one."""
+        groups, tops, hosts = self._session.profile.groups, self.children.get(-1, []), dict[str, list[int]]()
+        for top in tops:
+            hosts.setdefault(groups[top].host, []).append(top)
+        several = len(hosts.keys() - {""}) > 1 and len(hosts) < len(tops)
+        for host, mine in hosts.items() if several else [("", tops)]:
+            place = len(self._nodes)
+            if host:
+                # a rank may have been recorded several times
+                ranks = len({groups[top].number if groups[top].number >= 0 else ~top for top in mine})
+                label = f"{clean(host)} {ranks} rank{'s' if ranks > 1 else ''}"
+                self._nodes.append(Node(label, 1, parent=0, ranks=ranks))
+            for top in mine:
+                self.add_group(top, 2 if host else 1, place if host else 0)
+            if host:
+                self._add_up(place, [node for node in self._nodes[place + 1 :] if node.parent == place])
+
+    def _add_up(self, place: int, own: Sequence[Node]) -> None:
+        """Gives a node the figures of those below it."""
+        self._nodes[place] = replace(
+            self._nodes[place], share=sum(node.share for node in own) / len(own),
+            busy=sum(node.busy for node in own), count=sum(node.count for node in own),
+            guessed=any(node.guessed for node in own), engine=own[0].engine,
+            severity=max(node.severity for node in own), children=True,
+        )  # fmt: skip
 
     def add_group(self, group: int, depth: int, parent: int) -> None:
         """A group, its lanes, and the groups below it."""
@@ -139,11 +167,7 @@ class _Nodes:
             )  # fmt: skip
             return
         # other lanes are looked at one by one
-        nodes[place] = replace(
-            nodes[place], share=sum(node.share for node in own) / len(own),
-            busy=sum(node.busy for node in own), count=sum(node.count for node in own),
-            guessed=any(node.guessed for node in own), engine=own[0].engine, severity=severity, children=True,
-        )  # fmt: skip
+        self._add_up(place, own)
 
     def add_lane(self, number: int, depth: int, parent: int) -> None:
         """A lane; of no unit also the parts that conditions of the source make."""

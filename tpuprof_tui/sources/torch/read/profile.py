@@ -46,6 +46,8 @@ from .values import I32
 
 I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
+#: Files that tensorboard_trace_handler names: host and process, when it was written.
+_HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class TraceWorker(Struct, frozen=True):
@@ -209,7 +211,8 @@ class _Run:
     ) -> TraceWorker:  # fmt: skip
         rank = _rank(trace)
         own = len(self._groups)
-        self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank))
+        self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
+                                  host=_host(trace)))  # fmt: skip
         self._problems += trace.problems
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
@@ -424,6 +427,11 @@ def _distributed(trace: Trace) -> dict[str, Any]:
 def _rank(trace: Trace) -> int | None:
     rank = _distributed(trace).get("rank")
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
+
+
+def _host(trace: Trace) -> str:
+    told, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
+    return told if told and isinstance(told, str) else named[1] if named else ""
 
 
 def _whole(value: Any) -> int:

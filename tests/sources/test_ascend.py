@@ -24,6 +24,7 @@ from kept_traces import unpacked_trace
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Severity
+from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.sources.ascend.read import csv_table
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.numbers import numbers_in
@@ -1099,6 +1100,24 @@ def test_rules_about_kernels(tmp_path, capsys, rule):
         header = "Name,Type,Accelerator Core,OP State,Start Time(us),Duration(us),Block Dim,aic_mac_ratio"
         (output / "kernel_details.csv").write_text("\n".join([header, *lines]))
         assert (rule in _found(output, capsys)) == wanted
+
+
+@pytest.mark.parametrize("waits", [(0.02, 4.0), (0.02, 0.02)])
+def test_rules_about_ranks_of_msprof_analyze_alone(tmp_path, capsys, waits):
+    told = {}
+    for rank, wait in enumerate(waits):
+        times = {"Elapse Time(ms)": 5, "Transit Time(ms)": 1, "Wait Time(ms)": wait,
+                 "Synchronization Time(ms)": wait if wait > 1 else 0, "Idle Time(ms)": 0}  # fmt: skip
+        links = {"HCCS": {"Transit Size(MB)": 10, "Transit Time(ms)": wait}}
+        told[str(rank)] = {"Communication Time Info": times, "Communication Bandwidth Info": links}
+    text = json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": told}}})
+    (tmp_path / "cluster_communication.json").write_text(text)
+    assert _found(tmp_path, capsys) == ({"slow_rank", "slow_link"} if waits[1] > 1 else set())
+
+
+def test_an_npu_has_the_article_that_is_spoken():
+    assert [Word(each).with_article for each in ("NPU", "GPU", "core", "engine", "unit", "event")] == [
+        "an NPU", "a GPU", "a core", "an engine", "a unit", "an event"]  # fmt: skip
 
 
 def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):

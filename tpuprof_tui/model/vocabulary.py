@@ -34,6 +34,12 @@ class Word(Struct, frozen=True):
         """The word for several."""
         return self.many or f"{self.one}s"
 
+    @property
+    def with_article(self) -> str:
+        """One of them: ``a core``, ``an event``; letters are spelled: ``an NPU``, ``a GPU``."""
+        vowels = "AEFHILMNORSX" if self.one[:2].isupper() else "AEIOaeio"
+        return f"{'an' if self.one[:1] in tuple(vowels) else 'a'} {self.one}"
+
     def of(self, count: int) -> str:
         """A number of them: ``1 core``, ``2,000 cores``."""
         return f"{count:,} {self.one if count == 1 else self.plural}"
@@ -298,7 +304,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
                 found |= {name: text, name.capitalize(): text[:1].upper() + text[1:]}
-            found[f"a_{key}"] = f"{'an' if word.one[:1].lower() in 'aeio' else 'a'} {word.one}"
+            found[f"a_{key}"] = word.with_article
         return found
 
     def say(self, sentence: str, **more: object) -> str:

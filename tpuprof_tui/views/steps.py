@@ -39,7 +39,7 @@ def steps(query: Query) -> Answer:
         return Answer(missing=(Missing(f"No {words.step.plural} are told here, and nothing that is launched repeats.",
                                        f"a profile of {needs}" if needs else ""),))  # fmt: skip
     if query.scope.lane >= 0:
-        return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose a {unit}.")),))
+        return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose {a_unit}.")),))
     table = query.shown.derived.get(
         "steps' figures",
         lambda: step_table(
@@ -71,14 +71,14 @@ def step_facts(query: Query) -> tuple[Fact, ...]:
 
 
 def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, ...]:
-    count = len(np.unique(table.number[chosen]))
+    count = len(set(table.number[chosen].tolist()))
     return (Fact("steps", found.word.plural.capitalize(), count, guessed=found.guessed),
             *_lengths(found, table, _of_several(table, chosen)))  # fmt: skip
 
 
 def _of_several(table: StepLengths, chosen: Any) -> bool:
     """Whether several groups made them."""
-    return len(np.unique(table.group[chosen])) > 1
+    return len(set(table.group[chosen].tolist())) > 1
 
 
 def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -72,7 +72,7 @@ def one_unit(query: Query) -> Answer:
     if query.scope.lane >= 0 or query.scope.group not in query.profile.units:
         say = query.vocabulary.say
         return Answer(
-            missing=(Missing(say("This is about one {unit}."), do=say("Choose a {unit}: --group, or the tree.")),)
+            missing=(Missing(say("This is about one {unit}."), do=say("Choose {a_unit}: --group, or the tree.")),)
         )
     shown = query.shown
     (unit,) = query.unit_figures

@@ -144,7 +144,7 @@ def step_lengths(found: ProfileSteps) -> StepLengths:
     difference = np.full(count, np.nan)
     warm_up, outlier = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     judged: dict[int, Steadiness] = {}
-    for each in np.unique(group).tolist():
+    for each in sorted(set(group.tolist())):
         rows = np.flatnonzero(group == each)
         judged[each] = one = steadiness((end - start)[rows], found.usual[place[rows]])
         difference[rows] = (end - start)[rows] - one.median
@@ -285,15 +285,22 @@ def steadiness(length: Ints, usual: Mask) -> Steadiness:
         nothing = float("nan")
         return Steadiness(0, steady, nothing, nothing, nothing, nothing, nothing, np.zeros(count, np.bool_))
     chosen = length[steady]
-    low, median, high = np.percentile(chosen, (25, 50, 75)).tolist()
+    low, median, high = _quartiles(chosen)
     _, least, most = _fences(chosen)
     outlier = steady & ((length < least) | (length > most)) & (len(chosen) >= FEWEST)
     return Steadiness(first, steady, median, low, high, float(chosen.min()), float(chosen.max()), outlier)
 
 
+def _quartiles(length: Ints) -> tuple[float, float, float]:
+    """As of np.percentile, which imports numpy.ma as np.unique does: 8 ms of a start."""
+    places = np.multiply((0.25, 0.5, 0.75), len(length) - 1)
+    low, median, high = np.interp(places, np.arange(len(length)), np.sort(length)).tolist()
+    return low, median, high
+
+
 def _fences(length: Ints) -> tuple[float, float, float]:
     """The median, and the shortest and longest that are no outliers."""
-    low, median, high = np.percentile(length, (25, 50, 75)).tolist()
+    low, median, high = _quartiles(length)
     spread = max(high - low, _JITTER * median)
     return median, low - _FENCE * spread, high + _FENCE * spread
 

@@ -40,7 +40,7 @@ def cluster(query: Query) -> Answer:
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
-    told, found, sources, missing = _of_msprof_analyze(profile.cluster)
+    told, found, sources, missing = of_msprof_analyze(profile.cluster)
     step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
     steps: list[_StepRow] = list(told)
@@ -85,7 +85,7 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def _of_msprof_analyze(
+def of_msprof_analyze(
     files: Mapping[str, Path],
 ) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
     """Steps and communication of the files about all ranks, the files that tell them, and what cannot be read."""

@@ -18,20 +18,24 @@ from msgspec import Struct
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
-from ..read.communication import late
+from ..read.communication import Communicated, late
 from ..read.coverage import covered_time
 from ..read.kernels import Kernels
+from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS
+from .cluster import of_msprof_analyze
 from .run import CAUSES, Run, runs_of
 from .tables import WHOLE
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+#: A worker's key, its rank, and what it communicated.
+_Told = tuple[str, Any, Communicated]
 #: From this share of Stage on a finding is more than a note.
 WARNS_FROM: Final = 0.01
 _PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
@@ -105,7 +109,10 @@ def findings(query: Query) -> Answer:
     for run in runs:
         found += [each for rule in RULES for each in rule.find(run, rule)]
         found += _vendors(run)
-    found += [each for rule in RULES_OF_ALL for each in rule.find(runs, rule)]
+    known = ((run.worker.key, run.rank.rank, run.rank.communicated) for run in runs)
+    told = [(key, rank, communicated) for key, rank, communicated in known if communicated is not None]
+    told = told or _told_of_ranks(query.profile)
+    found += [each for rule in RULES_OF_ALL for each in rule.find(told, rule)]
     stages = {run.worker.key: stage_of(run) for run in runs}
     found.sort(key=lambda each: -(each.gain or 0))
     zero = query.profile.epoch_ns
@@ -410,41 +417,54 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 # -- rules of several workers
 
 
-def _slow_rank(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
+def _told_of_ranks(profile: Profile) -> list[_Told]:
+    """What the files of msprof-analyze tell of each rank; they have no worker, whose key is empty."""
+    of_all = of_msprof_analyze(profile.cluster)[1] if isinstance(profile, AscendProfile) else []
+    of_rank: dict[str, Communicated] = {}
+    for _, found in of_all:
+        ranks = [each.rank for each in found.operations] + [each.rank for each in found.transfers]
+        for rank in dict.fromkeys(ranks):
+            of_rank[rank] = Communicated(found.file, [each for each in found.operations if each.rank == rank],
+                                         [each for each in found.transfers if each.rank == rank])  # fmt: skip
+    return [("", rank, found) for rank, found in of_rank.items()]
+
+
+def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
     """Ranks that wait for the slowest one; which that is, is the one that waits least."""
-    last = late([run.rank.communicated for run in runs]) if len(runs) > 1 else -1
-    for place, run in enumerate(runs):
-        found = run.rank.communicated
-        operations = [each for each in (found.operations if found is not None else ()) if not each.is_total]
+    last = late([found for _, _, found in told]) if len(told) > 1 else -1
+    for place, (key, rank, found) in enumerate(told):
+        operations = [each for each in found.operations if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
         synchronization = sum(each.synchronization or 0 for each in operations)
         if wait and synchronization > rule.threshold * wait:
-            who = runs[last].rank.rank if last not in (-1, place) else None
-            told = f"; the others waited for rank {who}" if who is not None else ""
+            who = told[last][1] if last not in (-1, place) else None
+            others = f"; the others waited for rank {who}" if who is not None else ""
+            whose = "" if key else f" of rank {rank}"
             share = percent_text(synchronization / wait)
-            text = f"{share} of the wait in communication is for the slowest rank to begin{told}."
-            yield rule.found(run.worker.key, synchronization, text, synchronization / wait)
+            text = f"{share} of the wait{whose} in communication is for the slowest rank to begin{others}."
+            yield rule.found(key, synchronization, text, synchronization / wait)
 
 
-def _slow_links(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
-    sums: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        found = run.rank.communicated
-        for each in found.transfers if found is not None else ():
+def _slow_links(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
+    sums: dict[str, dict[int, list[float]]] = {}
+    for place, (_, _, found) in enumerate(told):
+        for each in found.transfers:
             if "@" in each.op or each.op.startswith("hcom_"):
-                into = sums.setdefault(each.link, {}).setdefault(run.worker.key, [0.0, 0.0])
+                into = sums.setdefault(each.link, {}).setdefault(place, [0.0, 0.0])
                 into[0] += each.size_mb
                 into[1] += each.transit or 0
-    for link, of_worker in sums.items():
-        speeds = {key: size / time * 1_000_000 for key, (size, time) in of_worker.items() if time}
+    for link, of_place in sums.items():
+        speeds = {place: size / time * 1_000_000 for place, (size, time) in of_place.items() if time}
         if len(speeds) < 2:
             continue
         mean = sum(speeds.values()) / len(speeds)
-        for key, speed in speeds.items():
+        for place, speed in speeds.items():
             if speed < (1 - rule.threshold) * mean:
-                time = of_worker[key][1]
-                text = f"{link} of this rank moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
-                yield rule.found(key, time * (1 - speed / mean), text, speed / mean, threshold=1 - rule.threshold)
+                key, rank, _ = told[place]
+                whose = "this rank" if key else f"rank {rank}"
+                text = f"{link} of {whose} moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
+                yield rule.found(key, of_place[place][1] * (1 - speed / mean), text, speed / mean,
+                                 threshold=1 - rule.threshold)  # fmt: skip
 
 
 #: The rules about one worker.

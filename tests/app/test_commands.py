@@ -11,9 +11,11 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import actions_for
-from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split
+from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split, views_begun
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
+from tpuprof_tui.views.registry import views_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -48,6 +50,14 @@ def test_names_may_be_begun():
     for action in actions_for(VOCABULARY):
         if action.pane in ("timeline", "explorer"):
             assert action in actions_named(action.id, "timeline", VOCABULARY)
+
+
+def test_a_source_s_own_view_goes_before_generic_ones_that_begin_alike():
+    known = [view.id for view in views_of(TORCH, screen=True)]
+    assert views_begun("op", known, TORCH) == ["operators"]
+    assert views_begun("operati", known, TORCH) == ["operations"]
+    assert views_begun("operations", known, TORCH) == ["operations"]
+    assert len(views_begun("o", known, TORCH)) > 1
 
 
 async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):

@@ -13,7 +13,7 @@ from tpuprof_tui.views.registry import views_of
 
 from ..panes.prompt import Note, Question
 from ..settings.actions import Action, ActionTable
-from ..settings.commands import COMMANDS, Command, actions_named, begun, commands_named, listed, split
+from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split, views_begun
 from .services import Services
 
 #: More digits than any number of instructions has.
@@ -109,8 +109,8 @@ class CommandLine:
         return found, argument
 
     def _views_named(self, text: str) -> list[str]:
-        """The views that begin with a text, one that is called so alone."""
-        return begun(text, (view.id for view in views_of(self.vocabulary, screen=True)))
+        """The views that a text means, or may become."""
+        return views_begun(text, (view.id for view in views_of(self.vocabulary, screen=True)), self.vocabulary)
 
     def _actions_named(self, text: str) -> list[Action]:
         """The actions of the pane that keys went to before whose name begins with a text."""

@@ -15,7 +15,7 @@ from ..panes.prompt import Note
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
-from ..settings.commands import begun, listed
+from ..settings.commands import listed, views_begun
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .jumps import NOTHING_SELECTED
 from .layout import OVER
@@ -164,7 +164,8 @@ class Navigation:
         return Note(told, whole=True) if found else fault(f"views are {told}")
 
     def _views_named(self, text: str) -> list[str]:
-        return begun(text, (view.id for view in self.manager.panes.summary.figures.views))
+        figures = self.manager.panes.summary.figures
+        return views_begun(text, (view.id for view in figures.views), figures.session.profile.vocabulary)
 
     def _move(self, text: str) -> Done:
         lines = text.replace(",", "")

@@ -99,6 +99,13 @@ def begun(text: str, names: Iterable[str]) -> list[str]:
     return [wanted] if wanted in every else [name for name in every if wanted and name.startswith(wanted)]
 
 
+def views_begun(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+    """Views that begin with a text, by id; where one of them alone is the source's own, that one."""
+    found = begun(text, views)
+    own = [view.id for view in vocabulary.views if view.id in found]
+    return own if len(own) == 1 else found
+
+
 def _names(action: Action) -> tuple[str, str, str]:
     return action.text.lower(), action.id.partition(".")[2].replace("-", " "), action.id
 

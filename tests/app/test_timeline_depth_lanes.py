@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
@@ -19,6 +20,7 @@ from tpuprof_tui.app.drawing.colouring import (
     cell_shares,
     event_categories,
     kernel_category,
+    legend,
     next_colouring,
     share_category,
 )
@@ -26,7 +28,8 @@ from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines, paint_lane, paint_strip
 from tpuprof_tui.app.drawing.theme import THEMES, Palette, plain_palette
 from tpuprof_tui.app.panes.timeline.layout import Row, continued_label
-from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
+from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, Scopes, Strings
+from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 
 
 def text_of_line(timeline, number: int) -> str:
@@ -187,6 +190,20 @@ def test_the_colour_blind_palette_has_letters_in_unicode_too(colouring):
     ]
     # names in wide instructions are the same in both
     assert letters[1] > letters[0] + 40
+
+
+def test_kernels_that_communicate_have_a_colour_of_their_own():
+    codes = np.zeros(2, np.int32)
+    lane = Lane(
+        kind="stream", group=-1, label="7", activity=None,
+        columns={"start": np.array([0, 10]), "end": np.array([9, 19]), "order": np.arange(2),
+                 "role": np.zeros(2, np.int8), "sublane": np.zeros(2, np.int16), "type": codes,
+                 "activity": np.array([Activity.COMPUTE, Activity.COMMUNICATION], np.int8)},
+    )  # fmt: skip
+    profile = replace(make_profile([lane], strings={"type": Strings(["kernel"])}), vocabulary=TORCH)
+    found = event_categories(profile, profile.lanes[0], np.arange(2), "operation")
+    assert [each.name for each in found] == ["kernels", "communication"]
+    assert [each.name for each in legend(profile, "operation")] == ["kernels", "communication"]
 
 
 async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):

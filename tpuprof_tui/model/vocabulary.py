@@ -82,12 +82,16 @@ class GroupKind(Struct, frozen=True):
 
 
 class Category(Struct, frozen=True):
-    """Events of one sort: those whose type has one of these words, of several sorts the first; a letter tells it."""
+    """Events of one sort: those whose type has one of these words, of several sorts the first; a letter tells it.
+
+    Where ``activity`` is given it is those with that in their column ``activity``, whatever their type.
+    """
 
     name: str
     letter: str
     shades: Shades
     words: tuple[str, ...] = ()
+    activity: Activity | None = None
 
 
 class Capability(Struct, frozen=True):

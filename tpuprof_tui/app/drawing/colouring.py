@@ -115,7 +115,11 @@ def event_categories(
         numbers = range(len(texts)) if kernels is None else kernels.tolist()
         return [kernel_category(numbers[code], texts[code]) if code >= 0 else None for code in codes]
     found = {code: category_of(profile.vocabulary, texts[code]) for code in set(codes) if code >= 0}
-    return [found.get(code) for code in codes]
+    by_activity = {each.activity: each for each in profile.vocabulary.categories if each.activity is not None}
+    if not by_activity or "activity" not in lane:
+        return [found.get(code) for code in codes]
+    activities = lane.take("activity", rows).tolist()
+    return [by_activity.get(each, found.get(code)) for each, code in zip(activities, codes, strict=True)]
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
@@ -195,6 +199,11 @@ def legend(profile: Profile, colouring: Colouring) -> list[Category]:
         return [kernel_category(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
     vocabulary = profile.vocabulary
     present = {category_of(vocabulary, text) for text in profile.strings.get("type", ())}
+    for each in vocabulary.categories:
+        if each.activity is not None and any(
+            "activity" in lane and (lane["activity"] == each.activity).any() for lane in profile.lanes
+        ):
+            present.add(each)
     return [category for category in (*vocabulary.categories, OTHER) if category in present]
 
 

@@ -44,6 +44,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     categories=(
         Category("kernels", "K", Shades("#5b9bd5"), ("kernel", "mtia_ccp_events")),
+        Category("communication", "N", Shades("#e0699a"), activity=Activity.COMMUNICATION),
         Category("copies", "C", Shades("#d08a4a"), ("memcpy", "memset")),
         Category("calls", "R", Shades("#b070c0"), ("runtime", "driver")),
         Category("operators", "O", Shades("#60a060"), ("cpu_op", "operator")),

@@ -34,9 +34,10 @@ def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint:
 
 
 def answer_report(title: str, answer: Answer, limit: int | None = ROWS, offset: int = 0) -> Report:
-    """All that a view says."""
+    """All that a view says, or that it says nothing."""
     lines = (*fact_lines(answer), *answer.notes, *(each.sentence for each in answer.missing))
-    return Report(title, lines, tuple(text_tables(answer, limit, offset)))
+    tables = tuple(text_tables(answer, limit, offset))
+    return Report(title, lines if lines or tables else ("Nothing here.",), tables)
 
 
 def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> TextTable:

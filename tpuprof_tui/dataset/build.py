@@ -116,13 +116,21 @@ def write_table(table: Any, store: Store, file: str) -> None:
     rest = iter([table]) if whole else (pyarrow.Table.from_batches([batch]) for batch in table)
     first = next(rest, None)
     packed = "zstd" if first is not None and first.num_rows >= _PACKED else "snappy"
-    with (
-        store.writing(file) as stream,
-        parquet.ParquetWriter(stream, schema, compression=packed, use_dictionary=repeated,
-                              column_encoding=differences or None, write_statistics=skipped) as writer,
-    ):  # fmt: skip
-        for part in chain([] if first is None else [first], rest):
-            writer.write_table(part, row_group_size=GROUP)
+    with store.writing(file) as stream:
+        # of few rows the many small pieces are put together before they are written
+        sink: Any = stream if packed == "zstd" else pyarrow.BufferOutputStream()
+        with parquet.ParquetWriter(
+            sink,
+            schema,
+            compression=packed,
+            use_dictionary=repeated,
+            column_encoding=differences or None,
+            write_statistics=skipped,
+        ) as writer:
+            for part in chain([] if first is None else [first], rest):
+                writer.write_table(part, row_group_size=GROUP)
+        if sink is not stream:
+            stream.write(sink.getvalue())
 
 
 def _differs(field: Any) -> bool:

@@ -80,11 +80,12 @@ Taker = Callable[[str, Folders, Any], Any]
 
 
 class OneCapture(Catalog):
-    """The sources, which are asked once who opens a path: for as long as one capture is read."""
+    """The sources, which are asked once who opens a path and for its files: for as long as one capture is read."""
 
     def __init__(self) -> None:
         super().__init__()
         self._found: dict[str, Source | None] = {}
+        self._files: dict[str, list[Path]] = {}
 
     def source_of(self, path: str | os.PathLike[str]) -> Source | None:
         """The source that opens a path; None where none does."""
@@ -92,6 +93,13 @@ class OneCapture(Catalog):
         if told not in self._found:
             self._found[told] = super().source_of(path)
         return self._found[told]
+
+    def files(self, path: str | os.PathLike[str]) -> list[Path]:
+        """The files that a profile consists of; of any other path, that path."""
+        told = os.fspath(path)
+        if told not in self._files:
+            self._files[told] = super().files(path)
+        return self._files[told]
 
 
 def partitions(path: str | os.PathLike[str], take: Taker | None = None, catalog: Catalog | None = None) -> Tables:

@@ -122,13 +122,19 @@ def count_operations(
         return result
     operations = command_table(chip, "TIU").operations
     for op in np.unique(ops[ops >= 0]).tolist():
+        rules = model.rules.get(base_name(operations[op].name))
+        if not rules:
+            continue
         left = np.flatnonzero(ops == op)
-        for rule in model.rules.get(base_name(operations[op].name), ()) if len(left) else ():
-            commands = _Commands(chip, model, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
+        commands = _Commands(chip, model, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
+        for rule in rules:
             holds = commands.fit(rule)
+            if holds.all():
+                _put(result, left, commands, rule, uarch)
+                break
             if holds.any():
-                _put(result, left[holds], commands if holds.all() else commands.part(holds), rule, uarch)
-                left = left[~holds]
+                _put(result, left[holds], commands.part(holds), rule, uarch)
+                left, commands = left[~holds], commands.part(~holds)
     return result
 
 

@@ -37,6 +37,7 @@ from ..settings.actions import Action, ActionTable, bindings
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
 from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, Narrow, Retitled, Say, ShowDetail
+from ..terminal.line_compositor import DrawnScreen
 from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -54,7 +55,7 @@ from .table_requests import TableRequests
 _GIVE_BACK_EVERY: Final = 0.5
 
 
-class ExplorerScreen(Screen[None]):
+class ExplorerScreen(DrawnScreen[None]):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:

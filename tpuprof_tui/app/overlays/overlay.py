@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -25,7 +25,7 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.messages import CopyText, ExportChanged
-from ..terminal.overlay_screen import OverlayScreen
+from ..terminal.line_compositor import DrawnScreen
 
 #: What to do where nothing arrives in the clipboard.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
@@ -42,7 +42,7 @@ class Close(Message):
         self.result = result
 
 
-class Overlay(OverlayScreen[Any]):
+class Overlay(ModalScreen[Any], DrawnScreen[Any]):
     """A pane over the explorer, with its keys, a text being typed or a ``field`` of its own below.
 
     The pane's id is also the screen's class; the screen gives what the pane closes with.
@@ -160,7 +160,7 @@ class ConfirmPane(LinesView):
         self.post_message(Close(answer))
 
 
-class JumpScreen(OverlayScreen[str]):
+class JumpScreen(ModalScreen[str], DrawnScreen[str]):
     """Letters over the panes; ends with the id of the one that was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]

@@ -19,6 +19,7 @@ from tpuprof_tui.formats.text import wrap
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import CopyText
+from ..terminal.pane_lines import PaneStylesCache
 
 #: What bars are drawn with where there is Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
@@ -71,8 +72,7 @@ class LinesView(ScrollView, can_focus=True):
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
-        #: What lines are laid on.
-        self._base = Style.null()
+        self._styles_cache = PaneStylesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
@@ -120,7 +120,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
-        self._painted, self._base = (self.items, self.cursor), self.rich_style
+        self._painted = self.items, self.cursor
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -128,11 +128,11 @@ class LinesView(ScrollView, can_focus=True):
         width = self.size.width
         number = y + self.scroll_offset.y
         if not 0 <= number < len(self.lines):
-            return Strip([Segment(" " * width, self._base)], width)
+            return Strip([Segment(" " * width)], width)
         strip = self.lines[number].adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
             strip = self._highlighted(strip, number)
-        return strip.apply_style(self._base)
+        return strip
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
         """Line ``number`` under the cursor."""

@@ -32,6 +32,7 @@ from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.background import background_of
 from ..shell.messages import Change, CopyText, Retitled, Say, ShowDetail
+from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Note, Prompt, Question
 from .table_columns import GAP, ColumnLayout
@@ -79,8 +80,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows = TableRows(session)
         self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
-        #: What lines are laid on.
-        self._base = Style.null()
+        self._styles_cache = PaneStylesCache()
 
     # state
 
@@ -199,16 +199,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if shown:
             self.refresh(*(Region(0, line, self.size.width, 1) for line in shown))
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of a region; what they share is looked up once."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         """Header or a row."""
-        return self._line(y).apply_style(self._base)
-
-    def _line(self, y: int) -> Strip:
         width, rows = self.size.width, self.rows
         places = self.columns.in_view(self.scroll_offset.x, width)
         if y == 0:

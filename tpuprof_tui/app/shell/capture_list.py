@@ -13,7 +13,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.formats.escape import clean
@@ -26,6 +25,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
+from ..terminal.line_compositor import DrawnScreen
 from .captures import CancelledError, Found, facts_of, found_captures
 from .messages import AskCapture, tell_failure
 
@@ -163,7 +163,7 @@ def same_path(path: Path, other: str) -> bool:
     return os.path.abspath(path) == os.path.abspath(other)
 
 
-class ChooseScreen(Screen[None]):
+class ChooseScreen(DrawnScreen[None]):
     """The list of captures."""
 
     AUTO_FOCUS = "#chooser"

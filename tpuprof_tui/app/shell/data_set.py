@@ -13,7 +13,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line, told_apart
@@ -31,6 +30,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import bindings
+from ..terminal.line_compositor import DrawnScreen
 from .capture_list import CaptureList
 from .messages import AskCapture, Say, tell_failure
 
@@ -242,7 +242,7 @@ def _text(figure: Figure, value: float | None) -> str:
     )
 
 
-class DataSetScreen(Screen[None]):
+class DataSetScreen(DrawnScreen[None]):
     """The captures of a data set.
 
     Args:

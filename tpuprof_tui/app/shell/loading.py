@@ -9,7 +9,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -22,6 +21,7 @@ from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
+from ..terminal.line_compositor import DrawnScreen
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -113,7 +113,7 @@ class LoadingPane(Widget, can_focus=True):
             self.post_message(self.Again())
 
 
-class LoadingScreen(Screen[None]):
+class LoadingScreen(DrawnScreen[None]):
     """The first screen: painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"

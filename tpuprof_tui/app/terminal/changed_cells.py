@@ -3,14 +3,14 @@
 Textual sends every region that was painted anew in full, each run of cells with all of its style. Most of what is
 painted anew looks as before (a focused pane changes its border alone), and neighbours mostly share a colour.
 
-Relies on ``App._display``, ``LayoutUpdate`` and ``ChopsUpdate`` of Textual. Without it a key sends 40.8 kB in place of
-5.9 kB (mean) at the same CPU: over a link of 300 kB/s 136 ms in place of 20 ms.
+Relies on ``App._display`` and ``CompositorUpdate`` of Textual. Without it a key sends 40.8 kB in place of 5.9 kB (mean)
+at the same CPU: over a link of 300 kB/s 136 ms in place of 20 ms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -19,12 +19,12 @@ from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual._compositor import CompositorUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-#: A piece of a line: line, first cell, text. Where pieces begin depends on the layout of the screen alone.
-Piece = tuple[int, int, Strip]
+from .line_compositor import Piece, Pieces
+
 #: Texts whose characters fill one cell each: ASCII, lines, blocks and shapes. Others are compared as a whole.
 _NARROW: Final = re.compile(r"[ -~\u2500-\u25ff]*").fullmatch
 #: Attributes, colour and background of a style, as parameters of "select graphic rendition".
@@ -54,7 +54,7 @@ class ShownCells:
 
     def only_changes(self, update: RenderableType | None) -> RenderableType | Difference | None:
         """What is to be sent of an update of the screen."""
-        if isinstance(update, LayoutUpdate | ChopsUpdate):
+        if isinstance(update, Pieces):
             return Difference(update, self)
         if update is not None:
             self.forget()
@@ -125,34 +125,15 @@ def _same_characters(one: str, other: str) -> int:
 class Difference(CompositorUpdate):
     """An update of the screen that sends what the terminal does not show yet."""
 
-    def __init__(self, update: LayoutUpdate | ChopsUpdate, shown: ShownCells) -> None:
+    def __init__(self, update: Pieces, shown: ShownCells) -> None:
         self.update = update
         self.shown = shown
 
     def render_segments(self, console: Console) -> str:
         """The changed pieces as text with escape sequences."""
-        update = self.update
-        if isinstance(update, LayoutUpdate):
-            self.shown.resized(update.region.size)
-        else:
-            self.shown.resized(Size(update.chop_ends[0][-1], len(update.chops)))
+        self.shown.resized(self.update.size)
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-        return self.shown.writer.sequences(self.shown.changes(_pieces(update)), system)
-
-
-def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[Piece]:
-    """What Textual has drawn anew."""
-    if isinstance(update, LayoutUpdate):
-        for y, strips in enumerate(update.strips, update.region.y):
-            x = update.region.x
-            for strip in strips:
-                yield y, x, strip
-                x += strip.cell_length
-        return
-    for y, first, last in update.spans:
-        for (x, piece), end in zip(update.chops[y].items(), update.chop_ends[y], strict=False):
-            if piece is not None and x < last and end > first:
-                yield y, x, piece
+        return self.shown.writer.sequences(self.shown.changes(self.update.pieces), system)
 
 
 class Writer:

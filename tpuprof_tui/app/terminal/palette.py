@@ -15,7 +15,7 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
-from .overlay_screen import OverlayScreen
+from .line_compositor import DrawnScreen
 
 #: What it does for each text, without the thread of its own.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ class Options(CommandList, can_focus=False):
             event.prevent_default()
 
 
-class Commands(CommandPalette, OverlayScreen[Any]):
+class Commands(CommandPalette, DrawnScreen[Any]):
     """All actions by name."""
 
     def compose(self) -> ComposeResult:

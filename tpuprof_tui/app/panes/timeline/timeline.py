@@ -7,7 +7,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
@@ -28,6 +27,7 @@ from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, Sh
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
+from ...terminal.pane_lines import PaneStylesCache
 from ..prompt import Note, Prompt, Question
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped
@@ -55,8 +55,7 @@ class Timeline(Widget, can_focus=True):
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
-        #: What lines are laid on.
-        self._base = Style.null()
+        self._styles_cache = PaneStylesCache()
 
     @property
     def palette(self) -> Palette:
@@ -171,15 +170,11 @@ class Timeline(Widget, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
         self._fit()
-        self._base = self.rich_style
         self._selected = self.lanes.selected_row(self.lanes.state)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Ruler, lanes, legend, and what is at the cursor."""
-        return self._line(y).apply_style(self._base)
-
-    def _line(self, y: int) -> Strip:
         lanes, width = self.lanes, self.lanes.width
         if y == 0:
             segments = self.painter.ruler()

@@ -160,6 +160,11 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         return keys
 
     @cached_property
+    def function_masks(self) -> NDArray[np.int64]:
+        """Bits of the function code of each operation."""
+        return np.array([(1 << operation.function_width) - 1 for operation in self.operations], np.int64)
+
+    @cached_property
     def _places(self) -> dict[str, Place | None]:
         """What `place` has found, by name."""
         return {}

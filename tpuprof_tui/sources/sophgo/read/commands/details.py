@@ -236,7 +236,7 @@ class Detail(Struct):
         lines = self._lines(operation, rows)
         if lines is not None:
             # uint64 where a field has 64 bits
-            return field_of_lines(self.chip, self.engine, lines, operation, name)  # type: ignore[return-value]
+            return field_of_lines(command_table(self.chip, self.engine), lines, operation, name)  # type: ignore[return-value]
         own, offset = self.operation[rows], self.offset[rows]
         return field_of_many(self.chip, self.engine, self.data, offset, own, name)[0]  # type: ignore[return-value]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
+from tpuprof_tui.sources.sophgo.chips.commands import CommandTable, command_table
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 
 from ..arrays import F64, I64, Bools, Bytes
@@ -120,13 +121,13 @@ def count_operations(
     result = OperationCounts(*(np.full(offsets.shape, MISSING, np.int64) for _ in range(5)))
     if model is None:
         return result
-    operations = command_table(chip, "TIU").operations
+    table = command_table(chip, "TIU")
     for op in np.unique(ops[ops >= 0]).tolist():
-        rules = model.rules.get(base_name(operations[op].name))
+        rules = model.rules.get(base_name(table.operations[op].name))
         if not rules:
             continue
         left = np.flatnonzero(ops == op)
-        commands = _Commands(chip, model, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
+        commands = _Commands(chip, model, table, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
         for rule in rules:
             holds = commands.fit(rule)
             if holds.all():
@@ -143,61 +144,68 @@ def base_name(name: str) -> str:
     return name.replace("s", "")
 
 
-class _Commands(Struct):
+class _Commands(Struct, dict=True):
     """Registers and terms of commands of one operation, each computed once."""
 
     chip: Chip
     model: Model
+    table: CommandTable
     lines: Bytes
     op: int
-    registers: dict[str, I64] = {}
+    known: dict[str, I64] = {}
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def part(self, rows: Bools) -> _Commands:
         """Some of these commands."""
-        return _Commands(self.chip, self.model, self.lines[rows], self.op)
+        return _Commands(self.chip, self.model, self.table, self.lines[rows], self.op)
 
-    def register(self, name: str) -> I64:
-        """Values of a register; 0 where the layout has none."""
-        if name not in self.registers:
-            values = field_of_lines(self.chip, "TIU", self.lines, self.op, name)
-            self.registers[name] = values.astype(np.int64)
-        return self.registers[name]
+    @cached_property
+    def functions(self) -> I64:
+        """Function codes."""
+        offsets = np.arange(len(self)) * self.lines.shape[1]
+        ops = np.full(len(self), self.op, np.int16)
+        return codes_of_many(self.chip, "TIU", self.lines.reshape(-1), offsets, ops)[1]
 
     def fit(self, rule: Rule) -> Bools:
         """Which commands ``rule`` holds for."""
         holds = np.ones(len(self), np.bool_)
         if rule.functions is not None:
-            offsets = np.arange(len(self)) * self.lines.shape[1]
-            ops = np.full(len(self), self.op, np.int16)
-            functions = codes_of_many(self.chip, "TIU", self.lines.reshape(-1), offsets, ops)[1]
-            holds &= np.isin(functions, list(rule.functions))
+            holds &= np.logical_or.reduce([self.functions == code for code in rule.functions])
         if rule.precisions is not None:
-            holds &= np.isin(self.register("opt_opd0_prec"), list(rule.precisions))
+            precisions = self.value("opt_opd0_prec")
+            holds &= np.logical_or.reduce([precisions == code for code in rule.precisions])
         return holds
 
     def by_precision(self, table: I64, operand: str) -> I64:
         """Entries of ``table`` for the precision of an operand."""
-        return table[self.register(_PRECISIONS[operand])]
+        return table[self.value(_PRECISIONS[operand])]
 
     def value(self, token: str) -> I64:
-        """Values of one factor without rounding: a number, a lane count, a term or a register."""
+        """Values of one factor without rounding: a number or a term of no rows, a lane count, a term or a register.
+
+        A register that the layout does not have is 0.
+        """
+        if token not in self.known:
+            self.known[token] = self._value(token)
+        return self.known[token]
+
+    def _value(self, token: str) -> I64:
         if token.isdigit():
-            return np.full(len(self), int(token), np.int64)
+            return np.array(int(token), np.int64)
         if token in _TERMS:
             return _TERMS[token](self)
         if token[:1] in _LANES and token[1:] in _PRECISIONS:
             lanes = self.by_precision(getattr(self.model, _LANES[token[0]]), token[1])
             return self.model.unit_bytes // lanes if token[0] == "V" else lanes
-        return self.register(token)
+        return field_of_lines(self.table, self.lines, self.op, token).astype(np.int64, copy=False)
 
 
 def _kernel(depth: I64, commands: _Commands) -> I64:
     """Multiplications and additions per result of a convolution; with a constant bias one more."""
-    kernel = commands.register("opd1_h") * commands.register("opd1_w")
-    return 2 * depth * kernel - 1 + commands.register("opt_opd2_const")
+    kernel = commands.value("opd1_h") * commands.value("opd1_w")
+    return 2 * depth * kernel - 1 + commands.value("opt_opd2_const")
 
 
 def _rounded_up(values: I64, grain: I64) -> I64:
@@ -208,13 +216,13 @@ def _rounded_up(values: I64, grain: I64) -> I64:
 
 
 _TERMS: Mapping[str, Callable[[_Commands], I64]] = {
-    "N": lambda c: np.full(len(c), int(c.chip.parameter("NPU Num")), np.int64),
-    "conv_kernel": lambda c: _kernel(c.register("opd0_c"), c),
-    "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.register("opd0_c"), c.value("C0")), c),
-    "pool_kernel": lambda c: 2 * c.register("opd1_h") * c.register("opd1_w") - 1,
-    "taylor_steps": lambda c: c.register("opd1_n"),
-    "taylor_operations": lambda c: 2 * c.register("opd1_n") - 1,
-    "vc_rows": lambda c: (c.register("opd0_c") - 1) * c.register("opd0_w") + c.register("opd1_w"),
+    "N": lambda c: np.array(int(c.chip.parameter("NPU Num")), np.int64),
+    "conv_kernel": lambda c: _kernel(c.value("opd0_c"), c),
+    "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.value("opd0_c"), c.value("C0")), c),
+    "pool_kernel": lambda c: 2 * c.value("opd1_h") * c.value("opd1_w") - 1,
+    "taylor_steps": lambda c: c.value("opd1_n"),
+    "taylor_operations": lambda c: 2 * c.value("opd1_n") - 1,
+    "vc_rows": lambda c: (c.value("opd0_c") - 1) * c.value("opd0_w") + c.value("opd1_w"),
     "Vmin": lambda c: (
         c.model.unit_bytes // np.maximum.reduce([c.by_precision(c.model.element_bytes, operand) for operand in "01r"])
     ),
@@ -223,18 +231,17 @@ _TERMS: Mapping[str, Callable[[_Commands], I64]] = {
 
 def _product(commands: _Commands, factors: str) -> I64:
     """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
-    result = np.ones(len(commands), np.int64)
-    size = np.ones(len(commands), np.float64)
-    sound = np.ones(len(commands), np.bool_)
+    result = np.array(1, np.int64)
+    size, least = result.astype(np.float64), result
     for text in factors.split():
         product, _, grain = text.partition("^")
         values = functools.reduce(operator.mul, map(commands.value, product.split("*")))
         if grain:
             values = _rounded_up(values, commands.value(grain))
-        sound &= values >= 0
+        least = np.minimum(least, values)
         result = result * values
-        size *= values
-    return np.where(sound & (size < _LARGEST), result, MISSING)
+        size = size * values
+    return np.where((least >= 0) & (size < _LARGEST), result, MISSING)
 
 
 def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
@@ -252,7 +259,7 @@ def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, ua
     if (
         model.bank_conflicts and rule.conflict == "requantise"
     ):  # worse where the result lies at half the operand's address
-        half = commands.register("res0_addr") * 2 == commands.register("opd0_addr")
+        half = commands.value("res0_addr") * 2 == commands.value("opd0_addr")
         result.bank_conflicts[rows] = np.where(half, 2, 1)
     elif model.bank_conflicts:
         result.bank_conflicts[rows] = 0

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, Operation, command_table, has_commands
+from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
 
 from ..arrays import I16, I64, Bools, Bytes
 
@@ -120,9 +120,9 @@ def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, o
     return lines
 
 
-def field_of_lines(chip: Chip, engine: str, lines: Bytes, operation: int, name: str) -> Values:
+def field_of_lines(table: CommandTable, lines: Bytes, operation: int, name: str) -> Values:
     """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
-    place = command_table(chip, engine).place(name)
+    place = table.place(name)
     if place is None or not place.mask[operation]:
         return np.zeros(len(lines), np.int64)
     first = int(place.byte[operation])
@@ -157,9 +157,8 @@ def codes_of_many(
         return types, functions
     table = command_table(chip, engine)
     codes = table.selection_keys(_words_at(buffer, offsets[rows])) >> 1
-    masks = np.array([(1 << operation.function_width) - 1 for operation in table.operations], np.int64)
     types[rows] = codes & (1 << table.opcode_width) - 1
-    functions[rows] = codes >> table.opcode_width & masks[ops[rows]]
+    functions[rows] = codes >> table.opcode_width & table.function_masks[ops[rows]]
     return types, functions
 
 

@@ -13,7 +13,7 @@ from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.steps.step_detection import steps_of, with_steps
+from tpuprof_tui.analysis.steps.step_detection import repeated_sequences, steps_of, with_steps
 from tpuprof_tui.analysis.steps.step_figures import step_table
 from tpuprof_tui.analysis.totals.figures import build_indexes, unit_figures
 from tpuprof_tui.model import INT_MISSING, Group, Groups, Lane, Profile, Role, Scopes, Steps, Strings
@@ -84,8 +84,8 @@ def test_batches_that_differ_and_one_with_other_launches():
 
 
 def test_layers_within_batches():
-    found = steps_of(scoped("exyxyxyhexyxyxyh", batch=[0] * 8 + [1] * 8))
-    steps, layers = found.sequences
+    profile = scoped("exyxyxyhexyxyxyh", batch=[0] * 8 + [1] * 8)
+    steps, layers = repeated_sequences(profile, steps_of(profile))
     assert (steps.depth, len(steps), steps.launches, steps.first, steps.last) == (0, 2, 8, "e", "h")
     assert (layers.depth, len(layers), layers.launches, layers.first, layers.last) == (1, 6, 2, "x", "y")
     assert (layers.start.tolist()[:2], layers.end.tolist()[:2]) == ([25, 75], [72, 122])

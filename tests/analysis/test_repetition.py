@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.steps import repetition
-from tpuprof_tui.analysis.steps.repetition import Level, anchors, find_levels, levels_within, signatures
+from tpuprof_tui.analysis.steps.repetition import Ints, Level, anchors, find_level, levels_within, signatures
 
 #: Few names in pieces that come again: what repeats by chance, too.
 pieces = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=4)
@@ -22,6 +22,12 @@ sequences = pieces.flatmap(
 )
 #: Launches of a run: an embedding, some layers, a head.
 FIRST, LAYER, LAST = [900, 901], [10, 11, 12, 10, 13], [902, 903, 904]
+
+
+def find_levels(codes: Ints) -> tuple[Level, ...]:
+    """The outermost repetitions, and what repeats within them."""
+    top = find_level(codes)
+    return () if top is None else (top, *levels_within(codes, top))
 
 
 def differ(launches: list[int], place: int, length: int, number: int) -> bool:

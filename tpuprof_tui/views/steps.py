@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.steps.step_detection import ProfileSteps
+from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, repeated_sequences
 from tpuprof_tui.analysis.steps.step_figures import (
     Steadiness,
     StepLengths,
@@ -172,8 +172,9 @@ def _repeating(
     query: Query, found: ProfileSteps, table: StepTable, several: bool
 ) -> Iterator[tuple[tuple[Any, ...], tuple[int, int]]]:
     """A row for each sequence, and when it ran first in its steady state."""
+    sequences = query.session.derived.get("what repeats", lambda: repeated_sequences(query.profile, found))
     for group, one in table.steadiness.items():
-        own = [each for each in found.sequences if each.group == group]
+        own = [each for each in sequences if each.group == group]
         name = [query.profile.groups.title(group)] if several else []
         launches = own[0].launches if own else INT_MISSING
         rows = table.group == group

@@ -123,16 +123,13 @@ class SequenceHash:
         return found
 
 
-def find_levels(codes: Ints) -> tuple[Level, ...]:
-    """The repetitions of a sequence of launches, any whole numbers; the outermost first, none where nothing repeats."""
+def find_level(codes: Ints) -> Level | None:
+    """The outermost repetitions of a sequence of launches, any whole numbers; None where nothing repeats."""
     if len(codes) < 2 * SHORTEST:
-        return ()
+        return None
     codes = _dense(codes)
     anchor = _outermost(codes, LEAST_OF_RUN)
-    if anchor is None:
-        return ()
-    top = _cut(codes, SequenceHash(codes), anchor)
-    return (top, *levels_within(codes, top))
+    return None if anchor is None else _cut(codes, SequenceHash(codes), anchor)
 
 
 def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:

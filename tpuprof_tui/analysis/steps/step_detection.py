@@ -23,7 +23,7 @@ from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..derived import Derived
 from .launch_sequence import LaunchSequence, launch_sequences
-from .repetition import Level, commonest, find_levels, levels_within, signatures
+from .repetition import Level, commonest, find_level, levels_within, signatures
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -58,6 +58,22 @@ class RepeatedSequence(Struct, frozen=True, eq=False):
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+class StepCut(Struct, frozen=True, eq=False):
+    """What cuts the launches of a group into its steps.
+
+    Attributes:
+        group: Id of the group; -1: everything together.
+        unit: Id of a unit whose launches they are.
+        level: The steps.
+        longest: The same, the usual ones those that are looked into.
+    """
+
+    group: int
+    unit: int
+    level: Level
+    longest: Level
 
 
 class StepSet(Struct, frozen=True, eq=False, dict=True):
@@ -114,7 +130,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         word: What one is called.
         guessed: Whether they were found by repetition.
         usual: By step, whether its launches are those that most steps of its group have.
-        sequences: What repeats: the steps of each group, behind them what repeats within them.
+        cuts: What cuts launches into them.
         groups: Groups of the profile.
         column: Key of a column that numbers steps; empty: none but ``step`` does.
         by_scope: int64, place of the step of each scope, by its id; -1 without one.
@@ -124,7 +140,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
     word: Word
     guessed: bool
     usual: Mask
-    sequences: tuple[RepeatedSequence, ...]
+    cuts: tuple[StepCut, ...]
     groups: Groups
     column: str
     by_scope: Ints
@@ -248,6 +264,17 @@ def steps_of(profile: Profile) -> ProfileSteps:
     return _find(profile)
 
 
+def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:
+    """What repeats: the steps of each group, behind them what repeats within them. O(launches log launches)."""
+    sequences: list[RepeatedSequence] = []
+    for cut in found.cuts:
+        (launched,) = launch_sequences(profile, [cut.unit])
+        levels = (cut.level, *levels_within(launched.code, cut.longest))
+        sequences += [_sequence(profile, launched, each, cut.group, depth) for depth, each in enumerate(levels)]
+        profile.arrays.give_back()
+    return tuple(sequences)
+
+
 def _may_have_steps(profile: Profile) -> bool:
     column = profile.vocabulary.step_column
     known = len(profile.steps) > 0 or any(column in lane for lane in profile.lanes)
@@ -267,7 +294,7 @@ def _find(profile: Profile) -> ProfileSteps:
     return _repeated(profile)
 
 
-def _nothing(profile: Profile, column: str) -> tuple[Mask, tuple[RepeatedSequence, ...], Groups, str, Ints]:
+def _nothing(profile: Profile, column: str) -> tuple[Mask, tuple[StepCut, ...], Groups, str, Ints]:
     """What is not known yet of steps that a column tells."""
     return np.zeros(0, np.bool_), (), profile.groups, column, np.zeros(0, np.int64)
 
@@ -302,7 +329,7 @@ def _made(word: Word, group: Ints, number: Ints, start: Ints, end: Ints) -> Step
 
 
 def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
-    """Steps that a column of events tells, with the launches that belong to them and what repeats within."""
+    """Steps that a column of events tells, with the launches that belong to them."""
     by_scope = np.full(len(profile.scopes), NO_STEP, np.int64)
     for lane in profile.lanes:
         if found.column in lane and "scope" in lane and len(lane) and len(by_scope):
@@ -314,7 +341,7 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
             by_scope[scope[new]] = places[new]
     found = replace(found, by_scope=by_scope)
     usual = np.ones(len(found), np.bool_)
-    sequences: list[RepeatedSequence] = []
+    cuts: list[StepCut] = []
     for group, units in _workers(profile, found):
         launched = max(launch_sequences(profile, units), key=len, default=None)
         if launched is None:
@@ -336,10 +363,9 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
             usual[places[begins][known]] = level.usual
         length = stop - start
         longest = replace(level, usual=level.usual & (length == length[level.usual].max()))
-        levels = (level, *levels_within(launched.code, longest))
-        sequences += [_sequence(profile, launched, each, group, depth) for depth, each in enumerate(levels)]
+        cuts.append(StepCut(group, launched.unit, level, longest))
         profile.arrays.give_back()
-    return replace(found, usual=usual, sequences=tuple(sequences))
+    return replace(found, usual=usual, cuts=tuple(cuts))
 
 
 def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]]]:
@@ -364,15 +390,14 @@ def _repeated(profile: Profile) -> ProfileSteps:
         by_top.setdefault(-1 if profile.groups[top].is_unit else top, []).append(unit)
     by_scope = np.full(len(profile.scopes), NO_STEP, np.int64)
     rows: list[tuple[Ints, Ints, Ints, Ints, Mask]] = []
-    sequences: list[RepeatedSequence] = []
+    cuts: list[StepCut] = []
     first = 0
     for group, units in by_top.items():
         every = launch_sequences(profile, units)
         launched = max(every, key=len, default=None)
-        levels = find_levels(launched.code) if launched is not None else ()
-        if launched is None or not levels:
+        level = find_level(launched.code) if launched is not None else None
+        if launched is None or level is None:
             continue
-        level = levels[0]
         count = len(level)
         start, end = _times(launched, level)
         alike = [each for each in every if np.array_equal(each.code, launched.code)]
@@ -386,13 +411,13 @@ def _repeated(profile: Profile) -> ProfileSteps:
             if len(each.scope):
                 by_scope[each.scope] = np.where(place >= 0, place + first, NO_STEP)
         rows.append((np.full(count, group), np.arange(count), start, end, level.usual))
-        sequences += [_sequence(profile, launched, each, group, depth) for depth, each in enumerate(levels)]
+        cuts.append(StepCut(group, launched.unit, level, level))
         first += count
     if not rows:
         return ProfileSteps(Steps(), word, False, *_nothing(profile, ""))
     group_, number, start, end, usual = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     steps = _made(word, group_, number, start, end)
-    return ProfileSteps(steps, word, True, usual, tuple(sequences), profile.groups, "", by_scope)
+    return ProfileSteps(steps, word, True, usual, tuple(cuts), profile.groups, "", by_scope)
 
 
 def _times(launched: LaunchSequence, level: Level) -> tuple[Ints, Ints]:

@@ -117,12 +117,13 @@ def about(session: Session, state: DisplayState) -> str:
 
 
 def computed(
-    query: Query, chosen: View | None, cancelled: Callable[[], bool], *, known: bool
+    query: Query, chosen: View | None, cancelled: Callable[[], bool], *, known: bool, first: bool
 ) -> Iterator[dict[str, Answer]]:
     """What the views say: what is quick, unless it is ``known``, then what takes longer, and the chosen view.
 
-    Of many or slow views those that are known are given while the others are computed. Of a profile of which more is
-    being read only the first that takes longer is computed: the others would hold up the reading, and be computed anew.
+    Of many or slow views those that are known are given while the others are computed; where the pane shows none
+    yet, the ``first`` of them as soon as it is. Of a profile of which more is being read only the first that takes
+    longer is computed: the others would hold up the reading, and be computed anew.
     """
     if not known and not cancelled():
         yield at_once(query)
@@ -134,9 +135,9 @@ def computed(
             return
         if query.profile.more_follows:
             break
-        if time.monotonic() - began > SHOWN_EVERY:
+        if first or time.monotonic() - began > SHOWN_EVERY:
             yield answers
-            answers, began = {}, time.monotonic()
+            answers, began, first = {}, time.monotonic(), False
     if chosen is not None and not chosen.place:
         answers[chosen.id] = answer(chosen, query)
     yield answers

@@ -112,27 +112,30 @@ class SummaryPane(LinesView):
         query = self.figures.want(self._followed.state)
         if query is None:
             return
-        known = self.session.profile.instructions <= AT_ONCE
+        known, first = self.session.profile.instructions <= AT_ONCE, self.figures.asked is None
         if known:
             self._take(query, at_once(query))
         before, self._asked_at = self._asked_at, time.monotonic()
-        if self._asked_at - before > APART_SECONDS:
+        if known and first:
+            # too little to hold up the first frame
+            self._compute(query, known, 0.0, first=True)
+        elif self._asked_at - before > APART_SECONDS:
             # the frame of the key comes first
-            self.call_after_refresh(self._begin, query, known)
+            self.call_after_refresh(self._begin, query, known, first)
         else:
             self._compute(query, known, REST_SECONDS)
 
-    def _begin(self, query: Query, known: bool) -> None:
+    def _begin(self, query: Query, known: bool, first: bool) -> None:
         if query is self.figures.latest:
-            self._compute(query, known, 0.0)
+            self._compute(query, known, 0.0, first=first)
 
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
-    def _compute(self, query: Query, known: bool, wait: float) -> None:
+    def _compute(self, query: Query, known: bool, wait: float, *, first: bool = False) -> None:
         worker = get_current_worker()
         time.sleep(wait)
         # not asked of the pane: where it lies is worked out by the event loop alone
         width = self._built_for
-        for answers in computed(query, self.figures.view, lambda: worker.is_cancelled, known=known):
+        for answers in computed(query, self.figures.view, lambda: worker.is_cancelled, known=known, first=first):
             self._answer(query, answers, width)
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")

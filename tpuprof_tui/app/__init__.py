@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.errors import needed_for
 
-from .shell.garbage_collection import be_patient
+from .shell.garbage_collection import STARTING, be_patient
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
@@ -47,7 +47,7 @@ def run(
         TpuprofError: What was opened last could not be shown; the sentence that the screen had.
         Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
     """
-    be_patient()
+    be_patient(STARTING)
     with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
         from .shell.application import TpuprofApp
 

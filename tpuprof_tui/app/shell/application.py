@@ -155,7 +155,7 @@ class TpuprofApp(TerminalApp):
         return self._loading_screen()
 
     def on_mount(self) -> None:
-        """Reading begins when the first frame is on the screen."""
+        """What lasts as long as the application."""
         self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
@@ -163,9 +163,9 @@ class TpuprofApp(TerminalApp):
         asyncio.get_running_loop().set_default_executor(garbage_collection.Threads(thread_name_prefix="tpuprof"))
         # what another program left on the terminal is overwritten
         self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
-        self.call_after_refresh(self._begin)
 
-    def _begin(self) -> None:
+    def on_ready(self) -> None:
+        """Reading begins when the first frame is on the screen."""
         if self.capture.profile is None and self.capture.path is None:
             self._choose(*(self.paths or [os.getcwd()]))
         else:
@@ -380,6 +380,7 @@ class TpuprofApp(TerminalApp):
 
     def _choose(self, *roots: str) -> None:
         self.key_queue.clear()
+        garbage_collection.be_patient()
         if self._more:
             self.reader.cancel()
         self.data_set = roots[0] if len(roots) == 1 and ("://" in roots[0] or is_data_set(roots[0])) else ""

@@ -19,6 +19,8 @@ Result = TypeVar("Result")
 
 #: Objects made since the last look before the youngest are looked at; a frame makes some thousand and keeps few.
 YOUNG: Final = 10_000
+#: The same until the first capture is on the screen: modules and what is made of a small one are no garbage.
+STARTING: Final = 250_000
 #: The setting "most heaps" of the GNU C library's mallopt.
 _M_ARENA_MAX: Final = -8
 
@@ -31,9 +33,9 @@ class Threads(ThreadPoolExecutor):
         return super().submit(Context().run, fn, *arguments, **settings)
 
 
-def be_patient() -> None:
-    """Looks seldom from now on: modules that are imported are no garbage."""
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+def be_patient(objects: int = YOUNG) -> None:
+    """Looks seldom from now on: after so many objects."""
+    gc.set_threshold(objects, *gc.get_threshold()[1:])
 
 
 def settle() -> None:

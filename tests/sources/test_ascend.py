@@ -562,6 +562,16 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
     ]  # fmt: skip
     slow = {each["column"]: (each["rank"], each["excess_share"]) for each in rows(found, "cluster", "slow")}
     assert slow["free_us"] == ("1", pytest.approx(1 / 3))
+    # it has no workers: views of workers have nothing to say where they are asked for, and keep quiet else
+    assert main(["report", str(tmp_path), "problems", "kernels"]) == 0
+    assert capsys.readouterr().out == "Problems\nNothing here.\n\nKernels\nNothing here.\n"
+    assert main(["report", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert [title for title in ("Cluster", "Overview", "Kernels", "Problems") if f"{title}\n" in told] == [
+        "Cluster", "Problems"
+    ]  # fmt: skip
+    assert main(["summary", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path.name}: 0 NPUs, msprof-analyze")
 
 
 def test_a_cluster_as_a_database_says_what_the_texts_say(tmp_path, capsys):

@@ -57,6 +57,9 @@ def print_report(options: argparse.Namespace) -> int:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
         print(answer_text(record, indent=None))
         return status
+    if not workers and not options.views:
+        # what is said of workers has nobody to be about
+        views = [view for view in views if view.together or view.untimed]
     limit = ROWS if options.limit is None else options.limit
     told = report_text(query, views, workers, limit, options.offset)
     pages_of(options).show(told, "Name one of them, or --limit N tells all.")

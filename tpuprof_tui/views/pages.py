@@ -69,9 +69,9 @@ def info_report(
     facts = [
         ("Path", line_text(profile.path, 4096)),
         ("Source", words.title),
-        ("Chip", line_text(device.chip, NAME_WIDTH)),
+        ("Chip", line_text(device.chip, NAME_WIDTH) or MISSING),
         ("Arch", MISSING if device.arch is None else line_text(device.arch, NAME_WIDTH)),
-        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
+        ("Mode", f"{profile.recording.short or profile.recording.name} ({profile.recording.meaning})"),
         ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
         *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),
@@ -106,7 +106,8 @@ def commands_table(profile: Profile) -> Table:
 def title_line(profile: Profile) -> str:
     """Name, chip and kind of a profile."""
     words, device = profile.vocabulary, profile.device_part
-    parts = [line_text(profile.device.chip, NAME_WIDTH), words.unit.of(len(profile.units))]
+    chip = line_text(profile.device.chip, NAME_WIDTH)
+    parts = [*([chip] if chip else []), words.unit.of(len(profile.units))]
     ports = profile.numbers_in("ports")
     if ports:
         parts.append(words.word_of("ports").of(len(ports)))

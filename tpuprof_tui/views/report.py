@@ -146,10 +146,10 @@ def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
 def report_text(
     query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None, offset: int = 0
 ) -> Iterator[Report]:
-    """The same for people: one page for each view and worker."""
+    """The same for people: one page for each view and worker; where there is no worker, for each view."""
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
-        pages = [(title, query)] if view.together else [
+        pages = [(title, query)] if view.together or not workers else [
             (f"{title}: {worker.key}" if len(workers) > 1 else title, of_worker(query, worker)) for worker in workers
         ]  # fmt: skip
         for heading, asked in pages:

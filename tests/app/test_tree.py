@@ -287,6 +287,17 @@ async def test_problems_are_stepped_through_from_anywhere(profile):
         assert "3/3 note:" in frame(pilot.app)
 
 
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [((80, 24), ["Rank 0 py… (python)", "Rank 0 py…tograd_0)", "Rank 1 py…(python)", "Rank 1 py…tograd_0)"]),
+     ((200, 60), ["str… 7", "str…13", "str…20"])],
+)  # fmt: skip
+async def test_names_that_end_apart_are_cut_in_the_middle(size, told):
+    async with opened(open_profile(SAMPLES / "torch_cuda_synthetic"), size) as pilot:
+        screen = frame(pilot.app)
+    assert [each for each in told if each not in screen] == []
+
+
 async def test_a_line_is_copied_with_its_figures(profile):
     async with opened(profile) as pilot:
         await press(pilot, "shift+tab j j y")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.text import ELLIPSIS, cell_len, set_cell_size
+from tpuprof_tui.formats.text import ELLIPSIS, cell_len, middle_cut
 
 from .manifest import Manifest
 from .schema import FOLDERS, UNKNOWN, needs_pyarrow
@@ -171,7 +171,7 @@ def told_apart(paths: Sequence[str], width: int) -> list[str]:
             for level, names in enumerate(zip(*alike, strict=True)):
                 for part, name in zip(alike, _without_common(names), strict=True):
                     part[level] = name
-    return [_middle_cut("/".join(part), width) for part in parts]
+    return [middle_cut("/".join(part), width) for part in parts]
 
 
 def _without_common(names: Sequence[str]) -> list[str]:
@@ -190,17 +190,6 @@ def _in_common(sequences: Sequence[Any]) -> int:
     least, most = min(sequences), max(sequences)
     return next((place for place, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
                 min(len(least), len(most)))  # fmt: skip
-
-
-def _middle_cut(text: str, width: int) -> str:
-    """A text in so many cells, an ellipsis for its middle where it is wider."""
-    if cell_len(text) <= width:
-        return text
-    head = set_cell_size(text, max(width // 2, 1)).rstrip()
-    tail = text[len(head) :]
-    while tail and cell_len(head) + 1 + cell_len(tail) > width:
-        tail = tail[1:]
-    return head + ELLIPSIS + tail
 
 
 def over_days(rows: Sequence[Row], column: int) -> list[float]:

@@ -39,6 +39,17 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return padding + text if right else text + padding
 
 
+def middle_cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` cells, an ellipsis for its middle where it is wider: names often end apart."""
+    if cell_len(text) <= width:
+        return text
+    head = set_cell_size(text, max(width // 2, 1)).rstrip()
+    tail = text[len(head) :]
+    while tail and cell_len(head) + 1 + cell_len(tail) > width:
+        tail = tail[1:]
+    return head + ELLIPSIS + tail
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Lines of at most ``width`` cells, broken at blanks where possible; what is wider by itself is an ellipsis."""
     width = max(width, 1)

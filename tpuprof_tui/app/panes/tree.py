@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.text import fit, middle_cut
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
 from tpuprof_tui.model import Severity
 from tpuprof_tui.views.differences import known_side_by_side
@@ -139,13 +139,20 @@ class GroupTree(LinesView, inherit_bindings=False):
             folded = place in self.folded and not self.filter
             icon = (">" if folded else "-") if glyphs.letters else ("▸" if folded else "▾")
         scoped = self.state is not None and self._is_scoped(node)
-        label = f"{' ' * max(node.depth - 1, 0)}{icon}{node.label}{'*' if scoped else ''}"
+        indent, label = f"{' ' * max(node.depth - 1, 0)}{icon}", f"{node.label}{'*' if scoped else ''}"
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
         if node.remark:
             told = f"{label} {node.remark}"
-            label, style = told if cell_len(told) <= name else f"{label}!", palette.severity(int(Severity.WARNING))
+            label = told if cell_len(indent + told) <= name else f"{label}!"
+            style = palette.severity(int(Severity.WARNING))
+
+        def named(cells: int) -> Segment:
+            # beside others names are told apart by how they end
+            shown = middle_cut(label, cells - len(indent)) if node.depth else label
+            return Segment(fit(indent + shown, cells), style)
+
         if node.share < 0:
-            return [Segment(fit(label, width), style if not node.path else palette.text)]
+            return [Segment(fit(indent + label, width), style if not node.path else palette.text)]
         shades = lane_shades(self.session.profile.vocabulary, node.engine) if node.engine else None
         guess = "~" if node.guessed and node.busy else ""
         mark = MARKS[node.severity] if node.severity >= 0 else " "
@@ -153,18 +160,18 @@ class GroupTree(LinesView, inherit_bindings=False):
         if node.base >= 0:
             delta = node.busy - node.base
             return [
-                Segment(fit(label, name), style),
+                named(name),
                 Segment(f"{_narrow(time_text(node.base)):>9}", palette.quiet),
                 Segment(f"{guess + _narrow(time_text(node.busy)):>9}", palette.text),
                 Segment(f"{_narrow(delta_text(delta)):>10}", palette.strong if delta else palette.quiet),
                 problem,
             ]  # fmt: skip
         share = Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text)
-        if node.ranks and cell_len(label) > name:
-            # names of hosts differ at the end: they take the place of the other figures
-            return [Segment(fit(label, max(width - 9, 7)), style), share, problem]
+        if node.ranks and cell_len(indent + label) > name:
+            # names of hosts are long: they take the place of the other figures
+            return [named(max(width - 9, 7)), share, problem]
         return [
-            Segment(fit(label, name), style),
+            named(name),
             Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs),
                     palette.compute if shades is None else palette.shaded(shades)),
             share,

@@ -22,7 +22,7 @@ from tpuprof_tui.app.drawing import painter
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.text import fit, middle_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import known_differences
 
@@ -217,7 +217,7 @@ class LanePainter:
             return [Segment(fit(mark + row.label, layout.label_width), palette.text)]
         return [
             Segment(mark, palette.key),
-            Segment(fit(label, room), palette.strong if selected else palette.text),
+            Segment(fit(middle_cut(label, room), room), palette.strong if selected else palette.text),
             Segment(f" {percent} ", palette.text if share else palette.quiet),
         ]
 

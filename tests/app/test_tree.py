@@ -289,8 +289,8 @@ async def test_problems_are_stepped_through_from_anywhere(profile):
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [((80, 24), ["Rank 0 py… (python)", "Rank 0 py…tograd_0)", "Rank 1 py…(python)", "Rank 1 py…tograd_0)"]),
-     ((200, 60), ["str… 7", "str…13", "str…20"])],
+    [((80, 24), ["Rank 0 pyt…(python)", "Rank 0 py…tograd_0)", "Rank 1 py…(python)", "Rank 1 py…tograd_0)"]),
+     ((200, 60), ["stre…7", "str…13", "str…20"])],
 )  # fmt: skip
 async def test_names_that_end_apart_are_cut_in_the_middle(size, told):
     async with opened(open_profile(SAMPLES / "torch_cuda_synthetic"), size) as pilot:

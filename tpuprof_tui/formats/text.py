@@ -40,10 +40,15 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def middle_cut(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells, an ellipsis for its middle where it is wider: names often end apart."""
+    """``text`` in at most ``width`` cells, an ellipsis for its middle where it is wider: names often end apart.
+
+    Of a last word that takes less than half of them, such as a number, all stays, and as much before it as there is
+    room for; else both ends have half.
+    """
     if cell_len(text) <= width:
         return text
-    head = set_cell_size(text, max(width // 2, 1)).rstrip()
+    last = cell_len(text.rpartition(" ")[2])
+    head = set_cell_size(text, max(width - 1 - last if 0 < last < width // 2 else width // 2, 1)).rstrip()
     tail = text[len(head) :]
     while tail and cell_len(head) + 1 + cell_len(tail) > width:
         tail = tail[1:]

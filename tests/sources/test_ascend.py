@@ -35,7 +35,7 @@ from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
 import ascend_profile  # noqa: E402
-from screen import frame, opened  # noqa: E402
+from screen import frame, opened, press  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"
@@ -1230,6 +1230,18 @@ def test_all_of_a_step_stands_in_80_cells_under_the_names_of_the_files(tmp_path,
     findings = capsys.readouterr().out
     assert "NPU 0" in findings
     assert "NPU 1" in findings
+
+
+@pytest.mark.parametrize("path", [RANK, ""])
+async def test_steps_stand_below_the_findings_of_a_small_screen(tmp_path, monkeypatch, path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    async with opened(open_profile(unpacked_trace("ascend_level1_text", tmp_path) / path), (80, 24)) as pilot:
+        await press(pilot, "3")
+        lines = [line.split() for line in frame(pilot.app).splitlines()]
+    # step, Computing, Communication, Overlapped, Not Overlapped, Free
+    assert ["50", "8.874", "105.992", "4.029", "101.963", "25.744"] in [
+        line[first : first + 6] for line in lines for first in (0, 2)
+    ]  # fmt: skip
 
 
 def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):

@@ -49,7 +49,7 @@ VOCABULARY: Final = Vocabulary(
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     views=(
         View("overview", "Overview", "Computing, communication and free time of each step, beside the recorded table.",
-             f"{_VIEWS}.overview:overview"),
+             f"{_VIEWS}.overview:overview", place="second"),
         View("kernels", "Kernels", "Every kernel, its metrics and the pipe that binds it; sums by name, type, core.",
              f"{_VIEWS}.kernels:kernels"),
         View("free", "Free", "Every gap of the device with its cause, and the gaps between steps.",

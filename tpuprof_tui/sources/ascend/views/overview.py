@@ -14,6 +14,8 @@ from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_workers
 #: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
 COARSE: Final = ("stage_us", "preparing_us")
 _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
+#: What people are told where something was received from another stage.
+_RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
 _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
 
@@ -47,12 +49,12 @@ def _overview(asked: Asked) -> Answer:
     stage = sums["stage_us"]
     facts = [
         Fact(key, title, sums[key], "duration", share=_share(sums[key], stage),
-             head=STEP_HEADS.get(key, ("", 0))[0])
+             head=STEP_HEADS.get(key, ("", 0))[0], shown=bool(sums["bubble_us"]) or key not in _RECEIVED)
         for title, _, key in STEP_COLUMNS if key in _FACTS and rows
     ]  # fmt: skip
     if rows:
         apart = difference(steps, recorded[1]) if recorded is not None and computed else None
-        facts.append(Fact("difference_us", "Difference from the recorded table", apart, "duration"))
+        facts.append(Fact("difference_us", "Recorded table differs by", apart, "duration"))
     tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number),
                             notes=(STEP_NOTE,), one_unit=True)]  # fmt: skip
     if recorded is not None:

@@ -9,6 +9,7 @@ from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, open
 
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
+from tpuprof_tui.sources.catalog import open_profile
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
@@ -406,3 +407,13 @@ def test_rows_are_copied_as_a_spreadsheet_takes_them(browser, tmp_path):
     page.click(*box)
     assert page.run("window.copied").count("\n") == 3
     assert page.complaints == []
+
+
+def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Free\n1,rank,0,10,2\n1,rank,1,12,3\n"
+    )
+    page = opened(browser, written_page(tmp_path, open_profile(tmp_path / "cluster_step_trace_time.csv")))
+    headings = page.run("[...document.querySelectorAll('#overview h2')].map((each) => each.textContent).join()")
+    assert headings == "Cluster,Parameters"
+    assert "Computing" not in page.run("document.querySelector('#overview .tiles').textContent")

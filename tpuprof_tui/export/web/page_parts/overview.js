@@ -11,7 +11,7 @@ const overview = {
       ...this.notes(),
       ...(profile.summary.columns.length ? [this.section('Summary', this.summaryBox = el('div', 'scroll-x'),
         say('{published}Click a header to sort, a row to see its {unit}. Of the whole capture.'))] : []),
-      this.section(say('Where the time of each {unit} went'), this.coreBars(), profile.bars),
+      ...(profile.figures.length ? [this.section(say('Where the time of each {unit} went'), this.coreBars(), profile.bars)] : []),
       ...profile.views.map((view) => this.section(view.title, this.view(view), view.help)),
       this.section('Parameters', this.parameters()),
     );
@@ -33,8 +33,8 @@ const overview = {
       tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
       tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
         + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : '')),
-      tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
-      ...(most ? [tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
+      ...(most ? [tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
+        tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
         `${unitTitle(most.core)}: ${mark}${durationText(most.exposed)} ${say('moving data without computing, most of all {units}')}`)] : []),
       ...(profile.recording[1] ? [tile('Mode', profile.recording[1], profile.recording[2])] : []),
       tile('Problems', grouped(profile.problem_count), profile.problem_count ? 'listed below' : 'none found'),

@@ -195,6 +195,13 @@ async def test_a_wider_summary_shows_every_column_that_a_narrower_one_does(sampl
         assert 0 < page.left < page.width
 
 
+async def test_the_first_screen_of_a_small_terminal_tells_a_finding():
+    async with opened(open_profile(SAMPLES / "aks_decode_mode1"), (80, 24)) as pilot:
+        lines = frame(pilot.app).splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith(" Findings"))
+    assert lines[place + 1].startswith(" lm_head_matmul_multi_core moves data")
+
+
 async def test_one_view_fills_the_pane(profile):
     """v and V go through those that say something, Esc shows all again, :view names one."""
     async with opened(profile, (80, 24)) as pilot:

@@ -92,7 +92,9 @@ class PageBuilder:
         rows = max(self._height // 3 - 2, 4)
         left, fitting = self._columns(known, rows)
         if not left:
-            rows = max(self._height // 3 - (2 if self._gap else 1), 3)
+            # three rows of each list, or two where the last of the first ones would have none on the screen
+            fewest = 3 if 4 * len(known["first"]) - 2 <= self._height else 2
+            rows = max(self._height // 3 - (2 if self._gap else 1), fewest)
             parts = (self._part(known[place], width, each)
                      for place, each in (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
             return self._placed(head, width, self._joined(*parts, self._missing()))

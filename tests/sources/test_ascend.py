@@ -360,15 +360,22 @@ def test_each_device_of_a_folder_of_msprof_is_a_worker(tmp_path, capsys):
 # -- any level of the path
 
 
-def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys):
+def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatch):
     rank = tmp_path / RANK
     shutil.copytree(made / "text" / RANK, rank)
     (rank / "FRAMEWORK").mkdir()
     (rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0" / "data").mkdir(parents=True)
-    paths = [tmp_path, rank, rank / OUTPUT, rank / OUTPUT / "trace_view.json", rank / "FRAMEWORK",
+    paths = [tmp_path, rank, rank / OUTPUT, rank / OUTPUT / "trace_view.json", rank / OUTPUT / "communication.json",
+             rank / "profiler_info_0.json", rank / "FRAMEWORK",
              rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0"]  # fmt: skip
     for path in paths:
         assert [(each.name, each.rank_told) for each in found_at(path).places] == [(RANK, 0)]
+    # as it is typed from within: names of folders above are not part of the path
+    for inside, typed in ((rank / OUTPUT, "."), (rank / OUTPUT, "kernel_details.csv"), (rank / OUTPUT, ".."),
+                          (rank, OUTPUT), (rank / "FRAMEWORK", ".")):  # fmt: skip
+        monkeypatch.chdir(inside)
+        assert [(each.name, each.rank_told) for each in found_at(Path(typed)).places] == [(RANK, 0)]
+    assert open_profile(Path("..")).name == RANK
     assert list(Catalog().find(tmp_path)) == [tmp_path]
     assert main(["info", str(rank), "--why"]) == 0
     assert "  ascend  yes, by name: it holds communication.json" in capsys.readouterr().out

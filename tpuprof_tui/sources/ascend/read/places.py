@@ -106,7 +106,8 @@ def found_at(path: Path) -> Found:
     Raises:
         OSError: It cannot be looked at.
     """
-    path = Path(path)
+    # names of folders above it count too, which a relative path need not say
+    path = Path(os.path.abspath(path))
     if not os.path.isdir(path):
         return _of_file(path)
     path = whole(path) if path.name == ANALYSED else path
@@ -132,7 +133,7 @@ def role(name: str) -> str:
 def whole(path: Path) -> Path:
     """The folder that a file of a profile, or a folder in it, stands for; any other path itself."""
     if not os.path.isdir(path):
-        return path.parent if is_own(path.name) and path.parent.name in (OUTPUT, MSPROF) else path
+        return path.parent if _in_output(path) else path
     if path.name in (OUTPUT, MSPROF):
         return path
     if path.name == ANALYSED and os.path.isdir(path.parent / MSPROF):
@@ -143,13 +144,21 @@ def whole(path: Path) -> Path:
 # -- one level
 
 
+def _in_output(path: Path) -> bool:
+    """Whether a file lies where the exporters write, or tells how what lies beside it was recorded."""
+    inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
+    return inside or (_INFO.fullmatch(path.name) is not None and os.path.isdir(path.parent / OUTPUT))
+
+
 def _of_file(path: Path) -> Found:
     if path.name in _CLUSTER_FILES:
         return Found(cluster={path.name: path})
-    if not is_own(path.name) or not path.is_file():
+    if not path.is_file():
         return Found()
-    if path.parent.name in (OUTPUT, MSPROF):
+    if _in_output(path):
         return _of_folder(path.parent, 0)
+    if not is_own(path.name):
+        return Found()
     return Found((Place(path, path.name, {role(path.name): (path,)}),))
 
 

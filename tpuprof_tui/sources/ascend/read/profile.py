@@ -165,7 +165,8 @@ class _Maker:
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         return AscendProfile(
-            path=str(self._path), name=self._path.absolute().name, vocabulary=VOCABULARY, device=Device(chip),
+            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)), vocabulary=VOCABULARY,
+            device=Device(chip),
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), own={}, groups=Groups(self._groups),

@@ -26,6 +26,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
+from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
@@ -503,3 +504,31 @@ def test_views_are_what_one_finds_event_by_event(asked):
         memory = [each for each in chosen if each["name"] == "[memory]"]
         assert figures(found, "memory")["records"] == len(memory) > 0
         assert len(rows(found, "memory", "curve")) == len(memory)
+
+
+def test_of_many_ranks_the_same_advice_is_told_once_with_its_ranks(tmp_path, capsys):
+    torch_trace.write_run(tmp_path, ranks=10, steps=2, layers=1)
+    assert main(["report", str(tmp_path), "findings", "overview", "--limit", "20"]) == 0
+    told = capsys.readouterr().out
+    for advice, ranks in (("fragmentation", "0-9 (10)"), ("exposed_communication", "0-9 (10)"),
+                          ("communication", "0-8 (9)")):  # fmt: skip
+        (line,) = [line for line in told.splitlines() if f" {advice} " in line]
+        assert f" Rank {ranks}, e.g. " in f" {line}"
+    assert main(["report", str(tmp_path), "findings", "overview", "--json"]) == 0
+    views = json.loads(capsys.readouterr().out)["views"]
+    for view, table, key in (
+        ("findings", "findings", "fragmentation"),
+        ("overview", "recommendations", "communication"),
+    ):
+        known = [key in row for each in views[view]["workers"].values() for row in each["tables"][table]["rows"]]
+        assert sum(known) in (9, 10), "programs have a row for each rank"
+
+
+@pytest.mark.parametrize(("places", "told"), [
+    (["Rank 2", "Rank 0", "Rank 1", "Rank 6"], "Rank 0-2, 6 (4), e.g. 2"),
+    (["Rank 1", "Rank 0"], "Rank 0-1 (2), e.g. 1"),
+    (["worker0@2", "host"], "worker0@2, host"),
+    ([f"GPU {n}" for n in range(0, 20, 2)], "GPU 0, 2, 4, 6, 8, 10, ... (10), e.g. 0"),
+])  # fmt: skip
+def test_places_are_told_by_the_stretches_of_their_numbers(places, told):
+    assert places_text(places) == told

@@ -6,6 +6,7 @@ is None, NaN or ``INT_MISSING``, never 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -13,6 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -121,6 +123,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         ordered: Whether rows of two profiles belong together by their place rather than by their texts.
         depth: How deep each row lies in a tree, for people: by so much its first text is indented; None: no tree.
         one_unit: Whether people read all of its durations in one unit: they are parts of one sum.
+        alike: Rows that people read as one, by number, the one that tells the others first.
+        where: Key of the column that then names the places of all of them.
     """
 
     key: str
@@ -137,6 +141,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     ordered: bool = False
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
     one_unit: bool = False
+    alike: Sequence[Sequence[int]] = ()
+    where: str = ""
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}
@@ -186,6 +192,25 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     def place(self, key: str) -> int:
         """Place of a column, by its key; -1 without one."""
         return next((place for place, column in enumerate(self.columns) if column.key == key), -1)
+
+    def folded(self) -> Table:
+        """The table that people read: of rows that are alike the first, which names the places of all."""
+        if not self.alike:
+            return self
+        rest = {row for rows in self.alike for row in rows[1:]}
+        kept = [row for row in range(len(self)) if row not in rest]
+        places = self.column(self.where)
+        several = {rows[0]: places_text([places[row] for row in rows]) for rows in self.alike}
+        values = tuple(
+            [several.get(row, places[row]) for row in kept] if column.key == self.where
+            else [plain(told[row]) for row in kept]
+            for column, told in zip(self.columns, self.values, strict=True)
+        )  # fmt: skip
+        order = {row: place for place, row in enumerate(kept)}
+        brief = None if self.brief is None else [order[row] for row in self.brief if row in order]
+        guessed = None if self.guessed is None else frozenset(order[row] for row in self.guessed if row in order)
+        return replace(self, values=values, target=lambda row: self.leads_to(kept[row]), alike=(), brief=brief,
+                       guessed=guessed)  # fmt: skip
 
     def depth_of(self, row: int) -> int:
         """How deep a row lies in the tree; 0 where rows make none."""
@@ -240,6 +265,25 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
         table = text_table(self, hint="to_pandas() holds all")
         return html_table(table.title, table.header, table.rows, table.notes)
+
+
+#: Stretches of numbers of places that are named.
+_MOST_STRETCHES: Final = 6
+
+
+def places_text(places: Sequence[str]) -> str:
+    """Several places, that which is told first, as one text: ``Rank 0-3, 6 (5), e.g. 2`` where only numbers differ."""
+    split = [re.fullmatch(r"(.*?)(\d+)", each) for each in places]
+    names = {each[1] for each in split if each is not None}
+    if None in split or len(names) > 1:
+        return ", ".join(places)
+    numbers = sorted({int(each[2]) for each in split if each is not None})
+    starts = [n for n, number in enumerate(numbers) if not n or number > numbers[n - 1] + 1]
+    stretches = [f"{numbers[start]}-{numbers[stop - 1]}" if stop - start > 1 else f"{numbers[start]}"
+                 for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True)]  # fmt: skip
+    told = ", ".join(stretches[:_MOST_STRETCHES]) + (", ..." if len(stretches) > _MOST_STRETCHES else "")
+    name = names.pop()
+    return f"{name}{told} ({len(numbers)}), e.g. {places[0].removeprefix(name)}"
 
 
 class Series(Struct, frozen=True, eq=False):

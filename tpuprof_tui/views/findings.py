@@ -21,6 +21,8 @@ from .query import Query
 
 #: Findings of each rule.
 MOST: Final = 5
+#: More pauses are told as one.
+MANY: Final = 8
 #: From this share of the window on a finding is more than a note.
 WARNS_FROM: Final = 0.01
 
@@ -61,9 +63,20 @@ def findings_view(query: Query) -> Answer:
          None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
         for each in found
     ]  # fmt: skip
+    alike = _alike(found)
+    note = "To win: an upper bound, of several places the largest." if alike else "To win: an upper bound."
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
-                          notes=("To win: an upper bound.",), brief=_each_rule_first(found))  # fmt: skip
+                          notes=(note,), brief=_each_rule_first(found), alike=alike, where="group")  # fmt: skip
     return Answer(tables=(table,))
+
+
+def _alike(found: Sequence[Finding]) -> list[list[int]]:
+    """Numbers of the findings of one rule in several places; those about single events stand alone."""
+    places: dict[str, dict[str, int]] = {}
+    for number, each in enumerate(found):
+        places.setdefault(each.rule, {}).setdefault(each.group, number)
+    alone = {rule.key: len(found) for rule in EVENT_RULES} | {PAUSE.key: MANY}
+    return [[*mine.values()] for rule, mine in places.items() if len(mine) > alone.get(rule, 1)]
 
 
 def _each_rule_first(found: Sequence[Finding]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,9 @@ from .as_json import answer_record, exact_us
 from .as_text import answer_report
 from .query import EVERYTHING, Query
 from .registry import answer
+
+#: Workers up to which people read a page of each.
+_FEW: Final = 8
 
 
 class Worker(Struct, frozen=True):
@@ -146,10 +149,11 @@ def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
 def report_text(
     query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None, offset: int = 0
 ) -> Iterator[Report]:
-    """The same for people: one page for each view and worker; where there is no worker, for each view."""
+    """The same for people: one page for each view and worker; of none or many workers one for each view."""
+    together = not workers or (query.scope.everything and _FEW < len(workers) == len(workers_of(query.profile)))
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
-        pages = [(title, query)] if view.together or not workers else [
+        pages = [(title, query)] if together or view.together else [
             (f"{title}: {worker.key}" if len(workers) > 1 else title, of_worker(query, worker)) for worker in workers
         ]  # fmt: skip
         for heading, asked in pages:

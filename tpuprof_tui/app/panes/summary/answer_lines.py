@@ -95,7 +95,7 @@ class AnswerLines(Struct):
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All that a view says; what is missing only where its view is shown alone."""
-        tables = [table for table in answer.tables if self._rows_of(table)]
+        tables = [table for table in (each.folded() for each in answer.tables) if self._rows_of(table)]
         facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
         notes = self.told(*answer.notes)
         missing = self.told(*(each.sentence for each in answer.missing if self.whole))
@@ -113,7 +113,7 @@ class AnswerLines(Struct):
     def needed(self, answer: Answer) -> int:
         """Cells in which tables show as much as in ``width``: as many columns, and no name cut that is not cut here."""
         most = 0
-        for table in answer.tables:
+        for table in (each.folded() for each in answer.tables):
             rows = self._rows_of(table)
             if rows:
                 kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))

@@ -7,19 +7,21 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
 from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
 from .rules import ELIGIBLE
 from .run import Asked, Run
-from .tables import not_narrowed, of_each_worker, of_workers, ratio
+from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -113,9 +115,29 @@ def parts_of(asked: Asked, steps: I64) -> list[I64]:
     return [*parts, end - start - before]
 
 
-@of_each_worker()
-def overview(asked: Asked) -> Answer:
-    """Where the time of the steps went."""
+def overview(query: Query) -> Answer:
+    """Where the time of the steps went; what to do stands once for all workers that it is said of."""
+    told = of_workers(query, _overview)
+    return replace(told, tables=tuple(_each_once(table) if table.key == "recommendations" else table
+                                      for table in told.tables))  # fmt: skip
+
+
+def _each_once(table: Table) -> Table:
+    """Advice of several workers: the same is told as one, of the worker that it is most true of."""
+    if table.place(WORKER.key) < 0:
+        return table
+    known, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
+    alike = []
+    for advice in dict.fromkeys(known):
+        rows = [row for row, each in enumerate(known) if each == advice]
+        rows.sort(key=lambda row: (share[row] or 0) * (1 if advice == "low_utilization" else -1))
+        alike.append([*{worker[row]: row for row in reversed(rows)}.values()][::-1])
+    alike = [rows for rows in alike if len(rows) > 1]
+    return replace(table, alike=alike, where=WORKER.key, notes=("Of several workers: the largest share, of low "
+                   "utilization the smallest.",) if alike else ())  # fmt: skip
+
+
+def _overview(asked: Asked) -> Answer:
     run = asked.run
     found, shift = run.steps, run.worker.shift_ns
     counted = np.flatnonzero(found.counted & asked.steps)

@@ -124,7 +124,7 @@ def test_curves_are_filled_as_plotext_fills_them(width, ascii_only):
     import plotext
 
     chance = np.random.default_rng(width)
-    for values in (np.abs(chance.normal(300, 100, 240)), (chance.random(57) > 0.8) * 1e7, np.zeros(30), np.full(9, 2)):
+    for values in (np.abs(chance.normal(300, 100, 240)), (chance.random(57) > 0.8) * 9e3, np.zeros(30), np.full(9, 2)):
         bins = width * (1 if ascii_only else 2)
         places = (np.arange(bins) * len(values)) // bins
         shown = values[places] if bins >= len(values) else np.array(
@@ -172,6 +172,11 @@ def test_a_series_holds_each_value_until_the_next_and_knows_nothing_before_the_f
     assert series_curve(Series("t", "T", "K", ints(), np.zeros(0)), 0, 1000, 60, 8, ascii_only=True)
 
 
-def test_large_values_have_labels_that_fit():
-    lines = series_curve(Series("t", "T", "B", ints(0), np.array([3e10])), 0, 1000, 60, 8, ascii_only=True)
-    assert lines[0].strip().startswith("3.00e+10")
+@pytest.mark.parametrize(("unit", "most", "labels"), [
+    ("B", 3 * 2**30, ["3.0 GiB", "1.5 GiB", "0 B"]), ("B", 1000, ["1,000 B", "500 B", "0 B"]),
+    ("", 3e10, ["30G", "15G", "0"]), ("%", 80.0, ["80.0", "40.0", "0.0"]),
+])  # fmt: skip
+def test_axes_of_values_have_labels_in_their_unit(unit, most, labels):
+    lines = series_curve(Series("t", "T", unit, ints(0), np.array([float(most)])), 0, 1000, 60, 8, ascii_only=True)
+    found = [re.match(r" *([^*]*?) *\*", line)[1] for line in lines[:-1]]
+    assert [label for label in found if label] == labels

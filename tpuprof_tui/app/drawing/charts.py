@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.counter_lines import CounterCurve
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.intervals import turns
-from tpuprof_tui.formats.units import TimeUnit, time_number, time_unit
+from tpuprof_tui.formats.units import TimeUnit, bytes_text, short_text, time_number, time_unit
 from tpuprof_tui.views.answer import Series
 
 from .glyphs import ascii_text
@@ -42,24 +42,29 @@ def series_curve(series: Series, start: int, end: int, width: int, height: int, 
     # a series of means has the end of its last part too
     last = max(end, int(series.times[-1])) if len(series.times) else end
     means = CounterCurve.of(series.times[: len(series.values)], series.values, last).means(edges)
-    return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only)
+    return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only, unit=series.unit)
 
 
-def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
+def curve(
+    values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool, unit: str = ""
+) -> list[str]:  # fmt: skip
     """A filled curve over time, the unit of time below it; no lines where there is no room or nothing to draw.
 
-    ``values``: one for each equal part of the window from ``start`` to ``end`` (ns).
+    ``values``: one for each equal part of the window from ``start`` to ``end`` (ns), in ``unit``.
     """
     if width < NARROWEST or height < LOWEST or not len(values):
         return []
-    unit = time_unit(max(end - start, 1))
+    of_time = time_unit(max(end - start, 1))
     bins = max(width * (1 if ascii_only else 2), 2)
     shown = _resampled(values, bins)
     middles = start + (np.arange(bins) + 0.5) * (end - start) / bins
     ticks = [start + (end - start) * part // 4 for part in range(5)]
     top = float(shown.max()) or 1.0
     levels = [0, top / 2, top]
-    labels = [f"{value:6.1f}" if top < 1e8 else f"{value:8.2e}" for value in levels]
+    # the digits of small numbers line up
+    labels = [bytes_text(round(value)) if unit == "B" else f"{value:6.1f}" if top < 1e4 else short_text(value, unit)
+              for value in levels]  # fmt: skip
+    labels = [label.rjust(max(map(len, labels))) for label in labels]
     # what the labels of both axes leave
     columns, lines = width - max(map(len, labels)), height - 1
     dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
@@ -73,7 +78,7 @@ def curve(values: Floats, start: int, end: int, width: int, height: int, *, asci
             [top * line / (lines - 1) for _, line, _ in cells],
             marker=[mark for _, _, mark in cells],
         )
-        plot.xticks(ticks, [_tick(time, unit, end - start) for time in ticks])
+        plot.xticks(ticks, [_tick(time, of_time, end - start) for time in ticks])
         plot.xlim(start, end)
         plot.ylim(0, top)
         plot.yticks(levels, labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -235,6 +236,12 @@ def hosts(tmp_path_factory):
     return folder
 
 
+def bottom(pilot):
+    """What the bottom line says of Enter; None: nothing."""
+    found = re.search(r" Enter (Only this|Show all|Fold|Unfold|Open) ", frame(pilot.app).splitlines()[-1])
+    return found and found[1]
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_ranks_of_several_hosts_are_folded_by_host(hosts, size):
     async with opened(open_profile(hosts), size) as pilot:
@@ -247,14 +254,20 @@ async def test_ranks_of_several_hosts_are_folded_by_host(hosts, size):
         assert labels(tree) == [tree.nodes[0].label, *both]
         assert all(label in frame(pilot.app) for label in both)
         assert sum(tree.nodes[place].busy for place in tree._shown[1:]) == tree.nodes[0].busy
-        # Enter unfolds a host, whose ranks are folded, and narrows nothing
-        await press(pilot, "j j enter")
+        # Enter unfolds a host, whose ranks are folded, and narrows nothing; the bottom line says so
+        assert bottom(pilot) is None
+        await press(pilot, "j j")
+        assert bottom(pilot) == "Unfold"
+        await press(pilot, "enter")
+        assert bottom(pilot) == "Fold"
         assert labels(tree)[1:] == [*both, *second]
         assert "Rank 11" in frame(pilot.app)
         assert screen.state.scope == Scope()
         await press(pilot, "j j")
         assert screen.state.selection.group == tree.node.scope.group
+        assert bottom(pilot) == "Only this"
         await press(pilot, "enter")
+        assert bottom(pilot) == "Show all"
         assert screen.session.profile.groups.label(screen.state.scope.group) == tree.node.label == "Rank 3"
         await press(pilot, "enter h h")
         assert labels(tree)[1:] == both

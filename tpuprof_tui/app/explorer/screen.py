@@ -36,7 +36,7 @@ from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, Narrow, Retitled, Say, ShowDetail
+from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, FooterWord, Narrow, Retitled, Say, ShowDetail
 from ..terminal.line_compositor import DrawnScreen
 from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
@@ -268,6 +268,12 @@ class ExplorerScreen(DrawnScreen[None]):
         """A pane has something to say."""
         message.stop()
         self.prompt.say(message.text)
+
+    @on(FooterWord)
+    def tell_key(self, message: FooterWord) -> None:
+        """A key does something else where the cursor is."""
+        message.stop()
+        self.prompt.instead = {**self.prompt.instead, message.usual: message.word}
 
     @on(ShowDetail)
     def show_detail(self, message: ShowDetail) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -44,6 +46,8 @@ class KeyBar(Widget):
     pane = reactive("")
     aside = reactive("")
     status = reactive("")
+    #: What keys do where the cursor is, by what the bottom line says of them else; empty: nothing.
+    instead = reactive[Mapping[str, str]]({})
 
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
     SHOWN_SECONDS = 4.0
@@ -110,8 +114,9 @@ class KeyBar(Widget):
         if self.status:
             note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
         room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))
-        for entry in near:
-            if _width(entry) <= room:
+        for keys, text in near:
+            entry = keys, self.instead.get(text, text)
+            if entry[1] and _width(entry) <= room:
                 room -= _width(entry)
                 segments += self._entry(entry, base)
         for entry in (help_key, quit_key):

@@ -23,10 +23,10 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import AskCapture, Change, CopyText, Narrow, Retitled, Say
+from ..shell.messages import AskCapture, Change, CopyText, FooterWord, Narrow, Retitled, Say
 from .lines import Line, LinesView
 from .prompt import Note, Prompt, Question
-from .tree_nodes import Node, nodes_of
+from .tree_nodes import Node, node_conditions, nodes_of
 
 #: Letters of the worst problem about a node, by severity.
 MARKS: Final = ("n", "w", "E")
@@ -35,6 +35,8 @@ _FIGURES: Final = 7 + 9 + 8 + 2
 _BOTH: Final = 9 + 9 + 10 + 2
 #: Up to this many lanes all cores begin unfolded.
 _FEW: Final = 40
+#: What the bottom line says of Enter, most often.
+_ONLY: Final = "Only this"
 #: Up to this many ranks all hosts do.
 _FEW_RANKS: Final = 8
 
@@ -64,6 +66,9 @@ class GroupTree(LinesView, inherit_bindings=False):
         #: Text that the labels of the nodes shown have; empty: all nodes.
         self.filter = ""
         self._shown: list[int] = []
+        self._conditions = node_conditions(session.profile.vocabulary)
+        #: What the bottom line says of Enter.
+        self._enter = _ONLY
         self._show_nodes()
 
     # nodes
@@ -223,6 +228,31 @@ class GroupTree(LinesView, inherit_bindings=False):
             return replace(state, selection=Selection(scope.group, scope.lane))
 
         self.post_message(Change(selected))
+
+    def cursor_changed(self) -> None:
+        """The bottom line says what Enter does here."""
+        node, state = self.node, self.state
+        if node.path:
+            word = "Open"
+        elif node.scope is None:
+            word = ("Unfold" if self._place in self.folded else "Fold") if node.ranks else ""
+        elif node.scope.everything:
+            words = () if state is None else state.filter.split()
+            narrowed = state is not None and (
+                not state.scope.everything or any(each in words for each in self._conditions)
+            )
+            word = "Show all" if narrowed else ""
+        else:
+            alone = state is not None and state.scope == node.scope and node.condition in state.filter
+            word = "Show all" if alone else _ONLY
+        if word != self._enter:
+            self._enter = word
+            self.post_message(FooterWord(_ONLY, word))
+
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """The lines, and what Enter does: scope and what is folded have changed."""
+        super().rebuild(keep_scroll=keep_scroll)
+        self.cursor_changed()
 
     # the filter box
 

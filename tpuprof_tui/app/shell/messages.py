@@ -41,6 +41,15 @@ class Retitled(Message):
     """What a pane holds has changed, and so its title."""
 
 
+class FooterWord(Message):
+    """What a key does where the cursor is: the bottom line says ``word`` in place of ``usual``; empty: nothing."""
+
+    def __init__(self, usual: str, word: str) -> None:
+        super().__init__()
+        self.usual = usual
+        self.word = word
+
+
 class ChooseStep(Message):
     """Asks for a step: all panes are then about what belongs to it."""
 

@@ -121,6 +121,8 @@ def test_the_page_says_the_words_of_the_source(recorded, tmp_path, capsys):
             )
             assert not foreign(text)
             assert "oven" in text.lower()
+            # what the source has no column for is not offered
+            assert not re.search(r"stall|rate as height", page.run("document.body.innerText"))
         for panel in ("shares", "table"):
             page.run(f"tpuprof.showPanel('{panel}'); tpuprof.drawNow()")
             assert not foreign(page.run("document.getElementById('panel').innerText"))

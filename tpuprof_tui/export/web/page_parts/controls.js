@@ -125,7 +125,7 @@ function drawLegend() {
   const entries = codes.slice(0, LEGEND_MOST).map((code) => entry(profile.strings[key][code], colours.ofCode.get(code),
     filters.hidden.has(code), toggle(code), alone(code)));
   const still = el('span', 'legend-entry', [el('span', 'swatch striped'), 'waits and syncs']);
-  const stall = el('span', 'legend-entry', [el('span', 'swatch stalled'), 'stall']);
+  const stall = el('span', 'legend-entry', [el('span', 'swatch stalled'), titleOfColumn('stall').toLowerCase()]);
   const rest = codes.length - LEGEND_MOST;
   box.replaceChildren(...entries, ...(rest > 0 ? [el('span', 'quiet', `and ${rest} more`)] : []), still,
     ...(lanes.some((lane) => lane.columns && lane.columns.stall) ? [stall] : []));
@@ -302,6 +302,10 @@ function startControls() {
       redraw();
     };
   }
+  // what a source has no column for is not offered
+  byId('heights-label').hidden = !profile.rate && !profile.memories.length;
+  byId('stalls-label').hidden = !titleOfColumn('stall');
+  byId('stall-title').textContent = titleOfColumn('stall').toLowerCase();
   byId('units-title').textContent = say('{Units}');
   byId('colour-by').replaceChildren(...Object.entries(COLOUR_KEYS).map(([value, key]) => [value, key ? titleOfColumn(key) : say('{unit}')])
     .filter(([, title]) => title).map(([value, title]) => el('option', '', title.toLowerCase(), { value })));

@@ -15,7 +15,7 @@ function factsOf(lane, row) {
     ['Start', `${grouped(start)} ns`],
     ['End', `${grouped(end)} ns`],
     ['Duration', `${durationText(end - start)}${end - start >= 1000 ? ` (${grouped(end - start)} ns)` : ''}`],
-    ['Stall', stall < 0 ? '' : `${grouped(stall)} cycles (${percentText(lane.stallNs(row) / Math.max(end - start, 1))})`],
+    [titleOfColumn('stall'), stall < 0 ? '' : `${grouped(stall)} cycles (${percentText(lane.stallNs(row) / Math.max(end - start, 1))})`],
     [titleOfColumn('name'), kinds.text('name', kind)],
     [titleOfColumn('order'), number('order')],
     [profile.rate && profile.rate.title, lane.transfers || !profile.rate || value(profile.rate.key) < 0 ? ''
@@ -61,8 +61,8 @@ function titleOf(lane, row) {
   return el('div', 'card-title', [swatch, el('b', '', kinds.name(kind) || 'unknown'), el('span', 'quiet', lane.title)]);
 }
 
-const CARD_FACTS = new Set(['Start', 'End', 'Duration', 'Stall', 'Bytes', 'Batch', 'Execution ratio',
-  ...['type', 'name', 'order', 'dtype', 'direction', 'kernel'].map(titleOfColumn),
+const CARD_FACTS = new Set(['Start', 'End', 'Duration', 'Bytes', 'Batch', 'Execution ratio',
+  ...['stall', 'type', 'name', 'order', 'dtype', 'direction', 'kernel'].map(titleOfColumn),
   ...(profile.rate ? [profile.rate.title] : []), ...profile.memories.map(({ label }) => `${label} bandwidth`)]);
 
 const hover = {

@@ -258,10 +258,11 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
     assert {**found["views"], "findings": 0} == {**record["views"], "findings": 0}
     assert found["workers"] == record["workers"]
     text = gzip.decompress((folder / NAME).read_bytes())
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert main(["report", "-", "overview", "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"].values()
-    assert told["figures"] == figures(record, "overview")
+    for piped in (text, archive.read_bytes()):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))
+        assert main(["report", "-", "overview", "--json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"].values()
+        assert told["figures"] == figures(record, "overview")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
     assert main(["report", "-"]) == 2
     assert "Standard input is no capture" in capsys.readouterr().err
@@ -270,6 +271,9 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(UnreadableError, match="needs the package zstandard"):
         open_profile(packed)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed.read_bytes())))
+    assert main(["report", "-"]) == 2
+    assert "Standard input is packed with zstd, which needs the package zstandard" in capsys.readouterr().err
 
 
 def test_a_trace_beyond_memory_is_refused_with_what_it_would_need(folder, monkeypatch):

@@ -120,7 +120,7 @@ def _part(options: argparse.Namespace) -> Part | None:
 
 
 def _piped(options: argparse.Namespace) -> Profile:
-    """A profile of one file that comes by standard input."""
+    """A profile of one file, or of an archive, that comes by standard input."""
     import atexit
     import shutil
     import tempfile
@@ -128,6 +128,7 @@ def _piped(options: argparse.Namespace) -> Profile:
     from msgspec.structs import replace
 
     from tpuprof_tui import open_profile
+    from tpuprof_tui.sources.source import first_bytes
 
     if sys.stdin.isatty():
         raise UsageError("Nothing comes by standard input.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
@@ -136,6 +137,10 @@ def _piped(options: argparse.Namespace) -> Profile:
     file = Path(folder, "stdin.json")
     with file.open("wb") as target:
         shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    # these are known by their names
+    head = first_bytes(file, 512)
+    if head.startswith(b"\x28\xb5\x2f\xfd") or head[257:262] == b"ustar":
+        file = file.rename(file.with_name("stdin.tar" if head[257:262] == b"ustar" else "stdin.json.zst"))
     try:
         return replace(open_profile(file, part=_part(options), **options.source), path="-")
     except UnreadableError as error:

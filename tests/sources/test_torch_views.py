@@ -168,6 +168,14 @@ def test_a_folder_is_its_files(folder, record, tmp_path):
     assert any("not here: 2" in problem["what"] for problem in found["problems"])
 
 
+def test_ranks_that_are_not_there_are_a_problem_of_a_folder_not_of_a_file(tmp_path):
+    first, second = torch_trace.write_run(tmp_path, ranks=2, steps=1, layers=1)
+    second.unlink()
+    (problem,) = open_profile(tmp_path).problems
+    assert problem.what == "Ranks of the run that are not here: 1."
+    assert open_profile(first).problems == ()
+
+
 def test_a_range_holds_what_starts_in_it(folder, record):
     profile = open_profile(folder / NAME)
     half = (profile.start_ns + profile.end_ns) // 2

@@ -196,7 +196,8 @@ class _Run:
 
     def _missing_ranks(self, known: set[int]) -> list[Problem]:
         sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
-        if len(self._traces) < 2 or len(sizes) != 1:
+        # who opens the file of one rank alone means that rank
+        if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
         size = sizes.pop()
         lacking = [rank for rank in range(size) if rank not in known] if 0 < size <= 1 << 16 else []

@@ -385,6 +385,8 @@ def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(t
         (overview,) = each["views"]["overview"]["workers"].values()
         del overview["figures"]["tensor_core_share"], overview["tables"]["devices"]
     assert part["views"] == whole["views"]
+    assert main(["report", str(path), "overview", "steps", *asked]) == 0
+    assert "do not count" not in capsys.readouterr().out, "a step beside what was asked for is cut off"
     assert "does not fit into memory" in part["problems"][0]["what"]
     assert main(command) == 2
     assert "--range" in capsys.readouterr().err

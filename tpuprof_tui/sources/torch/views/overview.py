@@ -29,6 +29,7 @@ PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "datal
 _SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
+_NOT_COUNTED: Final = "Last steps whose device work was not recorded to its end do not count."
 _CAPTURED: Final = "CUDA graphs are captured, not run."
 
 
@@ -52,7 +53,7 @@ def _steps(asked: Asked) -> Answer:
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
     )  # fmt: skip
-    notes = () if all(known) else ("Last steps whose device work was not recorded to its end do not count.",)
+    notes = () if found.counted[asked.steps].all() else (_NOT_COUNTED,)
     facts = (
         Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
@@ -175,8 +176,8 @@ def _overview(asked: Asked) -> Answer:
     ]  # fmt: skip
     devices = _devices(asked, start, end)
     notes = []
-    if not found.counted.all():
-        notes.append("Last steps whose device work was not recorded to its end do not count.")
+    if not found.counted[asked.steps].all():
+        notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tells_tensor_cores:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: names of kernels{card} do not tell.")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
@@ -240,3 +245,28 @@ async def test_frames_of_the_detail_are_as_recorded(size, ascii_only):
         await press(pilot, "j")
         lines = frame(pilot.app).split("\n")
     compared("detail", size, ascii_only, lines, width=SIZES[size][0])
+
+
+async def test_an_operator_leads_to_what_its_calls_started_and_that_back_to_the_call():
+    profile = open_profile(Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic")
+    async with opened(profile, (120, 60)) as pilot:
+        screen = explorer(pilot)
+
+        def place() -> tuple[str, str]:
+            lane, row = screen.state.selection.lane, screen.state.selection.row
+            return profile.lanes[lane].kind, text_of(profile, profile.lanes[lane], "name", row)
+
+        await press(pilot, " ".join(("slash", *"aten", "colon colon underscore", *"softmax", "enter")))
+        operator = screen.state.selection
+        assert place() == ("thread", "aten::_softmax")
+        await press(pilot, "right_square_bracket")
+        assert place()[0] == "stream"
+        assert "softmax_warp_forward" in place()[1]
+        await press(pilot, "left_square_bracket")
+        assert place() == ("thread", "cudaLaunchKernel")
+        links, lane = dependencies_of(screen.session), profile.lanes[operator.lane]
+        # what holds several operators started as many kernels
+        parent = int(lane["parent"][operator.row])
+        for row, wanted in ((operator.row, r"void \(anonymous .* of GPU 0 stream 7$"), (parent, r"the first of \d+$")):
+            (text,) = [text for _, text in told(screen.session, operator.lane, row, links) if text[:7] == "Started"]
+            assert re.search(wanted, text)

@@ -72,6 +72,20 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
         first, last = np.searchsorted(keys, [lane << 40 | row, (lane << 40 | row) + 1])
         return tuple(self._at(place) for place in order[int(first) : int(last)].tolist())
 
+    def started_in(self, lanes: Sequence[Lane], lane: int, row: int) -> tuple[tuple[Dependency, ...], int]:
+        """Of an event that holds others what these let begin on devices: the first of it, and how much there is."""
+        own = lanes[lane]
+        if "parent" not in own:
+            return (), 0
+        end = int(own.take("end", slice(row, row + 1))[0])
+        order, keys = self._releasers
+        stop = int(np.searchsorted(own["start"], end))
+        places = order[np.searchsorted(keys, lane << 40 | row + 1) : np.searchsorted(keys, lane << 40 | stop)]
+        on_device = np.array([not each.on_host for each in lanes], np.bool_)[self.waiter_lane[places]]
+        places = places[on_device]
+        places = places[own.take("end", self.releaser_row[places]) <= end]
+        return tuple(map(self._at, places[:1].tolist())), len(places)
+
     def _at(self, place: int) -> Dependency:
         kind = int(self.links.kind[place])
         return Dependency(

@@ -73,6 +73,9 @@ class Jumps:
 
         def take(dependencies: Dependencies) -> None:
             found = find(dependencies, lane, row)
+            if not found and find is Dependencies.releases:
+                # what an event holds may have started something
+                found = dependencies.started_in(session.profile.lanes, lane, row)[0]
             if not len(dependencies):
                 profile = session.profile
                 needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"

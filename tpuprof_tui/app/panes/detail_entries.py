@@ -147,6 +147,10 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
             yield from _barrier(session, each) if back else ()
         if len(found) > MOST_LINKS:
             yield Entry("remark", f"{label} {len(found) - MOST_LINKS:,} more; {key} follows the closest")
+    first, count = dependencies.started_in(session.profile.lanes, number, row)
+    for each in first:
+        text = f"{_named(session, *each.waiter)}{f', the first of {count:,}' if count > 1 else ''}"
+        yield Entry("link", text, "Started", leads_to=each.waiter)
 
 
 def _enclosing(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:

@@ -338,7 +338,7 @@ def test_convolutions_are_counted_by_their_output():
     assert FORMULAS["aten::mm"]([[2, 3], [4, 5]], []) is None
 
 
-def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_kernels(tmp_path):
+def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_kernels(tmp_path, capsys):
     def event(category, name, start, length, thread=1, **args):
         return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": length,
                 "args": args}  # fmt: skip
@@ -362,6 +362,9 @@ def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_ke
     ]  # fmt: skip
     (kernels,) = (lane for lane in profile.lanes if lane.kind == "stream")
     assert kernels["step"].tolist() == [0, 0, 0, 1, 1, 1]
+    # whose these kernels are nobody knows
+    assert main(["report", str(path), "operators", "kernels"]) == 0
+    assert capsys.readouterr().out.count("Graphs were replayed") == 2
 
 
 @pytest.mark.parametrize("asked", [["--range", "3.2ms..5.1ms"], ["--step", "2"]])

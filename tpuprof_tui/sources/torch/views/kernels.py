@@ -67,7 +67,7 @@ def kernels(asked: Asked) -> Answer:
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
     ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
     tables.append(_copies(asked))
-    return Answer(facts, tuple(tables))
+    return Answer(facts, tuple(tables), notes=asked.replays)
 
 
 def _copies(asked: Asked) -> Table:

@@ -47,7 +47,7 @@ def _modules(asked: Asked) -> Answer:
         return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
 
     table = Table.of_rows("modules", "Modules", _COLUMNS, rows, target=target)
-    return Answer((Fact("modules", "Modules", len(figures)),), (table,))
+    return Answer((Fact("modules", "Modules", len(figures)),), (table,), notes=asked.replays)
 
 
 def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:

@@ -46,7 +46,7 @@ def operators(asked: Asked) -> Answer:
     stack = told.stack[known].astype(np.int64)
     with_stack = stack >= 0
     by_device = bool(tree.device[0][nodes].any())
-    return Answer(tables=(
+    return Answer(notes=asked.replays, tables=(
         _table("by_name", "By name", asked, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
         _table("by_shape", "By name and shapes", asked, nodes, Grouped(name, shape), by_device,
                [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),

@@ -5,6 +5,7 @@ Definitions and their marks follow the TensorBoard plugin and HTA where people c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Final, TypeVar
@@ -32,6 +33,9 @@ Thing = TypeVar("Thing")
 
 #: From so many calls on whose id is their correlation ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
+_REPLAY: Final = re.compile("Graph")
+_OF_GRAPHS: Final = ("Graphs were replayed: of which operator or module their kernels are is not recorded; kernels and "
+                     "streams tell them.")  # fmt: skip
 
 
 class Steps(Struct, frozen=True, eq=False):
@@ -425,6 +429,15 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
         if self.window is not None:
             asked &= (steps.start < self.window[1]) & (steps.end > self.window[0])
         return np.asarray(asked)
+
+    @property
+    def replays(self) -> tuple[str, ...]:
+        """What cannot be told of what is asked about, as replayed graphs launched it: a sentence, or none."""
+        run, trace = self.run, self.run.trace
+        rows = np.flatnonzero(self.work & (run.call >= 0))
+        rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
+        launcher = run.launcher[rows]
+        return (_OF_GRAPHS,) if (~run.operators[launcher] | (launcher < 0)).any() else ()
 
     @property
     def narrow_work(self) -> Mask:

@@ -150,7 +150,9 @@ def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
 
 def signatures(codes: Ints, start: Ints, stop: Ints) -> Ints:
     """int64, equal where the launches of two parts are equal."""
-    return SequenceHash(_dense(codes)).of(start, stop)
+    known: dict[bytes, int] = {}
+    parts = (codes[first:last].tobytes() for first, last in zip(start.tolist(), stop.tolist(), strict=True))
+    return np.array([known.setdefault(part, len(known)) for part in parts], np.int64)
 
 
 def _dense(codes: Ints) -> Ints:

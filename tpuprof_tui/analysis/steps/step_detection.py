@@ -159,11 +159,14 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         found = np.full(len(starts), NO_STEP, np.int64)
         if self.column and self.column in lane:
             found = self.numbered_rows(lane, rows, lane.take(self.column, rows))
+        unknown = found < 0
+        if not unknown.any():
+            return found
         if "scope" in lane and len(self.by_scope):
             scope = lane.take("scope", rows)
-            known = (found < 0) & (scope >= 0) & (scope < len(self.by_scope))
+            known = unknown & (scope >= 0) & (scope < len(self.by_scope))
             found[known] = self.by_scope[scope[known]]
-        unknown = found < 0
+            unknown = found < 0
         for chosen, known_steps in self._sets(lane, rows):
             found[unknown & chosen] = known_steps.at(starts[unknown & chosen])
         return found

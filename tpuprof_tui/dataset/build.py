@@ -31,6 +31,8 @@ _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step"
 _IN_FLIGHT: Final = 1_000
 #: Rows from which on zstd is worth it: for fewer its own beginnings take half the time of writing, and gain little.
 _PACKED: Final = 4_096
+#: Bytes that are written to a file at a time.
+_TOGETHER: Final = 1 << 20
 #: Rows that compacting puts into one file.
 _MOST_ROWS: Final = 4_000_000
 
@@ -117,8 +119,8 @@ def write_table(table: Any, store: Store, file: str) -> None:
     first = next(rest, None)
     packed = "zstd" if first is not None and first.num_rows >= _PACKED else "snappy"
     with store.writing(file) as stream:
-        # of few rows the many small pieces are put together before they are written
-        sink: Any = stream if packed == "zstd" else pyarrow.BufferOutputStream()
+        # the many small pieces are put together before they are written
+        sink = pyarrow.BufferedOutputStream(pyarrow.PythonFile(stream, mode="w"), _TOGETHER)
         with parquet.ParquetWriter(
             sink,
             schema,
@@ -126,11 +128,11 @@ def write_table(table: Any, store: Store, file: str) -> None:
             use_dictionary=repeated,
             column_encoding=differences or None,
             write_statistics=skipped,
+            write_batch_size=GROUP,
         ) as writer:
             for part in chain([] if first is None else [first], rest):
                 writer.write_table(part, row_group_size=GROUP)
-        if sink is not stream:
-            stream.write(sink.getvalue())
+        sink.detach()
 
 
 def _differs(field: Any) -> bool:

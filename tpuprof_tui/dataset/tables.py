@@ -340,27 +340,27 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
     import pyarrow
 
     missing, dtype = (-1, np.int32) if texts is not None else (np.nan, np.float64) if kind == "double" else _INTEGER
-    found, told = [], False
+    values = np.full(sum(rows.stop - rows.start for _, _, rows in parts), missing, dtype)
+    told, stop = False, 0
     for number, lane, rows in parts:
+        start, stop = stop, stop + rows.stop - rows.start
         value: Any = {"capture": 0, "lane": number, "activity": lane.activity}.get(key)
         if value is None and key in known[number]:
-            values = lane.take(key, rows)
-            if dtype is np.int64 and values.dtype != np.int64:
-                gone = ~np.isfinite(values) if values.dtype.kind == "f" else is_missing(values)
-                values = np.where(gone, INT_MISSING, np.where(gone, 0, values).astype(np.int64))
-        else:
-            values = np.full(rows.stop - rows.start, missing if value is None else value, dtype)
-        told = told or value is not None or key in known[number]
-        found.append(values)
+            value = lane.take(key, rows)
+            if dtype is np.int64 and value.dtype != np.int64:
+                gone = ~np.isfinite(value) if value.dtype.kind == "f" else is_missing(value)
+                value = np.where(gone, INT_MISSING, np.where(gone, 0, value).astype(np.int64))
+        if value is not None:
+            values[start:stop] = value
+            told = True
     if not told:
-        return pyarrow.nulls(sum(map(len, found)), kind)
-    values = np.concatenate(found, dtype=dtype)
+        return pyarrow.nulls(len(values), kind)
     if texts is not None:
         gone = (values < 0) | (values >= len(texts))
     else:
         gone = ~np.isfinite(values) if dtype is np.float64 else values == INT_MISSING
     array = pyarrow.array(values, mask=gone if gone.any() else None)
-    return array if texts is None else pyarrow.DictionaryArray.from_arrays(array, texts)
+    return array if texts is None else pyarrow.DictionaryArray.from_arrays(array, texts, safe=False)
 
 
 # figures

@@ -987,7 +987,7 @@ def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):
         "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Device Type\nPTA,1.69512E+15,1,2,NPU:0\n"
     )
     found = report(output.parent, capsys)
-    assert "spreadsheet" in found["problems"][0]["what"]
+    assert found["problems"][0]["what"] == "Times that a spreadsheet has rounded, line 2."
     assert rows(found, "memory", "curve")[0]["time_us"] == "1695120000000000"
 
 

@@ -564,6 +564,17 @@ def _line(path: Path, offset: int) -> int:
     return line
 
 
+def line_with(paths: Sequence[Path], text: str) -> int:
+    """Number of the first line that holds a text, from 1, in its file; 0: none does."""
+    wanted = text.encode()
+    for path in paths:
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if wanted in line:
+                    return number
+    return 0
+
+
 def _device(text: str) -> int:
     """The number of a device: ``1``, ``NPU:1``; -1 of what is none, as ``host``."""
     number = text.removeprefix("NPU:")

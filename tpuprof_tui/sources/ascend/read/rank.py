@@ -15,7 +15,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
-from .csv_table import CsvTable, Kind
+from .csv_table import CsvTable, Kind, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
 from .numbers import reals, wholes
@@ -317,9 +317,11 @@ class Rank:
         written = table.read({"Timestamp(us)": "text"}).get("Timestamp(us)")
         rounded = written.where(lambda text: "E" in text.upper()) if written is not None else np.zeros(0, np.bool_)
         found["plotted"] = not rounded.any()
-        if rounded.any():
+        if written is not None and rounded.any():
+            (first,) = written.values(np.flatnonzero(rounded)[:1])
+            line = line_with(table.paths, first or "")
             table.problems.append(Problem(
-                Severity.WARNING, "Times that a spreadsheet has rounded.",
+                Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
                 "The rows stand as they are written, no plot uses these times.", table.name, count=int(rounded.sum()),
             ))  # fmt: skip
 

@@ -49,7 +49,8 @@ def _memory(asked: Asked) -> Answer:
         size = np.nan_to_num(each["size"])
         facts += [Fact("allocations", "Allocations", len(size)),
                   Fact("never_released", "Not released within the recording", int(lost.sum())),
-                  Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB")]  # fmt: skip
+                  Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB",
+                       head="Their size (KB)")]  # fmt: skip
         tables += [_by_name(each, size, lost), _allocations(asked, each)]
     else:
         missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))

@@ -647,6 +647,22 @@ async def test_the_explorer_shows_a_cluster_without_events(tmp_path, monkeypatch
     assert any(re.match(r"rank 1 1 12\.000 3\.000", line) for line in lines), lines
 
 
+def test_communication_of_two_runs_is_compared_by_operator(made, tmp_path, capsys):
+    other = tmp_path / RANK
+    shutil.copytree(made / "text" / RANK, other)
+    for file in (other / OUTPUT).iterdir():
+        # another run has another hash of the group
+        file.write_text(file.read_text().replace("__711_", "__586_"))
+    assert main(["diff", str(made / "text" / RANK), str(other), "kernels", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)["views"]["kernels"]["tables"]["by_name"]
+    keys = [column["key"] for column in table["columns"]]
+    told = {row[0]: dict(zip(keys, row, strict=True)) for row in table["rows"]}
+    assert not any("__" in name for name in told)
+    joined = told["hcom_allReduce"]
+    assert (joined["base_count"], joined["other_count"], joined["status"]) == (3, 3, "same")
+    assert joined["base_avg_us"] == joined["other_avg_us"] == pytest.approx(joined["base_total_us"] / 3)
+
+
 # -- damage
 
 

@@ -223,6 +223,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         page_columns: Columns of numbers that the page draws, beside times.
         operation_codes, operands: Columns that tell the operation of an event whatever a recording calls it, and what
             it was asked to do: by these two profiles are compared.
+        operation_class: Regular expression of names of which a recording makes up the end: its group is the operation
+            where two recordings have no such name in common; empty: none.
         restarts: Column of numbers that start anew with each launch on a lane: in recordings that do not name launches
             these are told by it; empty: none.
         work_cuts: Views that cut the sum of work into parts, each with the text column it cuts by.
@@ -264,6 +266,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
     page_columns: tuple[str, ...] = ()
     operation_codes: tuple[str, ...] = ()
+    operation_class: str = ""
     operands: tuple[str, ...] = ("bytes",)
     restarts: str = ""
     work_cuts: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))

@@ -11,7 +11,6 @@ import numpy as np
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
-from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
@@ -302,7 +301,7 @@ def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: in
     called = [name]
     renamed = compared.comparison.both.renamed
     if renamed and column == "name":
-        known = sorted({text for texts in names_by_code(compared.other.profile).values() for text in texts})
+        known = sorted({str(text) for text in compared.other.profile.strings.get("name", ())})
         called = [text for text in known if renamed.get(text, text) == name] or called
     return Target(condition=" | ".join(text_condition(column, text, alone=True) for text in called))
 

@@ -102,7 +102,7 @@ def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -
     first, second = (1, 1) if count is None else (one[count] or 0, two[count] or 0)
     return tuple(
         None if None in (ours, theirs)
-        else (ours * first + theirs * second) / max(first + second, 1) if column.key.startswith("mean_")
+        else (ours * first + theirs * second) / max(first + second, 1) if column.key.startswith(("mean_", "avg_"))
         else max(ours, theirs) if column.key.startswith("max_")
         else min(ours, theirs) if column.key.startswith("min_")
         else ours + theirs if column.kind in (*_SUMS, "share") else ours

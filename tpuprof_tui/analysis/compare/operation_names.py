@@ -6,6 +6,7 @@ A capture that tells more of its commands may have other names for them; codes a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -70,9 +71,27 @@ def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
     """What operations of either side are called where they are compared, if otherwise: as in the base, by commas."""
     if list(base.strings.get("name", ())) == list(other.strings.get("name", ())):
         return {}
+    if base.vocabulary.operation_class:
+        return dict(_of_classes(base, other))
     ours, theirs = names_by_code(base), names_by_code(other)
     here = {name for names in ours.values() for name in names}
     called = {
         name: ", ".join(each for each in names if each in here) for name, names in one_operation([ours, theirs]).items()
     }
     return {name: text for name, text in called.items() if name != text}
+
+
+def _of_classes(base: Profile, other: Profile) -> Iterator[tuple[str, str]]:
+    """Names of operations whose ends either recording made up, and the operation: of those with no name in common."""
+    sides: list[dict[str, set[str]]] = []
+    for side in (base, other):
+        found: dict[str, set[str]] = {}
+        sides.append(found)
+        for name in map(str, side.strings.get("name", ())):
+            told = re.match(side.vocabulary.operation_class, name)
+            if told is not None:
+                found.setdefault(told[1], set()).add(name)
+    ours, theirs = sides
+    for operation in ours.keys() & theirs.keys():
+        if ours[operation].isdisjoint(theirs[operation]):
+            yield from ((name, operation) for name in ours[operation] | theirs[operation])

@@ -46,6 +46,8 @@ VOCABULARY: Final = Vocabulary(
     capabilities=(Capability(NAMES, "names", "any profile"), Capability(DEVICE, "device work", "activities NPU")),
     searched=("engine", "name", "type", "accelerator"),
     frames={"cpu_op": "(?!ProfilerStep#)"},
+    # hcom_allReduce__586_0_1: behind the operator stand the hash of its group, which each run has anew, and a number
+    operation_class=r"(hcom_[^_]+)__\d",
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     views=(
         View("overview", "Overview", "Computing, communication and free time of each step, beside the recorded table.",

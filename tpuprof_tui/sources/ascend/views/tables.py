@@ -257,7 +257,7 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     columns, times = sums.time_columns()
     told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
     heads = [Column(name, head, narrows=_FILTERED[name]) for name, head, _ in names]
-    return Table(key, title, (*heads, *columns), (*told, *times))
+    return Table(key, title, (*heads, *columns), (*told, *times), word=names[0][0] if len(names) == 1 else "row")
 
 
 def plain_column(name: str, texts: Texts) -> Column:

@@ -203,7 +203,8 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
     monkeypatch.setattr(several, "_PATIENCE", -1)
     for rank in range(3):
         event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
-        (tmp_path / f"host_{rank}.pt.trace.json").write_text(json.dumps({"traceEvents": [event]}))
+        text = json.dumps({"traceEvents": [event], "distributedInfo": {"rank": rank, "world_size": 3}})
+        (tmp_path / f"host_{rank}.pt.trace.json").write_text(text)
     go = threading.Event()
     read = several.read_trace
 
@@ -219,6 +220,7 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
                 break
             await pilot.pause(0.01)
         assert len(explorer(pilot).session.profile.traces) == 1
+        assert [each.what for each in explorer(pilot).session.profile.problems] == ["1 of 3 traces are read."]
         # what takes long waits until all have been read
         assert await figures_without(pilot, "operators")
         go.set()

@@ -10,8 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
 from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes
 
 if TYPE_CHECKING:
@@ -82,7 +80,7 @@ class TorchSource(Source):
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
                 told = f"{len(found)} of {len(files)} traces are read."
                 left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                so_far = replace(_profile(path, files, found, arrays, left), more_follows=True)
+                so_far = _profile(path, files, found, arrays, left)
                 progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
 
         return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
@@ -133,7 +131,7 @@ def _profile(
             problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
     if not traces:
         raise UnreadableError(f"{path} holds no trace that can be read.")
-    return profile_of(path, traces, problems, arrays)
+    return profile_of(path, traces, problems, arrays, more_follows=bool(more))
 
 
 def _first_in_archive(path: Path) -> str:

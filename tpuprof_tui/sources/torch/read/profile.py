@@ -89,17 +89,19 @@ def worker_and_span(name: str) -> tuple[str, str]:
 
 
 def profile_of(
-    path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = (), arrays: MappedArrays | None = None
-) -> TorchProfile:
+    path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = (), arrays: MappedArrays | None = None,
+    *, more_follows: bool = False,
+) -> TorchProfile:  # fmt: skip
     """One profile of all traces; zero is the earliest start. ``arrays`` keep its columns."""
-    return _Run(path, traces, problems, arrays or MappedArrays()).profile()
+    return _Run(path, traces, problems, arrays or MappedArrays(), more_follows=more_follows).profile()
 
 
 class _Run:
     def __init__(
-        self, path: Path, traces: Sequence[Trace], problems: Sequence[Problem], arrays: MappedArrays
+        self, path: Path, traces: Sequence[Trace], problems: Sequence[Problem], arrays: MappedArrays,
+        *, more_follows: bool,
     ) -> None:  # fmt: skip
-        self._path, self._arrays = path, arrays
+        self._path, self._arrays, self._more_follows = path, arrays, more_follows
         self._traces = traces
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
@@ -128,7 +130,7 @@ class _Run:
             workers.append(self._worker(trace, key, name, span, clock - zero - behind[number],
                                         guessed=number in moved))  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
-        self._problems += self._missing_ranks(set(ranks))
+        self._problems += [] if self._more_follows else self._missing_ranks(set(ranks))
         capabilities = {NAMES}
         for trace in self._traces:
             told = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
@@ -142,7 +144,7 @@ class _Run:
         return TorchProfile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
-            own={}, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
+            own={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),

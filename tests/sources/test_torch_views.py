@@ -468,7 +468,7 @@ OWN_VIEWS = [view.id for view in VOCABULARY.views if not view.screen_alone]
 
 
 @pytest.mark.parametrize("view", OWN_VIEWS)
-@pytest.mark.parametrize("asked", [*ASKED[:2], {"filter": "name=nothing.of.this"}], ids=str)
+@pytest.mark.parametrize("asked", [*ASKED[:2], {"filter": "name=nothing.of.this"}, {"scope": Scope(lane=1)}], ids=str)
 def test_every_view_follows_what_is_asked_or_says_that_it_does_not(view, asked):
     session = Session.build(open_profile(SYNTHETIC))
     chosen = view_of(VOCABULARY, view)

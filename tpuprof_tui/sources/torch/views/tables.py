@@ -44,8 +44,13 @@ def of_each_worker(needs: str = "") -> Callable[[Callable[[Asked], Answer]], Cal
 
 
 def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
-    """An answer that says which of what was asked for does not narrow it; ``what`` begins the sentence."""
+    """An answer of whole ranks that says which of what was asked for does not narrow it.
+
+    ``what`` begins the sentence.
+    """
     asked = [word for word in by if getattr(query, word) not in (None, "")]
+    if query.scope.lane >= 0 or query.scope.group not in (-1, query.top_group):
+        asked.append("scope below the rank")
     note = f"{what} are not narrowed by {' and '.join(asked)}."
     return replace(answer, notes=(*answer.notes, note)) if asked else answer
 

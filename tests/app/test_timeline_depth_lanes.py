@@ -144,7 +144,7 @@ def test_waits_have_no_share_and_l2_has_a_peak_of_its_own():
     lane = make_lane("GDMA", 0, starts=[0, 10, 20], ends=[9, 19, 29], ddr_bandwidth=[60.0, 60.0, 0.0],
                      l2_bandwidth=[0.0, 0.0, 64.0], roles=[Role.WORK, Role.WAIT, Role.WORK])  # fmt: skip
     profile = make_profile([lane])
-    assert event_categories(profile, lane, np.arange(3), "bandwidth") == [
+    assert event_categories(profile, Session.build(profile).indexes[0], np.arange(3), "bandwidth") == [
         FIFTHS[4],
         None,
         FIFTHS[2],
@@ -201,7 +201,7 @@ def test_kernels_that_communicate_have_a_colour_of_their_own():
                  "activity": np.array([Activity.COMPUTE, Activity.COMMUNICATION], np.int8)},
     )  # fmt: skip
     profile = replace(make_profile([lane], strings={"type": Strings(["kernel"])}), vocabulary=TORCH)
-    found = event_categories(profile, profile.lanes[0], np.arange(2), "operation")
+    found = event_categories(profile, Session.build(profile).indexes[0], np.arange(2), "operation")
     assert [each.name for each in found] == ["kernels", "communication"]
     assert [each.name for each in legend(profile, "operation")] == ["kernels", "communication"]
 

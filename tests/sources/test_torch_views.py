@@ -23,6 +23,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
@@ -549,3 +550,75 @@ def test_of_many_ranks_the_same_advice_is_told_once_with_its_ranks(tmp_path, cap
 ])  # fmt: skip
 def test_places_are_told_by_the_stretches_of_their_numbers(places, told):
     assert places_text(places) == told
+
+
+def launchers(events: list[dict], row: int) -> tuple[str | None, str | None]:
+    """Operator and module of an event, looked for one event after the other: by ids, then by nesting."""
+    event, operator, module = events[row], None, None
+    calls = ("cuda_runtime", "cuda_driver")
+    if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"):
+        number = event["args"]["correlation"]
+        event = next(each for each in events if each["cat"] in calls and each["args"].get("correlation") == number)
+    if event["cat"] == "cpu_op" and not event["name"].startswith("Optimizer."):
+        operator = event
+    elif event["cat"] in calls:
+        # the first that has it: others of its name lie in it
+        operator = next(each for each in events if each["cat"] in ("cpu_op", "user_annotation")
+                        and each["args"].get("External id") == event["args"]["External id"])  # fmt: skip
+    elif not event["name"].startswith("nn.Module: "):
+        return None, None
+    inner = operator or event
+    if inner["cat"] != "user_annotation":
+        around = [each for each in events if each["name"].startswith("nn.Module: ") and each["tid"] == inner["tid"]
+                  and each["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= each["ts"] + each["dur"]]  # fmt: skip
+        module = min(around, key=lambda each: each["dur"], default=None)
+    return operator and operator["name"], module and module["name"].removeprefix("nn.Module: ")
+
+
+def test_colours_are_of_the_operators_and_modules_that_a_slow_reading_finds(tmp_path):
+    paths = torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2, packed=False)
+    session = Session.build(open_profile(tmp_path))
+    profile = session.profile
+    told = [0, 0]
+    for way, entry in enumerate((by_operator, by_module)):
+        texts, numbers = entry(session)
+        times = dict.fromkeys(texts, 0)
+        for rank, path in enumerate(paths):
+            events = [each for each in json.loads(path.read_text())["traceEvents"] if each["ph"] == "X"]
+            for lane, found in zip(profile.lanes, numbers, strict=True):
+                if profile.groups.top(lane.group) != profile.groups.top(profile.traces[rank].group):
+                    continue
+                assert found.dtype == np.int32
+                for place, number, ns in zip(lane["order"].tolist(), found.tolist(), lane["duration"].tolist(),
+                                             strict=True):  # fmt: skip
+                    assert (texts[number] if number >= 0 else None) == launchers(events, place)[way]
+                    if number >= 0 and lane.kind == "stream":
+                        times[texts[number]] += ns
+                        told[way] += 1
+        assert list(times.values()) == sorted(times.values(), reverse=True)
+    assert told[0] > told[1] > 40
+
+
+def test_kernels_of_a_real_trace_are_of_the_modules_a_slow_reading_finds(folder):
+    session = Session.build(open_profile(folder / NAME))
+    events = [each for each in json.loads(gzip.decompress((folder / NAME).read_bytes()))["traceEvents"]
+              if each.get("ph") == "X"]  # fmt: skip
+    found = [entry(session) for entry in (by_operator, by_module)]
+    for number, lane in enumerate(session.profile.lanes):
+        for row, place in enumerate(lane["order"].tolist() if lane.kind == "stream" else ()):
+            told = tuple(texts[numbers[number][row]] for texts, numbers in found)
+            assert told == launchers(events, place)
+
+
+def test_without_operators_and_modules_no_event_has_a_colour(tmp_path):
+    (path,) = torch_trace.write_run(tmp_path, steps=1, layers=1, packed=False)
+    record = json.loads(path.read_text())
+    record["traceEvents"] = [each for each in record["traceEvents"] if each.get("cat") == "kernel"]
+    path.write_text(json.dumps(record))
+    session = Session.build(open_profile(path))
+    assert session.profile.instructions > 0
+    for entry in (by_operator, by_module):
+        texts, numbers = entry(session)
+        assert texts == []
+        assert [len(each) for each in numbers] == [len(lane) for lane in session.profile.lanes]
+        assert all((each == -1).all() for each in numbers)

@@ -117,6 +117,21 @@ class Share(Struct, frozen=True):
     peak_text: str = ""
 
 
+class Named(Struct, frozen=True):
+    """A way of colouring by names that the source finds for events: its name in settings, and in legends.
+
+    Attributes:
+        needs: The capability it takes.
+        entry: Entry of a function from a session to the names, in the order of their time on the device, and which of
+            them events have: int32 by row for each lane, -1 without. O(events): it is called in a thread.
+    """
+
+    key: str
+    title: str
+    needs: str
+    entry: str
+
+
 class Condition(Struct, frozen=True):
     """A condition of filters that is no column: ``KEY=WORD``.
 
@@ -216,7 +231,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         step, step_column: Word for what a run does again and again, and the column that numbers it where profiles do
             not list their steps.
         lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
-        shares: Ways of colouring of its own.
+        shares, named: Ways of colouring of its own.
         conditions: Conditions of filters of its own.
         either: Names in filters that mean the first known of several columns.
         searched: Text columns in which a word alone is looked for.
@@ -236,7 +251,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         phrases: Sentences of the screen that say more here than generic ones do, by the id of their action, or by what
             asks for them: ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes``
             (of a line), ``fields``, ``field``, ``bytes`` (what was recorded of each), ``untimed`` (one without times),
-            ``waits`` (below tables of units), ``page_...`` (of the page).
+            ``category`` (what categories tell), ``waits`` (below tables of units), ``page_...`` (of the page).
         help_filters: What filters look like: examples and what they mean; empty: generic ones.
         views: Its own views; one with the id of a generic view stands in its place (``views.registry``).
         outputs: Files of its own.
@@ -261,6 +276,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     categories: tuple[Category, ...] = ()
     capabilities: tuple[Capability, ...] = ()
     shares: tuple[Share, ...] = ()
+    named: tuple[Named, ...] = ()
     conditions: tuple[Condition, ...] = ()
     either: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
@@ -305,8 +321,9 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def words(self) -> Mapping[str, str]:
         """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the other words alike."""
-        shares = (share.title.partition(",")[0] for share in self.shares)
-        found = {"colourings": joined(("operation", self.scope.one, *shares), "or")}
+        titles = [share.title.partition(",")[0] for share in self.shares] + [named.title for named in self.named]
+        first = self.phrases.get("category", "operation")
+        found = {"colourings": joined(dict.fromkeys((first, self.scope.one, *titles)), "or")}
         words = ("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)
         for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
@@ -371,6 +388,10 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     def share(self, key: str) -> Share | None:
         """The share with this key; None where the source has none."""
         return next((share for share in self.shares if share.key == key), None)
+
+    def names(self, key: str) -> Named | None:
+        """The way of colouring by names with this key; None where the source has none."""
+        return next((named for named in self.named if named.key == key), None)
 
     def entry(self, name: str) -> Callable[..., Any] | None:
         """What the source says or writes itself, imported now; None where it leaves that to generic code.

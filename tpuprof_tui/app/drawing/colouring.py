@@ -1,11 +1,12 @@
-"""What the colours of the timeline mean: operation, kernel function, or a share of a peak of the hardware.
+"""What the colours of the timeline mean: operation, kernel function, other names, or a share of a peak of the hardware.
 
 Every colour has a letter: it stands in the cells where colours cannot be told apart, and in the legend.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -13,11 +14,13 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
 from tpuprof_tui.analysis.index.running_sums import Flow
+from tpuprof_tui.analysis.selecting.filter_masks import Passing
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
-from tpuprof_tui.model.vocabulary import Category, Shades
+from tpuprof_tui.model.vocabulary import Category, Shades, imported
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -49,7 +52,7 @@ def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
 #: More events than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
 TELLABLE: Final = 2
 #: Ways of colouring that need nothing of the source.
-_PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
+PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
 #: Shares from here on, in fifths; brighter is more (on paper darker), which no eye confuses.
 FIFTHS: Final = tuple(
     Category(name, letter, Shades(colour, paper))
@@ -68,26 +71,28 @@ _KERNEL_COLOURS: Final = (
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def is_share(colouring: Colouring) -> bool:
-    """Whether colours mean a share: all that is neither operation nor kernel function does."""
-    return colouring not in _PLAIN
+def is_share(vocabulary: Vocabulary, colouring: Colouring) -> bool:
+    """Whether colours mean a share: all that is neither operation nor kernel function nor other names does."""
+    return colouring not in PLAIN and vocabulary.names(colouring) is None
 
 
 def colourings(vocabulary: Vocabulary) -> tuple[Colouring, ...]:
     """Ways of colouring in the order in which the key goes through them: those of any source, then its own."""
-    return (*_PLAIN, *(share.key for share in vocabulary.shares))
+    return (*PLAIN, *(share.key for share in vocabulary.shares), *(named.key for named in vocabulary.named))
 
 
 def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
     """What a way of colouring is called."""
-    share = vocabulary.share(colouring)
-    return share.title if share is not None else {"kernel": vocabulary.scope.one}.get(colouring, colouring)
+    own = vocabulary.share(colouring) or vocabulary.names(colouring)
+    if own is not None:
+        return own.title
+    return vocabulary.scope.one if colouring == "kernel" else vocabulary.phrase("category", colouring)
 
 
 # a function of code and name alone, asked for each cell of the timeline
 @lru_cache(4096)
 def kernel_category(code: int, name: str) -> Category:
-    """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
+    """Letter and colour of a kernel function, or of another name; the first 52 have letters of their own."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
     return Category(clean(name), letter, Shades(*_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
 
@@ -98,28 +103,47 @@ def share_category(share: float) -> Category:
 
 
 def event_categories(
-    profile: Profile, lane: Lane, rows: Ints, colouring: Colouring, kernels: Ints | None = None
+    profile: Profile, index: LaneIndex, rows: Ints, colouring: Colouring, kernels: Ints | None = None
 ) -> list[Category | None]:
     """Colours of some events, one each; None where nothing is known.
 
-    ``kernels``: by code of a kernel function the number whose letter and colour it has; None: its code.
+    ``kernels``: by code of a kernel function, or of another name, the number whose letter and colour it has, and -1 at
+    the end; None: its code.
     """
-    if is_share(colouring):
+    lane = index.lane
+    if is_share(profile.vocabulary, colouring):
         shares = shares_of(profile, lane, colouring, rows).tolist()
         return [None if share != share else share_category(share) for share in shares]
-    key = "kernel" if colouring == "kernel" else "type"
-    if key not in lane:
+    if colouring != "operation":
+        numbers = name_numbers(index, rows, colouring)
+        numbers = numbers if kernels is None else kernels[numbers]
+        return [kernel_category(number, "") if number >= 0 else None for number in numbers.tolist()]
+    if "type" not in lane:
         return [None] * len(rows)
-    codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
-    if key == "kernel":
-        numbers = range(len(texts)) if kernels is None else kernels.tolist()
-        return [kernel_category(numbers[code], texts[code]) if code >= 0 else None for code in codes]
+    codes, texts = lane.take("type", rows).tolist(), profile.strings["type"]
     found = {code: category_of(profile.vocabulary, texts[code]) for code in set(codes) if code >= 0}
     by_activity = {each.activity: each for each in profile.vocabulary.categories if each.activity is not None}
     if not by_activity or "activity" not in lane:
         return [found.get(code) for code in codes]
     activities = lane.take("activity", rows).tolist()
     return [by_activity.get(each, found.get(code)) for each, code in zip(activities, codes, strict=True)]
+
+
+def name_numbers(index: LaneIndex, rows: Ints, colouring: Colouring) -> npt.NDArray[np.integer]:
+    """Which names some events have, where colours mean kernel functions or other names; -1 where none is known."""
+    unknown = np.full(len(rows), -1)
+    if colouring == "kernel":
+        return index.lane.take("kernel", rows) if "kernel" in index.lane else unknown
+    found: npt.NDArray[np.int32] | None = index.derived.known("colours", colouring)
+    return unknown if found is None else found[rows]
+
+
+def known_names(session: Session, colouring: Colouring) -> Sequence[str] | None:
+    """What names are called, by number, where colours mean such; None: that has not been computed."""
+    if session.profile.vocabulary.names(colouring) is None:
+        return session.profile.strings.get("kernel", ()) if colouring == "kernel" else ()
+    found: tuple[Sequence[str], object] | None = session.derived.known("names of colours", colouring)
+    return None if found is None else found[0]
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
@@ -147,8 +171,26 @@ AT_ONCE: Final = 20_000
 
 
 def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
-    """Whether the sums that a lane's colours rest on have been made, or it needs none."""
-    return not is_share(colouring) or index.derived.known("shares", colouring) is not None
+    """Whether the sums, or names, that a lane's colours rest on have been made, or it needs none."""
+    return colouring in PLAIN or index.derived.known("colours", colouring) is not None
+
+
+def summed(session: Session, passing: Passing | None, colouring: Colouring) -> Iterator[None]:
+    """Makes these of all lanes, and of what passes a filter, one lane after the other; O(events)."""
+    profile, named = session.profile, session.profile.vocabulary.names(colouring)
+    numbers: Sequence[npt.NDArray[np.int32]] = ()
+    if named is not None:
+        _, numbers = session.derived.get("names of colours", partial(imported(named.entry), session), colouring)
+    for lane, index in enumerate(session.indexes):
+        shown: list[tuple[LaneIndex, Rows]] = [(index, ALL)]
+        if passing is not None:
+            shown.append((passing.session.indexes[lane], np.flatnonzero(passing.lane(lane))))
+        for each, rows in shown:
+            if named is None:
+                share_flows(profile, each, colouring)
+            else:
+                each.derived.get("colours", partial(profile.arrays.kept, numbers[lane][rows]), colouring)
+        yield
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
@@ -162,7 +204,7 @@ def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tup
         starts, ends, shares, known = index.starts[events], index.lane["end"][events], shares[events], known[events]
         return Flow.of(starts, ends, np.where(known, shares, 0.0)), Flow.of(starts, ends, known.astype(np.float64))
 
-    return index.derived.get("shares", made, colouring)
+    return index.derived.get("colours", made, colouring)
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
@@ -177,26 +219,27 @@ def cell_categories(
 ) -> dict[int, Category]:
     """Colours of the cells that hold work, by cell.
 
-    An operation shows only where few share a cell, a kernel function is that of the cell's first event, a share
-    is the mean of the cell. ``kernels``: as in ``event_categories``.
+    An operation shows only where few share a cell, a kernel function or another name is that of the cell's first event,
+    a share is the mean of the cell. ``kernels``: as in ``event_categories``.
     """
-    if is_share(colouring):
+    if is_share(profile.vocabulary, colouring):
         shares = cell_shares(profile, index, colouring, edges)
         return {place: share_category(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
     chosen = (held.busy > 0) & (held.first >= 0)
     if colouring == "operation":
         chosen &= held.count <= TELLABLE
     places = np.flatnonzero(chosen)
-    found = event_categories(profile, index.lane, held.first[places], colouring, kernels)
+    found = event_categories(profile, index, held.first[places], colouring, kernels)
     return {place: each for place, each in zip(places.tolist(), found, strict=True) if each is not None}
 
 
-def legend(profile: Profile, colouring: Colouring) -> list[Category]:
-    """All colours of a way of colouring that the profile can show, in their order."""
-    if is_share(colouring):
+def legend(profile: Profile, colouring: Colouring, names: Sequence[str] = ()) -> list[Category]:
+    """All colours of a way of colouring that the profile can show, in their order; ``names``: other names."""
+    if is_share(profile.vocabulary, colouring):
         return list(FIFTHS)
-    if colouring == "kernel":
-        return [kernel_category(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
+    if colouring != "operation":
+        names = profile.strings.get("kernel", ()) if colouring == "kernel" else names
+        return [kernel_category(code, text) for code, text in enumerate(names)]
     vocabulary = profile.vocabulary
     present = {category_of(vocabulary, text) for text in profile.strings.get("type", ())}
     for each in vocabulary.categories:
@@ -220,6 +263,8 @@ def is_known(profile: Profile, colouring: Colouring) -> bool:
     if colouring == "kernel":
         # the column may be there and name nothing
         return len(profile.strings.get("kernel", ())) > 0
+    if (named := profile.vocabulary.names(colouring)) is not None:
+        return named.needs in profile.capabilities
     share = profile.vocabulary.share(colouring)
     keys = ("start",) if colouring == "operation" else [key for key, _ in share.columns] if share is not None else ()
     return any(key in lane for lane in profile.lanes for key in keys)

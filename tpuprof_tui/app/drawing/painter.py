@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
 from tpuprof_tui.analysis.totals.figures import UnitIndex
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
-from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
+from tpuprof_tui.model import Profile, Role, Vocabulary
 
 from .colouring import (
     OTHER,
@@ -88,7 +88,7 @@ def paint_lane(
     utilisation = int(held.busy.sum()) / window if window else 0.0
     if not filled.any():
         return Painted([" "] * len(span), [palette.text] * len(span), utilisation, filled)
-    # where a letter alone identifies a share or a kernel function, it stands in every cell
+    # where a letter alone identifies a share, a kernel function or another name, it stands in every cell
     lettered = held.count == 1 if colouring == "operation" else filled
     if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
@@ -118,7 +118,7 @@ def paint_lane(
         styles[place] = palette.tinted(styles[place])
     notes = np.zeros(len(span), np.bool_)
     notes[instants[roles == Role.ANNOTATION]] = True
-    _paint_names(profile, index.lane, held, span, notes, chars, styles, palette, glyphs, colouring, kernels)
+    _paint_names(profile, index, held, span, notes, chars, styles, palette, glyphs, colouring, kernels)
     return Painted(chars, styles, utilisation, filled)
 
 
@@ -154,13 +154,14 @@ def _mend(chars: list[str]) -> None:
 
 
 def _paint_names(
-    profile: Profile, lane: Lane, held: Cells, span: Ints, notes: Bools, chars: list[str], styles: list[Style],
+    profile: Profile, index: LaneIndex, held: Cells, span: Ints, notes: Bools, chars: list[str], styles: list[Style],
     palette: Palette, glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
 ) -> None:  # fmt: skip
     """Events that fill several whole cells become one bar, or one line of waiting, with their name in it.
 
     Where others run beside one their number follows its name.
     """
+    lane, share_told = index.lane, is_share(profile.vocabulary, colouring)
     whole = (held.first >= 0) & ((held.busy + held.wait + held.sync >= span) | notes)
     # neighbours belong together where the first is the same, and as many run beside it
     beside = np.minimum(held.count - 1, _BESIDE)
@@ -171,11 +172,12 @@ def _paint_names(
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0 or notes[begin]:
-            category = event_categories(profile, lane, np.array([row]), colouring, kernels)[0]
+            category = event_categories(profile, index, np.array([row]), colouring, kernels)[0]
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
             style = palette.filled(category.shades if category is not None else own)
-            letter = f"{category.letter} " if category is not None and colouring == "kernel" and "name" in lane else ""
-            share = shares_of(profile, lane, colouring, slice(row, row + 1))[0] if is_share(colouring) else np.nan
+            lettered = category is not None and colouring != "operation" and not share_told and "name" in lane
+            letter = f"{category.letter} " if category is not None and lettered else ""
+            share = shares_of(profile, lane, colouring, slice(row, row + 1))[0] if share_told else np.nan
             label = f"{letter}{f'{percent_text(float(share))} ' if share == share else ''}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
         else:
@@ -302,12 +304,16 @@ def paint_steps(
 
 
 def legend_lines(
-    profile: Profile, colouring: Colouring, width: int, palette: Palette, glyphs: Glyphs
-) -> list[list[Segment]]:
-    """The colours, each with its letter and meaning, in lines of ``width`` cells; what has no room is counted."""
+    profile: Profile, colouring: Colouring, width: int, palette: Palette, glyphs: Glyphs,
+    names: Sequence[str] | None = (),
+) -> list[list[Segment]]:  # fmt: skip
+    """The colours, each with its letter and meaning, in lines of ``width`` cells; what has no room is counted.
+
+    ``names``: as in ``legend``; None: they are not known yet.
+    """
     if width < 24:
         return []
-    categories = legend(profile, colouring)
+    categories = legend(profile, colouring, names or ())
     lines: list[list[Segment]] = [[Segment(f" {title_of(profile.vocabulary, colouring)}: ", palette.title)]]
     used = cell_len(lines[0][0].text)
     block = "" if glyphs.letters else glyphs.levels[8]
@@ -321,7 +327,7 @@ def legend_lines(
             used = 1
         lines[-1] += [Segment(text[:2], palette.shaded(category.shades)), Segment(text[2:], palette.text)]
         used += cell_len(text)
-    if not categories:
+    if not categories and names is not None:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))
     return lines
 

@@ -44,6 +44,7 @@ VOCABULARY: Final = Vocabulary(
         Category("queue", "Q", Shades("#609090"), ("enqueue", "dequeue", "queue")),
     ),
     capabilities=(Capability(NAMES, "names", "any profile"), Capability(DEVICE, "device work", "activities NPU")),
+    phrases={"category": "category"},
     searched=("engine", "name", "type", "accelerator"),
     frames={"cpu_op": "(?!ProfilerStep#)"},
     # hcom_allReduce__586_0_1: behind the operator stand the hash of its group, which each run has anew, and a number

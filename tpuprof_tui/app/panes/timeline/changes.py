@@ -123,6 +123,10 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
     colouring = next_colouring(profile, state.colouring)
     if colouring != state.colouring:
         told = f"Colours mean: {title_of(profile.vocabulary, colouring)}. L explains them."
+        # the first way comes after those of names
+        named = profile.vocabulary.named if colouring == "operation" else ()
+        for each in (each for each in named if not is_known(profile, each.key)):
+            told += f" {each.title.capitalize()} needs {profile.vocabulary.needs(each.needs)}."
         return replace(state, colouring=colouring), told
     needs = profile.vocabulary.all_needs()
     return state, f"The capture knows nothing else to colour by{f': more needs {needs}' if needs else ''}."

@@ -1,11 +1,12 @@
-"""What the timeline draws with that takes a moment: what passes a filter, sums of shares, dependencies.
+"""What the timeline draws with that takes a moment: what passes a filter, what colours rest on, dependencies.
 
 Small profiles have it at once. Of large ones threads make it; until they have done so the timeline draws without it:
-everything as if it passed, cells without a share in one quiet style.
+everything as if it passed, cells without a share or a name in one quiet style.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -22,7 +23,7 @@ from tpuprof_tui.analysis.links.launches import launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
-from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_share, is_summed, share_flows
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, is_summed, summed
 from tpuprof_tui.app.shell.background import Background
 
 #: Something for a thread: what it makes, of what, and the function that makes it and keeps it where it is looked up.
@@ -91,12 +92,15 @@ class LaneFigures:
 
     def _sums(self, state: DisplayState) -> Iterator[Job]:
         """Those of the state's colours, and of its strips."""
-        if self._is_small:
-            return
         for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
-            sessions = self._sessions
-            if is_share(colouring) and not all(is_summed(each, colouring) for of in sessions for each in of.indexes):
-                yield f"sums of {colouring}", "", partial(_sum_shares, self.session, sessions, colouring)
+            sessions = () if colouring in PLAIN else self._sessions
+            if all(is_summed(each, colouring) for session in sessions for each in session.indexes):
+                continue
+            work = summed(self.session, self.passing, colouring)
+            if self._is_small:
+                deque(work, 0)
+            else:
+                yield f"sums of {colouring}", "", partial(_sum, work)
 
     def _ties(self, state: DisplayState) -> Iterator[Job]:
         selection, session = state.selection, self.session
@@ -117,10 +121,8 @@ def _filter_lanes(session: Session, text: str) -> None:
         launches_with(session, found, unit)
 
 
-def _sum_shares(session: Session, sessions: list[Session], colouring: Colouring) -> None:
+def _sum(work: Iterator[None]) -> None:
     worker = get_current_worker()
-    for each in sessions:
-        for index in each.indexes:
-            if worker.is_cancelled:
-                return
-            share_flows(session.profile, index, colouring)
+    for _ in work:
+        if worker.is_cancelled:
+            return

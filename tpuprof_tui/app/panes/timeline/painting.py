@@ -16,9 +16,10 @@ from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
+from tpuprof_tui.app.drawing.colouring import known_names
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
@@ -43,7 +44,8 @@ class LanePainter:
         self._layout = layout
         self._figures = figures
         self._base = base
-        self._base_kernels = None if base is None else _same_numbers(layout.session, base.session)
+        #: By way of colouring the numbers of the base's kernel functions, or other names, here.
+        self._base_numbers: dict[Colouring, npt.NDArray[np.int64]] = {}
         self._palette = palette
         self._glyphs = glyphs
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
@@ -58,12 +60,13 @@ class LanePainter:
         state, layout, profile = self._view, self._layout, self._session.profile
         if not state.legend:
             return []
-        key = (state.colouring, state.rows, state.scope, width)
+        names = known_names(self._session, state.colouring)
+        key = (state.colouring, names is None, state.rows, state.scope, width)
         if self._legend[0] != key:
             look = width, self._palette, self._glyphs
             lines = [painter.unit_legend(profile.vocabulary, *look)] if layout.shows_units else []
             if layout.shows_colours:
-                lines += painter.legend_lines(profile, state.colouring, *look)
+                lines += painter.legend_lines(profile, state.colouring, *look, names)
             if state.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
                 lines += painter.legend_lines(profile, "kernel", *look)
             self._legend = key, lines
@@ -164,7 +167,9 @@ class LanePainter:
         """Whether the sums that a row rests on are there."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
-        return figures.is_summed(row.lane, "bandwidth" if row.kind == "bandwidth" else self._view.colouring)
+        colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
+        # names of the base have the numbers they have here
+        return figures.is_summed(row.lane, colouring) and known_names(self._session, colouring) is not None
 
     def _paint(self, row: Row, figures: LaneFigures, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
         session, passing, look = figures.session, figures.passing, (self._palette, self._glyphs)
@@ -191,16 +196,25 @@ class LanePainter:
     ) -> Painted:
         """A row with the events of a session: ``every``, or those of it that pass."""
         look, profile = (self._palette, self._glyphs), every.profile
-        kernels = None if every is self._session else self._base_kernels
+        colouring = "kernel" if row.kind == "launches" else self._view.colouring
+        kernels = None if every is self._session or pending else self._numbers_here(every, colouring)
         if row.kind == "launches":
             index = launches(session, row.unit) if session is every else launches_with(every, session, row.unit)
-            return painter.paint_lane(profile, index, edges, *look, "kernel", kernels=kernels)
+            return painter.paint_lane(profile, index, edges, *look, colouring, kernels=kernels)
         if row.lane < 0:
             return painter.paint_unit(session.indexes.by_unit[row.unit], edges, *look)
-        index, colouring = session.indexes[row.lane], self._view.colouring
+        index = session.indexes[row.lane]
         if row.kind == "bandwidth" or row.kind == "utilisation":
             return painter.paint_strip(profile, index, edges, row.kind, *look, pending=pending)
         return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, kernels=kernels)
+
+    def _numbers_here(self, base: Session, colouring: Colouring) -> npt.NDArray[np.int64]:
+        """Numbers of the base's names: those that are known here have theirs, the others follow; -1 at the end."""
+        if colouring not in self._base_numbers:
+            here, there = (known_names(each, colouring) or () for each in (self._session, base))
+            known = {str(text): number for number, text in enumerate(here)}
+            self._base_numbers[colouring] = np.array([*(known.setdefault(str(each), len(known)) for each in there), -1])
+        return self._base_numbers[colouring]
 
     def _label(self, number: int, share: float, selected: bool) -> list[Segment]:
         layout, palette = self._layout, self._palette
@@ -292,10 +306,3 @@ def _has_events(session: Session, row: Row) -> bool:
     if row.lane >= 0:
         return len(lanes[row.lane]) > 0
     return any(len(lane) for number, lane in enumerate(lanes) if session.unit_of(number) == row.unit)
-
-
-def _same_numbers(session: Session, base: Session) -> npt.NDArray[np.int64]:
-    """Numbers of the base's kernel functions: those that the session knows have its codes, the others follow."""
-    known = {str(text): code for code, text in enumerate(session.profile.strings.get("kernel", ()))}
-    texts = map(str, base.profile.strings.get("kernel", ()))
-    return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)

@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import Measure
-from tpuprof_tui.app.drawing.colouring import title_of
+from tpuprof_tui.app.drawing.colouring import known_names, name_numbers, title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
@@ -79,6 +79,11 @@ def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     is_selected = (row.lane, found) == (state.selection.lane, state.selection.row)
     ties = _ties_text(session, figures.ties, measure, glyphs) if is_selected else ""
     told, kernel = _described(session, row.lane, found, measure)
+    if (named := session.profile.vocabulary.names(state.colouring)) is not None:
+        number = int(name_numbers(session.indexes[row.lane], np.array([found]), named.key)[0])
+        if (names := known_names(session, named.key)) and number >= 0:
+            # before the name of the event, which may be longer than the line
+            told = f"{named.title} {clean(names[number])}  {told}"
     return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
 
 

@@ -1,0 +1,75 @@
+"""Names that colours of the timeline tell apart: operators, and nn.Modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.views.query import Query
+
+from ..read.links import MODULE
+from .run import I64, Run, runs_of
+
+I32 = npt.NDArray[np.int32]
+
+
+def by_operator(session: Session) -> tuple[list[str], list[I32]]:
+    """Operators that launched what the device did, on threads what they and their calls belong to."""
+    return _named(session, _operators)
+
+
+def by_module(session: Session) -> tuple[list[str], list[I32]]:
+    """The nearest nn.Modules above these operators."""
+    return _named(session, _modules)
+
+
+def _operators(run: Run) -> I64:
+    """By event: row of its operator; -1 without."""
+    found = np.array(run.call_owner)
+    own = np.flatnonzero(run.operators)
+    found[own] = own
+    found[run.trace.work_rows] = run.launcher
+    return found
+
+
+def _modules(run: Run) -> I64:
+    """By event: row of the nearest module above its operator, of a module itself; -1 without."""
+    tree = run.tree
+    modules = np.flatnonzero(tree.module)
+    found = _operators(run)
+    found[tree.rows[modules]] = tree.rows[modules]
+    above = np.append(tree.parent, -1)
+    above[modules] = modules
+    for _ in range(len(above).bit_length()):
+        above = above[above]
+    return np.asarray(np.append(tree.rows, -1)[above[tree.at(found)]])
+
+
+def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], list[I32]]:
+    """Names in the order of their time on the device, then on threads, and numbers of names by lane and row."""
+    profile = session.profile
+    codes: dict[str, int] = {}
+    numbers = [np.full(len(lane), -1, np.int32) for lane in profile.lanes]
+    times = np.zeros((2, 0))
+    for run in runs_of(Query(session)):
+        trace, rows = run.trace, rows_of(run)
+        known = np.flatnonzero(rows >= 0)
+        names, which = np.unique(trace.name[rows[known]], return_inverse=True)
+        found = np.full(len(trace), -1, np.int32)
+        told = (trace.names[name].removeprefix(MODULE) for name in names.tolist())
+        found[known] = np.array([codes.setdefault(name, len(codes)) for name in told], np.int32)[which]
+        times = np.pad(times, ((0, 0), (0, len(codes) - times.shape[1])))
+        on_device = np.zeros(len(trace), np.bool_)
+        on_device[trace.work_rows] = True
+        for side, asked in zip(times, (on_device, ~on_device), strict=True):
+            chosen = known[asked[known]]
+            side += np.bincount(found[chosen], trace.end[chosen] - trace.start[chosen], len(codes))
+        for lane, of_lane in run.worker.lane_rows.items():
+            numbers[lane] = profile.arrays.kept(found[of_lane])
+    order = np.lexsort(-times[::-1])
+    place = np.append(np.argsort(order), -1).astype(np.int32)
+    texts = list(codes)
+    return [texts[code] for code in order.tolist()], [profile.arrays.kept(place[each]) for each in numbers]

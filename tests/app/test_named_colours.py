@@ -13,6 +13,9 @@ from screen import AS_RECORDED, SIZES, compared, explored, explorer, frame, open
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.colouring import is_summed, kernel_category, known_names, name_numbers
+from tpuprof_tui.app.drawing.glyphs import UNICODE
+from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines
+from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.timeline import figures
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model.vocabulary import GENERIC
@@ -142,6 +145,12 @@ def test_until_names_are_known_there_is_none(trace):
     assert known_names(session, "operator") is None
     assert name_numbers(index, np.arange(3), "operator").tolist() == [-1] * 3
     assert not is_summed(index, "operator")
+    # room for them is kept, so that lanes stay where they are when names are known
+    before, after = (legend_lines(trace, "operator", 80, Palette(), UNICODE, names) for names in (None, ["a"] * 99))
+    assert len(before) == len(after) == LEGEND_LINES
+    assert "nothing" not in before[0][-1].text
+    (nothing,) = legend_lines(trace, "operator", 80, Palette(), UNICODE, [])
+    assert nothing[-1].text == "nothing is known of it here"
 
 
 def written(path: Path, kernels: list[tuple[str, int]]) -> str:

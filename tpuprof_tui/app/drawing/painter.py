@@ -327,7 +327,10 @@ def legend_lines(
             used = 1
         lines[-1] += [Segment(text[:2], palette.shaded(category.shades)), Segment(text[2:], palette.text)]
         used += cell_len(text)
-    if not categories and names is not None:
+    if names is None:
+        # as many lines as they may take: the pane keeps its height when they are there
+        lines += [[Segment(" ", palette.text)] for _ in range(1, LEGEND_LINES)]
+    elif not categories:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))
     return lines
 

@@ -78,10 +78,11 @@ class Timeline(Widget, can_focus=True):
         lanes, old = self.lanes, self.lanes.state
         before, tied = lanes.selected_row(old), self._tied_lanes
         lanes.show(state)
+        # names that the legend lists
+        self._prepare()
         self._fit()
         top = lanes.top
         lanes.scroll_to_selection()
-        self._prepare()
         same = replace(
             old, cursor=state.cursor, selection=state.selection, sort=state.sort, in_window=state.in_window,
             search=state.search, columns=state.columns, percent=state.percent, picked=state.picked,
@@ -141,6 +142,7 @@ class Timeline(Widget, can_focus=True):
 
     def _take_computed(self) -> None:
         self._prepare()
+        self._fit()
         self.refresh()
         self._retitle()
 

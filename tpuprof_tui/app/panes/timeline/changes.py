@@ -128,8 +128,9 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
         for each in (each for each in named if not is_known(profile, each.key)):
             told += f" {each.title.capitalize()} needs {profile.vocabulary.needs(each.needs)}."
         return replace(state, colouring=colouring), told
-    needs = profile.vocabulary.all_needs()
-    return state, f"The capture knows nothing else to colour by{f': more needs {needs}' if needs else ''}."
+    words = profile.vocabulary
+    needs = f": more needs {words.all_needs()}" if words.capabilities and (words.shares or words.named) else ""
+    return state, f"The capture knows nothing else to colour by{needs}."
 
 
 def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:

@@ -528,8 +528,8 @@ def test_of_many_ranks_the_same_advice_is_told_once_with_its_ranks(tmp_path, cap
     torch_trace.write_run(tmp_path, ranks=10, steps=2, layers=1)
     assert main(["report", str(tmp_path), "findings", "overview", "--limit", "20"]) == 0
     told = capsys.readouterr().out
-    for advice, ranks in (("fragmentation", "0-9 (10)"), ("exposed_communication", "0-9 (10)"),
-                          ("communication", "0-8 (9)")):  # fmt: skip
+    for advice, ranks in (("fragmentation", "0-9"), ("exposed_communication", "0-9"),
+                          ("communication", "0-8")):  # fmt: skip
         (line,) = [line for line in told.splitlines() if f" {advice} " in line]
         assert f" Rank {ranks}, e.g. " in f" {line}"
     assert main(["report", str(tmp_path), "findings", "overview", "--json"]) == 0
@@ -543,8 +543,8 @@ def test_of_many_ranks_the_same_advice_is_told_once_with_its_ranks(tmp_path, cap
 
 
 @pytest.mark.parametrize(("places", "told"), [
-    (["Rank 2", "Rank 0", "Rank 1", "Rank 6"], "Rank 0-2, 6 (4), e.g. 2"),
-    (["Rank 1", "Rank 0"], "Rank 0-1 (2), e.g. 1"),
+    (["Rank 2", "Rank 0", "Rank 1", "Rank 6"], "Rank 0-2, 6, e.g. 2"),
+    (["Rank 1", "Rank 0"], "Rank 1, 0"),
     (["worker0@2", "host"], "worker0@2, host"),
     ([f"GPU {n}" for n in range(0, 20, 2)], "GPU 0, 2, 4, 6, 8, 10, ... (10), e.g. 0"),
 ])  # fmt: skip

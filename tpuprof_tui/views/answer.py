@@ -272,7 +272,10 @@ _MOST_STRETCHES: Final = 6
 
 
 def places_text(places: Sequence[str]) -> str:
-    """Several places, that which is told first, as one text: ``Rank 0-3, 6 (5), e.g. 2`` where only numbers differ."""
+    """Several places, that which is told first, as one text: ``Rank 0-3, 6, e.g. 2`` where only numbers differ.
+
+    Two are ``Rank 5, 0``; of places of which not all are named ``(20)`` says how many they are.
+    """
     split = [re.fullmatch(r"(.*?)(\d+)", each) for each in places]
     names = {each[1] for each in split if each is not None}
     if None in split or len(names) > 1:
@@ -281,9 +284,11 @@ def places_text(places: Sequence[str]) -> str:
     starts = [n for n, number in enumerate(numbers) if not n or number > numbers[n - 1] + 1]
     stretches = [f"{numbers[start]}-{numbers[stop - 1]}" if stop - start > 1 else f"{numbers[start]}"
                  for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True)]  # fmt: skip
-    told = ", ".join(stretches[:_MOST_STRETCHES]) + (", ..." if len(stretches) > _MOST_STRETCHES else "")
-    name = names.pop()
-    return f"{name}{told} ({len(numbers)}), e.g. {places[0].removeprefix(name)}"
+    name, first = names.pop(), places[0]
+    if len(numbers) == 2:
+        return f"{name}{', '.join(each.removeprefix(name) for each in places)}"
+    more = f", ... ({len(numbers)})" if len(stretches) > _MOST_STRETCHES else ""
+    return f"{name}{', '.join(stretches[:_MOST_STRETCHES])}{more}, e.g. {first.removeprefix(name)}"
 
 
 class Series(Struct, frozen=True, eq=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,14 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
             cells = line[table.content_region.x :]
             first = next(edge for edge in layout.edges if edge >= table.scroll_offset.x + kept)
             assert not cells[kept : first - table.scroll_offset.x].strip()
+
+
+async def test_names_of_kernels_stay_beside_the_metric_that_they_are_sorted_by():
+    async with opened(open_profile(SAMPLES / "ascend_synthetic"), (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 S a i c _ m a c _ r a t i o enter")
+        assert screen.state.sort.key == "aic_mac_ratio"
+        assert re.search(r"stream +\d +\d+ aclnnAddmm_MatMulV2 .* 0\.\d{3}", frame(pilot.app))
 
 
 def test_titles_are_names_and_old_names_go_on():

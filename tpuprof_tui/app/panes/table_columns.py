@@ -64,6 +64,11 @@ class ColumnLayout:
 
     def _lay_out(self) -> None:
         self.widths = [self._width_of(column) for column in self.columns]
+        name = self.place_of("name")
+        room = int(self._pane * (1 - _LEAST_SCROLLED)) - sum(self.widths[: max(name, 0)]) - GAP * (name + 1)
+        if name >= 0 and room >= _LEAST_OF_NAMES:
+            # names stay in view beside what the table is sorted by
+            self.widths[name] = min(self.widths[name], room)
         self.edges: list[int] = [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
 
     @property

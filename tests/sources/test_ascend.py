@@ -653,10 +653,18 @@ def test_communication_of_two_runs_is_compared_by_operator(made, tmp_path, capsy
     for file in (other / OUTPUT).iterdir():
         # another run has another hash of the group
         file.write_text(file.read_text().replace("__711_", "__586_"))
-    assert main(["diff", str(made / "text" / RANK), str(other), "kernels", "--json"]) == 0
-    table = json.loads(capsys.readouterr().out)["views"]["kernels"]["tables"]["by_name"]
-    keys = [column["key"] for column in table["columns"]]
-    told = {row[0]: dict(zip(keys, row, strict=True)) for row in table["rows"]}
+    assert main(["diff", str(made / "text" / RANK), str(other), "kernels", "communication", "--json"]) == 0
+    views = json.loads(capsys.readouterr().out)["views"]
+
+    def by(view: str, key: str) -> dict[str, dict[str, Any]]:
+        table = views[view]["tables"][key]
+        keys = [column["key"] for column in table["columns"]]
+        return {row[0]: dict(zip(keys, row, strict=True)) for row in table["rows"]}
+
+    sums = by("communication", "by_operator")
+    assert list(sums) == ["hcom_allReduce"]
+    assert (sums["hcom_allReduce"]["base_count"], sums["hcom_allReduce"]["delta_wait_us"]) == (3, 0)
+    told = by("kernels", "by_name")
     assert not any("__" in name for name in told)
     joined = told["hcom_allReduce"]
     assert (joined["base_count"], joined["other_count"], joined["status"]) == (3, 3, "same")

@@ -55,7 +55,7 @@ def _communication(asked: Asked) -> Answer:
     elapse = sum(each.elapse or 0 for each in operations)
     facts = (Fact("operations", "Operators", len(operations)), Fact("elapse_us", "Their time", elapse, "duration"))
     tables = [
-        _operations(asked, "operations", "Operators", operations), *(
+        _operations(asked, "operations", "Operators", operations), _by_operator(operations), *(
             [_operations(asked, "totals", "Sums of the file", totals)] if totals else []),
         _bandwidth(found), _packets(found),
     ]  # fmt: skip
@@ -115,8 +115,8 @@ def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
                       int(timeline.end[row] - timeline.start[row]), *(None for _ in range(6)))
             for row in rows.tolist()]  # fmt: skip
     facts = (Fact("operations", "Operators", len(rows)), Fact("elapse_us", "Their time", int(length.sum()), "duration"))
-    return Answer(facts, (_operations(asked, "operations", "Operators", told),), missing=tuple(missing),
-                  source=timeline.file)  # fmt: skip
+    return Answer(facts, (_operations(asked, "operations", "Operators", told), _by_operator(told)),
+                  missing=tuple(missing), source=timeline.file)  # fmt: skip
 
 
 def _operations(asked: Asked, key: str, title: str, told: Sequence[Operation]) -> Table:
@@ -127,6 +127,23 @@ def _operations(asked: Asked, key: str, title: str, told: Sequence[Operation]) -
     rows = [(each.step, each.kind, each.op, None if each.start is None else each.start - asked.zero, *times(each),
              each.wait_ratio, each.synchronization_ratio) for each in told]  # fmt: skip
     return Table.of_rows(key, title, columns, rows, word="operator")
+
+
+def _by_operator(told: Sequence[Operation]) -> Table:
+    """Sums of what is called alike up to the hash of its group, which each run has anew; they lead to the longest."""
+    groups: dict[str, list[Operation]] = {}
+    for each in told:
+        groups.setdefault(each.op.partition("@")[0].partition("__")[0], []).append(each)
+    columns = (Column("operator", "Operator"), Column("count", "Count", "count"), *PARTS)
+    rows: list[tuple[Any, ...]] = []
+    for name, mine in groups.items():
+        parts = zip(*map(times, mine), strict=True)
+        rows.append(
+            (name, len(mine), *(None if None in part else sum(filter(None, part)) for part in parts), mine[0].op)
+        )
+    rows.sort(key=lambda row: -(row[2] or 0))
+    return Table.of_rows("by_operator", "By operator", columns, [row[:-1] for row in rows], word="operator",
+                         target=lambda row: of_operator(rows[row][-1]))  # fmt: skip
 
 
 def _bandwidth(found: Communicated) -> Table:

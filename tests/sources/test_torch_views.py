@@ -272,6 +272,10 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
         assert main(["report", "-", "overview", "--json"]) == 0
         (told,) = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"].values()
         assert told["figures"] == figures(record, "overview")
+    # without a screen it is summed up
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["-"]) == 0
+    assert capsys.readouterr().out.startswith("stdin.json: NVIDIA H100")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
     assert main(["report", "-"]) == 2
     assert "Standard input is no capture" in capsys.readouterr().err

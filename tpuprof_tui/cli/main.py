@@ -215,6 +215,8 @@ def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
     from tpuprof_tui.analysis.selecting.state import Place
 
+    if options.captures == ["-"] and not sys.stdin.isatty():
+        return summary_command(options)
     if len(options.captures) != 1 or not is_data_set(options.captures[0]):
         for path in options.captures:
             must_exist(path, "tpuprof FOLDER lists the captures in a folder.")

@@ -43,8 +43,8 @@ def _modules(run: Run) -> I64:
     found[tree.rows[modules]] = tree.rows[modules]
     above = np.append(tree.parent, -1)
     above[modules] = modules
-    for _ in range(len(above).bit_length()):
-        above = above[above]
+    while ((further := above[above]) != above).any():
+        above = further
     return np.asarray(np.append(tree.rows, -1)[above[tree.at(found)]])
 
 
@@ -57,10 +57,13 @@ def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], 
     for run in runs_of(Query(session)):
         trace, rows = run.trace, rows_of(run)
         known = np.flatnonzero(rows >= 0)
-        names, which = np.unique(trace.name[rows[known]], return_inverse=True)
+        names = trace.name[rows[known]]
+        there = np.flatnonzero(np.bincount(names))
+        told = (trace.names[name].removeprefix(MODULE) for name in there.tolist())
+        of_name = np.zeros(len(trace.names), np.int32)
+        of_name[there] = [codes.setdefault(name, len(codes)) for name in told]
         found = np.full(len(trace), -1, np.int32)
-        told = (trace.names[name].removeprefix(MODULE) for name in names.tolist())
-        found[known] = np.array([codes.setdefault(name, len(codes)) for name in told], np.int32)[which]
+        found[known] = of_name[names]
         times = np.pad(times, ((0, 0), (0, len(codes) - times.shape[1])))
         on_device = np.zeros(len(trace), np.bool_)
         on_device[trace.work_rows] = True

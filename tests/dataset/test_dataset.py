@@ -285,6 +285,8 @@ def test_changed_moved_doubled_and_deleted(copied, tmp_path, capfd):
 def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
     folder, out = copied
     assert answer(capfd, "compact", out) == {"schema": "1.0", "action": "compact", "files_before": 12, "files": 12}
+    assert main(["dataset", "compact", str(out)]) == 0
+    assert capfd.readouterr().out == "12 files became 12: no folder (source, day, device) has two that can be joined\n"
     # captures of one device and one day share a file
     for path in folder.rglob("*.profile"):
         os.utime(path, (1.8e9, 1.8e9))

@@ -158,7 +158,8 @@ def _compact(out: str, options: argparse.Namespace) -> int:
 
         print(answer_text({"action": "compact", "files_before": before, "files": after}, indent=None))
     else:
-        print(f"{before:,} files became {after:,}")
+        alone = ": no folder (source, day, device) has two that can be joined" if before == after else ""
+        print(f"{before:,} files became {after:,}{alone}")
     return FINE
 
 

@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,20 @@ import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.vocabulary import Word
-from tpuprof_tui.sources.ascend.read import csv_table
+from tpuprof_tui.sources.ascend.read import csv_table, trace_view
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.numbers import numbers_in
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
+from tpuprof_tui.sources.chrome import second_half
 from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
@@ -1289,3 +1293,66 @@ def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):
     thread = text.lane("python", 100)
     assert thread is not None
     assert set(text.strings["stack"].texts(thread["stack"])) == {"train.py(12): step", ""}
+
+
+def _plain(value: Any) -> Any:
+    """What tells records of arrays apart."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.tolist()
+    if isinstance(value, tuple):
+        return [*map(_plain, value)]
+    return {key: _plain(each) for key, each in asdict(value).items()} if isinstance(value, Struct) else repr(value)
+
+
+@contextlib.contextmanager
+def _here(path: Path, border: second_half.Border, _reader: str) -> Iterator[Callable[[], Any]]:
+    yield lambda: trace_view.read_half(path, border.begin)
+
+
+@pytest.mark.parametrize("process", [_here, second_half.second_half])
+@pytest.mark.parametrize(
+    ("place", "old", "new"),
+    [
+        (0, r"(?!)", ""),
+        (0, r'"id": "?n?(\d+)"?', r'"id": "x\1"'),
+        (0, r'"ph": "X"', '"ph": "C"'),
+        (0, r'(\d+\.\d+)("[^{}]*"args": \{"[^{}]*)', r'\1\2, "Call stack": "\1"'),
+        (0, r'"process_name"(.*)"name": "', r'"process_labels"\1"labels": "NPU 3'),
+        (0, r'"thread_name"(.*"tid": (\d+).*\{)', r'"thread_sort_index"\1"sort_index": -\2, '),
+        (0.8, r'"ts": "17', '"ts": "x7'),
+        (0.8, r'"dur": ', '"dur": -'),
+        (0.8, r'"name": "', '"name": "un"quoted '),
+        (0.3, r'"ph": "X"', '"ph": "X" "a'),
+        (0.7, r"(?s).*", ""),  # ends there
+        (0.3, r"(?s).*", ""),
+        (0.4, r"\},\s*\{", "}], [{"),
+        (0.6, r"\},\s*\{", "}], [{"),
+    ],
+)
+def test_half_of_a_timeline_is_read_by_another_process(tmp_path, monkeypatch, process, place, old, new):
+    text = (SAMPLES / "ascend_synthetic" / RANK / OUTPUT / "trace_view.json").read_text()
+    at = int(len(text) * place)
+    path = tmp_path / "trace_view.json"
+    path.write_text(text[:at] + re.sub(old, new, text[at:], count=int(place > 0)))
+    alone = trace_view.read_trace_view([path], path.name)
+    begun = []
+
+    @contextlib.contextmanager
+    def told(*arguments: Any) -> Iterator[Any]:
+        begun.append(arguments)
+        with process(*arguments) as other:
+            yield other
+
+    for module, name, value in (
+        (second_half, "_WORTH_IT", 0), (second_half, "_STARTING", 0), (trace_view, "cores", lambda: 2),
+        (trace_view, "second_half", told),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    seen: list[tuple[int, int]] = []
+    both = trace_view.read_trace_view([path], path.name, lambda *done: seen.append(done))
+    assert _plain(both) == _plain(alone)
+    assert len(begun) == 1
+    assert max(seen) <= (path.stat().st_size,) * 2
+    monkeypatch.setattr(trace_view, "memory_bytes", lambda: path.stat().st_size)
+    assert _plain(trace_view.read_trace_view([path], path.name)) == _plain(alone)
+    assert len(begun) == 1, "nor where memory is short"

@@ -17,9 +17,9 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome import chunks, inflate
+from tpuprof_tui.sources.chrome import chunks, inflate, second_half
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
-from tpuprof_tui.sources.torch.read import reading, second_half
+from tpuprof_tui.sources.torch.read import reading
 from tpuprof_tui.sources.torch.read.details import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_half, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
@@ -88,7 +88,7 @@ READ_FROM: list[int] = []
 
 
 @contextmanager
-def in_process(path, border):
+def in_process(path, border, _reader):
     """Reads the second half of a file in this process."""
 
     def read():

@@ -17,13 +17,23 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, raw_text
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
 from tpuprof_tui.sources.chrome.nesting import parents
+from tpuprof_tui.sources.chrome.second_half import (
+    Border,
+    FirstHalf,
+    border_of,
+    ends_at,
+    memory_bytes,
+    second_half,
+    state_of,
+)
 from tpuprof_tui.sources.chrome.times import text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
@@ -33,7 +43,6 @@ from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Trac
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-_GZIP: Final = b"\x1f\x8b"
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
@@ -117,6 +126,8 @@ _ADDED: Final[dict[Any, str]] = {
 }  # fmt: skip
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
+#: Memory there has to be before a second process reads half of a file, as a multiple of its text.
+_ROOM_FOR_TWO: Final = 2
 #: Stands between the number of a file and that of a process.
 _PART: Final = "\x1f"
 
@@ -140,11 +151,14 @@ def read_trace_view(
     Raises:
         UnreadableError: One cannot be opened, or holds no list of events.
     """
-    reader = _Reader(name)
     collects = gc.isenabled()
     # the many objects of a piece of text are no cycles and go with it
     gc.disable()
     try:
+        reader = _by_two(paths[0], name, progress) if len(paths) == 1 and not parts else None
+        if reader is not None:
+            return reader.timeline()
+        reader = _Reader(name)
         for number, path in enumerate((*paths, *parts), 1 - len(paths)):
             with path.open("rb") as raw:
                 reader.take(raw, progress, f"{number}{_PART}" if number > 0 else "")
@@ -154,6 +168,58 @@ def read_trace_view(
         if collects:
             gc.enable()
     return reader.timeline()
+
+
+class Half(msgspec.Struct, frozen=True, eq=False):
+    """What was read of a file from the border between two events on; codes are its own.
+
+    Attributes:
+        state: Size and time of change of the file.
+        names, kinds, texts, keys, ids, counters: What is numbered, in order.
+        columns: Those of slices, begins and ends of flows, and samples.
+        processes, labels, sorts, threads, thread_sorts: What is said of processes and tracks.
+        clamped: Slices of a duration below 0.
+        tallies, truncated: What was wrong with the text.
+        passed: Where it ends.
+    """
+
+    state: tuple[int, int]
+    names: list[str]
+    kinds: list[str]
+    texts: list[str]
+    keys: list[tuple[str, str]]
+    ids: list[str]
+    counters: list[tuple[str, str, str]]
+    columns: list[dict[str, npt.NDArray[Any]]]
+    processes: dict[str, str]
+    labels: dict[str, str]
+    sorts: dict[str, float]
+    threads: dict[int, str]
+    thread_sorts: dict[int, float]
+    clamped: int
+    tallies: dict[str, Tally]
+    truncated: bool
+    passed: int
+
+
+def read_half(path: Path, begin: int) -> Half:
+    """Reads a file from the border between two events on."""
+    with path.open("rb") as raw:
+        in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+        raw.seek(begin)
+        return _Reader(path.name).half(raw, begin, in_object=in_object)
+
+
+def _by_two(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
+    """Reads a large file together with another process; None where that cannot be."""
+    with path.open("rb") as raw:
+        size = os.fstat(raw.fileno()).st_size
+        border = border_of(raw, size) if cores() > 1 and memory_bytes() >= _ROOM_FOR_TWO * size else None
+        if border is None or first_two(raw) == GZIP:
+            return None
+        reader = _Reader(name)
+        with second_half(path, border, __name__) as other:
+            return reader if other is not None and reader.take_half(raw, progress, border, other) else None
 
 
 class _Codes(dict[Any, int]):
@@ -188,11 +254,9 @@ class _Codes(dict[Any, int]):
 class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
-        #: Stands before the numbers of processes of a file that has its own.
-        self._part = ""
         self._names, self._kinds, self._texts = _Codes(), _Codes(), _Codes()
         self._keys: dict[tuple[str, str], int] = {}
-        self._tracks = _Codes()
+        self._begin("")
         self._columns = {kind: GrowingColumns() for kind in (_Slice, _Begin, _End, _Sample)}
         #: Texts of times that are not read yet.
         self._waiting: defaultdict[Any, list[bytes]] = defaultdict(list)
@@ -210,12 +274,14 @@ class _Reader:
 
     # -- one file
 
-    def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
+    def _begin(self, part: str) -> None:
+        """A file begins; ``part`` stands before the numbers of processes of one that has its own."""
         self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
+
+    def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
+        self._begin(part)
         size = os.fstat(raw.fileno()).st_size
-        head = raw.read(2)
-        raw.seek(0)
-        source: Inflated | BinaryIO = Inflated(raw) if head == _GZIP else raw
+        source: Inflated | BinaryIO = Inflated(raw) if first_two(raw) == GZIP else raw
         passed = 0
 
         def read(count: int) -> bytes:
@@ -227,6 +293,69 @@ class _Reader:
             return data
 
         chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose)
+        self._go_through(chunks)
+        if not chunks.found:
+            raise UnreadableError(f"{self._name} holds no list of events.")
+        self._judge(chunks, passed, damaged=isinstance(source, Inflated) and source.damaged)
+
+    def take_half(
+        self, raw: BinaryIO, progress: Callable[[int, int], None] | None, border: Border, other: Callable[[], Any]
+    ) -> bool:
+        """Takes a file, what is behind a border read by another process; False where that was none."""
+        state = state_of(raw.fileno())
+        first = FirstHalf(raw, border)
+
+        def read(count: int) -> bytes:
+            if progress is not None:
+                progress(min(raw.tell() * state[0] // border.end, state[0]), state[0])
+            return first.read(count)
+
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose, whole=False)
+        self._go_through(chunks)
+        half = other() if ends_at(border, chunks) else None
+        if not isinstance(half, Half) or half.state != state:
+            return False
+        self._join(half)
+        chunks.go_on(half.tallies, {}, truncated=half.truncated)
+        self._judge(chunks, half.passed)
+        return True
+
+    def half(self, raw: BinaryIO, begin: int, *, in_object: bool) -> Half:
+        """What is behind a border."""
+        chunks: EventChunks[Any] = EventChunks(raw.read, _ANY_EVENT, _loose, begin=begin, in_object=in_object)
+        self._go_through(chunks)
+        return Half(
+            state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
+            list(self._keys), list(self._ids), list(self._counters),
+            [columns.columns() for columns in self._columns.values()], self._processes, self._labels, self._sorts,
+            self._threads, self._thread_sorts, self._clamped, chunks.tallies, chunks.truncated, raw.tell(),
+        )  # fmt: skip
+
+    def _join(self, half: Half) -> None:
+        """Takes what was read of the text behind this one."""
+        pairs: tuple[tuple[dict[Any, int], Sequence[Any]], ...] = (
+            (self._names.codes, half.names), (self._kinds.codes, half.kinds), (self._texts.codes, half.texts),
+            (self._keys, half.keys), (self._ids, half.ids), (self._counters, half.counters),
+        )  # fmt: skip
+        names, kinds, texts, tracks, ids, counters = (
+            np.array([*(known.setdefault(each, len(known)) for each in told), -1]) for known, told in pairs
+        )
+        coded = {"name": names, "kind": kinds, "shapes": texts, "stacks": texts, "track": tracks, "counter": counters}
+        for known, told in zip(self._columns.values(), half.columns, strict=True):
+            columns = {key: coded[key][values].astype(values.dtype) if key in coded else values
+                       for key, values in told.items()}  # fmt: skip
+            if "id" in columns:
+                # those below 0 stand for texts
+                columns["id"] = np.where(told["id"] < 0, -1 - ids[np.maximum(-1 - told["id"], -1)], told["id"])
+            known.add(**columns)
+        self._processes |= half.processes
+        self._labels |= half.labels
+        self._sorts |= half.sorts
+        self._threads |= {int(tracks[number]): name for number, name in half.threads.items()}
+        self._thread_sorts |= {int(tracks[number]): place for number, place in half.thread_sorts.items()}
+        self._clamped += half.clamped
+
+    def _go_through(self, chunks: EventChunks[Any]) -> None:
         waiting = 0
         for events in chunks:
             types = list(map(type, events))
@@ -238,9 +367,10 @@ class _Reader:
                 self._read_numbers()
                 waiting = 0
         self._read_numbers()
-        if not chunks.found:
-            raise UnreadableError(f"{self._name} holds no list of events.")
-        if isinstance(source, Inflated) and source.damaged:
+
+    def _judge(self, chunks: EventChunks[Any], passed: int, *, damaged: bool = False) -> None:
+        """Notes what was wrong with a text of so many bytes."""
+        if damaged:
             self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", passed)
         elif chunks.truncated:
             self._note(Severity.ERROR, "The timeline ends before its list of events.",

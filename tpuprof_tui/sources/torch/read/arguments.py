@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
+from tpuprof_tui.sources.chrome.second_half import state_of
 
 from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
 from .packed import text_of
@@ -184,9 +184,3 @@ def _events(text: bytes, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> l
     waiting = [text.rstrip(b", \t\r\n") + b"]"]
     chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, loose)
     return [each for part in chunks.inside() for each in part]
-
-
-def state_of(file: int) -> tuple[int, int]:
-    """Size and time of the last change of an open file."""
-    found = os.fstat(file)
-    return found.st_size, found.st_mtime_ns

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
+from tpuprof_tui.sources.chrome.second_half import memory_bytes
 
 _ZSTD: Final = b"\x28\xb5"
 #: Memory that reading takes, in parts of the text, measured on traces of 34 to 99 MB, with room to spare.
@@ -49,19 +50,6 @@ def refusal(path: Path, text: int) -> UnreadableError:
         "report, instructions and export read a part of it, with --range 1s..2s or --step N; or record fewer steps "
         "(torch.profiler.schedule).",
     )
-
-
-def memory_bytes() -> int:
-    """Memory of the machine, or what the group of processes may take of it; 0 where it is not known."""
-    try:
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 0
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        limit = ""
-    return min(found, int(limit)) if limit.isdecimal() else found
 
 
 def _unpacked_size(raw: BinaryIO, size: int) -> int:

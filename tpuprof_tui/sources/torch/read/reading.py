@@ -24,16 +24,17 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.second_half import Border, FirstHalf, border_of, ends_at, second_half, state_of
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
 
 from . import events as ev
-from .arguments import Arguments, state_of
+from .arguments import Arguments
 from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Window, in_outline, window_of
-from .second_half import Border, FirstHalf, Half, border_of, second_half
+from .second_half import Half
 from .trace import Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, floats, raw_codes, shown, shown_codes, whole, whole_rows
 
@@ -93,7 +94,7 @@ def _read(
         border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
         trace = None
         if border is not None and fitting(size) >= _ROOM_FOR_TWO:
-            with second_half(path, border) as other:
+            with second_half(path, border, __name__) as other:
                 trace = None if other is None else _Reader(path, raw, progress).by_two(border, other)
         if trace is None:
             raw.seek(0)
@@ -191,16 +192,15 @@ class _Reader:
         self._go_through(chunks)
         return self._told(chunks, chunks.list_end)
 
-    def by_two(self, border: Border, other: Callable[[], Half | None]) -> Trace | None:
+    def by_two(self, border: Border, other: Callable[[], Any]) -> Trace | None:
         """All of it, what is behind a border read by another process; None where that was none."""
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
         self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
         self._go_through(chunks)
-        # as if it were the list's end: the bracket was put there
-        if not chunks.found or chunks.truncated or chunks.piece is None or chunks.list_end != border.end + 1:
+        if not ends_at(border, chunks):
             return None
         half = other()
-        if half is None or half.state != state_of(self._raw.fileno()):
+        if not isinstance(half, Half) or half.state != state_of(self._raw.fileno()):
             return None
         self._join(half)
         chunks.go_on(half.tallies, half.metadata, truncated=half.truncated)

@@ -84,7 +84,7 @@ def test_every_cell_of_a_capture_holds_what_the_model_holds(name, tmp_path):
 def test_sheets_are_those_of_the_reference_and_then_ours(small_book):
     assert small_book.sheetnames == [
         "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
-        "Charts", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Batches",
+        "Charts", "Overview", "Notes", "Cores", "Engines", "Kinds of engines, sums", "Batches",
         "What repeats", "Operations", "Call paths", "Kernel functions by launch", "Findings",
         "Kernel functions on the path", "Operations on the path",
         "Engines of the path", "Longest instructions beside the", "Parts of the path", "Durations of work", "Problems",
@@ -285,7 +285,7 @@ def test_problems_are_listed(small, small_book):
 
 def test_a_profile_without_instructions_is_a_workbook_too(tmp_path):
     book = written(make_profile([], cores=[0, 1]), tmp_path)
-    assert book.sheetnames == ["Engine Summary", "Overview", "Cores", "Problems"]
+    assert book.sheetnames == ["Engine Summary", "Overview", "Notes", "Cores", "Problems"]
 
 
 def test_unknown_submitters_are_empty_and_count_over_all(tmp_path):

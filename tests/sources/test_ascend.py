@@ -209,6 +209,8 @@ def test_figures_hold_together(made, capsys):
     assert linked == pytest.approx(sum(each.end - each.start for each in [*run.tasks, *run.collectives]) / 1000)
     for each in rows(found, "kernels", "by_type"):
         assert each["total_us"] == pytest.approx(each["count"] * each["avg_us"])
+        parts = [part for part in rows(found, "kernels", "by_type_shapes") if part["type"] == each["type"]]
+        assert each["total_us"] == pytest.approx(sum(part["total_us"] for part in parts))
     matrix = {(each["src"], each["dst"]): each["size_mb"] for each in rows(found, "cluster", "matrix")}
     assert matrix["0", "1"] == matrix["1", "0"]
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
 
 from .answer import Kind, Series, Table
@@ -39,7 +40,7 @@ class Sheet(Struct, frozen=True):
 
 
 def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
-    """A sheet for the facts of all views but some, by id, one for each table that has rows, and one of problems."""
+    """Sheets of all views but some, by id: of facts, of notes, of each table that has rows, and of problems."""
     found = [(view, answer(view, query)) for view in views_of(query.vocabulary) if view.id not in leaving_out]
     taken: set[str] = set()
     facts = [
@@ -50,6 +51,14 @@ def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[
     if facts:
         yield Sheet(_title("Overview", taken), ("View", "Figure", "Of", "Value", "Unit", "Share"),
                     ("General", "General", "General", "#,##0.000", "General", "0.00%"), facts)  # fmt: skip
+    notes = [
+        (query.vocabulary.say(view.title), of, clean(note)) for view, each in found
+        for of, told in [("", (*each.notes, *(one.sentence for one in each.missing))),
+                         *((table.title, table.notes) for table in each.tables if len(table))]
+        for note in told
+    ]  # fmt: skip
+    if notes:
+        yield Sheet(_title("Notes", taken), ("View", "Of", "Note"), ("General",) * 3, notes)
     # that there are no problems is worth a sheet
     tables = [
         (query.vocabulary.say(view.title), table)

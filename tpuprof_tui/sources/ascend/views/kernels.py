@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
 from tpuprof_tui.views.query import Query
@@ -30,6 +32,8 @@ _TITLES: Final = {
 _SEEN: Final = ("input_shapes",)
 #: So many rows are read together; with those of the page before fewer than are read by offset.
 _PAGE: Final = 256
+#: Kernels up to which all shapes are read: of more that takes longer than all else of the view.
+_SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 
 
@@ -53,6 +57,16 @@ def _kernels(asked: Asked) -> Answer:
             part = Texts(texts.codes[rows], texts.texts)
             tables.append(by_texts(f"by_{key}", f"By {title.lower()}", ((key, title, part),), duration))
     missing = []
+    if "input_shapes" in found.others and found.type.texts:
+        if len(rows) > _SUMMED_BY_SHAPES:
+            missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels there are no sums by "
+                                 "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
+        else:
+            with suppress(OSError, UnreadableError):  # the file is gone, or another one
+                shapes = found.other("input_shapes")
+                names = [("type", "Type", Texts(found.type.codes[rows], found.type.texts)),
+                         ("input_shapes", "Input Shapes", Texts(shapes.codes[rows], shapes.texts))]  # fmt: skip
+                tables.append(by_texts("by_type_shapes", "By type and input shapes", names, duration))
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:

@@ -256,7 +256,7 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     sums = Sums(values, *(texts.codes for _, _, texts in names))
     columns, times = sums.time_columns()
     told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
-    heads = [Column(name, head, narrows=_FILTERED[name]) for name, head, _ in names]
+    heads = [Column(name, head, narrows=_FILTERED.get(name, "")) for name, head, _ in names]
     return Table(key, title, (*heads, *columns), (*told, *times), word=names[0][0] if len(names) == 1 else "row")
 
 

@@ -676,8 +676,8 @@ class TpuprofApp(TerminalApp):
     def on_resize(self, event: events.Resize) -> None:
         """A terminal may have lost what it showed, also where it ends up as large as before."""
         if self._resting is None:
-            # the first of all: nothing was shown before it
-            self._resting = self.set_timer(0, lambda: None)
+            # the first of all: nothing was shown before it (a timer of 0 s fails in Textual when it is stopped)
+            self._resting = self.set_timer(REST_SECONDS, lambda: None)
         else:
             self._resting.stop()
             self._resting = self.set_timer(REST_SECONDS, self.action_repaint)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,12 +121,14 @@ def count_operations(
     if model is None:
         return result
     table = command_table(chip, "TIU")
+    functions = codes_of_many(chip, "TIU", buffer, offsets, ops)[1]
     for op in np.unique(ops[ops >= 0]).tolist():
         rules = model.rules.get(base_name(table.operations[op].name))
         if not rules:
             continue
         left = np.flatnonzero(ops == op)
-        commands = _Commands(chip, model, table, commands_of_one_kind(chip, "TIU", buffer, offsets[left], op), op)
+        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[left], op)
+        commands = _Commands(chip, model, table, lines, functions[left], op)
         for rule in rules:
             holds = commands.fit(rule)
             if holds.all():
@@ -144,13 +145,14 @@ def base_name(name: str) -> str:
     return name.replace("s", "")
 
 
-class _Commands(Struct, dict=True):
+class _Commands(Struct):
     """Registers and terms of commands of one operation, each computed once."""
 
     chip: Chip
     model: Model
     table: CommandTable
     lines: Bytes
+    functions: I64
     op: int
     known: dict[str, I64] = {}
 
@@ -159,14 +161,7 @@ class _Commands(Struct, dict=True):
 
     def part(self, rows: Bools) -> _Commands:
         """Some of these commands."""
-        return _Commands(self.chip, self.model, self.table, self.lines[rows], self.op)
-
-    @cached_property
-    def functions(self) -> I64:
-        """Function codes."""
-        offsets = np.arange(len(self)) * self.lines.shape[1]
-        ops = np.full(len(self), self.op, np.int16)
-        return codes_of_many(self.chip, "TIU", self.lines.reshape(-1), offsets, ops)[1]
+        return _Commands(self.chip, self.model, self.table, self.lines[rows], self.functions[rows], self.op)
 
     def fit(self, rule: Rule) -> Bools:
         """Which commands ``rule`` holds for."""
@@ -183,7 +178,7 @@ class _Commands(Struct, dict=True):
         return table[self.value(_PRECISIONS[operand])]
 
     def value(self, token: str) -> I64:
-        """Values of one factor without rounding: a number or a term of no rows, a lane count, a term or a register.
+        """Values of one factor, which may be a rounded product: of numbers, lane counts, terms and registers.
 
         A register that the layout does not have is 0.
         """
@@ -192,6 +187,11 @@ class _Commands(Struct, dict=True):
         return self.known[token]
 
     def _value(self, token: str) -> I64:
+        product, _, grain = token.partition("^")
+        if grain:
+            return _rounded_up(self.value(product), self.value(grain))
+        if "*" in product:
+            return functools.reduce(operator.mul, map(self.value, product.split("*")))
         if token.isdigit():
             return np.array(int(token), np.int64)
         if token in _TERMS:
@@ -231,17 +231,9 @@ _TERMS: Mapping[str, Callable[[_Commands], I64]] = {
 
 def _product(commands: _Commands, factors: str) -> I64:
     """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
-    result = np.array(1, np.int64)
-    size, least = result.astype(np.float64), result
-    for text in factors.split():
-        product, _, grain = text.partition("^")
-        values = functools.reduce(operator.mul, map(commands.value, product.split("*")))
-        if grain:
-            values = _rounded_up(values, commands.value(grain))
-        least = np.minimum(least, values)
-        result = result * values
-        size = size * values
-    return np.where((least >= 0) & (size < _LARGEST), result, MISSING)
+    values = list(map(commands.value, factors.split())) or [np.array(1, np.int64)]
+    size, least = functools.reduce(operator.mul, values, 1.0), functools.reduce(np.minimum, values)
+    return np.where((least >= 0) & (size < _LARGEST), functools.reduce(operator.mul, values), MISSING)
 
 
 def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
@@ -251,9 +243,10 @@ def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, ua
     result.alg_ops[rows] = alg
     if uarch:
         result.uarch_ops[rows] = _product(commands, rule.uarch)
-    per_cycle = _product(commands, rule.cycles or "")
-    cycles = np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
-    result.alg_cycles[rows] = 0 if rule.cycles is None else cycles
+    per_cycle = _product(commands, rule.cycles) if rule.cycles is not None else None
+    result.alg_cycles[rows] = (
+        0 if per_cycle is None else np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
+    )
     if model.initial_cycles:
         result.initial_cycles[rows] = rule.initial
     if (

@@ -26,6 +26,8 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
+#: Rows of a column that are kept for others.
+_MOST_KEPT = 1 << 17
 Columns = TypeVar("Columns", bound=Struct)
 
 
@@ -73,6 +75,25 @@ def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     def values(rows: Rows) -> Array:
         asked = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
         return np.full(asked, value, dtype)
+
+    return values
+
+
+def last_kept(read: LazyColumn) -> LazyColumn:
+    """What ``read`` gives, kept of the slice asked for last: for columns that are made of it one after the other.
+
+    Who asks does not change the values.
+    """
+    last: tuple[slice, Array] | None = None
+
+    def values(rows: Rows) -> Array:
+        nonlocal last
+        known = last
+        if isinstance(rows, slice) and known is not None and known[0] == rows:
+            return known[1]
+        found = read(rows)
+        last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_KEPT else None
+        return found
 
     return values
 

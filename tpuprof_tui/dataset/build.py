@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -109,11 +109,6 @@ def write_table(table: Any, store: Store, file: str) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    schema = table.schema
-    different = {field.name: field.type for field in schema if _differs(field)}
-    repeated = [name for name in schema.names if name not in different]
-    differences = {name: "DELTA_BINARY_PACKED" for name, kind in different.items() if pyarrow.types.is_integer(kind)}
-    skipped = [name for name in schema.names if name in _SKIPPED] or True
     whole = isinstance(table, pyarrow.Table)
     rest = iter([table]) if whole else (pyarrow.Table.from_batches([batch]) for batch in table)
     first = next(rest, None)
@@ -121,18 +116,25 @@ def write_table(table: Any, store: Store, file: str) -> None:
     with store.writing(file) as stream:
         # the many small pieces are put together before they are written
         sink = pyarrow.BufferedOutputStream(pyarrow.PythonFile(stream, mode="w"), _TOGETHER)
+        schema = table.schema
         with parquet.ParquetWriter(
-            sink,
-            schema,
-            compression=packed,
-            use_dictionary=repeated,
-            column_encoding=differences or None,
-            write_statistics=skipped,
-            write_batch_size=GROUP,
+            sink, schema, compression=packed, write_batch_size=GROUP, **_encodings(schema)
         ) as writer:
             for part in chain([] if first is None else [first], rest):
                 writer.write_table(part, row_group_size=GROUP)
         sink.detach()
+
+
+@lru_cache(64)
+def _encodings(schema: Any) -> dict[str, Any]:
+    """How the columns of a table are written, as arguments of pyarrow's writer."""
+    import pyarrow
+
+    different = {field.name: field.type for field in schema if _differs(field)}
+    differences = {name: "DELTA_BINARY_PACKED" for name, kind in different.items() if pyarrow.types.is_integer(kind)}
+    return {"use_dictionary": [name for name in schema.names if name not in different],
+            "column_encoding": differences or None,
+            "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
 
 
 def _differs(field: Any) -> bool:

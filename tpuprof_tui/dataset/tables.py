@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -244,13 +245,12 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
     import pyarrow
 
     schema = arrow_schema(table)
-    arrays = []
-    for field, kind in zip(FIELDS[table], schema.types, strict=True):
-        values = [row.get(field.name) for row in rows]
-        if field.kind == "text":
-            values = [None if value is None else utf8_text(str(value)) for value in values]
-        arrays.append(pyarrow.array(values, kind))
-    return pyarrow.table(arrays, schema=schema)
+    try:
+        return pyarrow.Table.from_pylist(rows, schema=schema)
+    except (UnicodeEncodeError, pyarrow.ArrowTypeError):
+        texts = [field.name for field in FIELDS[table] if field.kind == "text"]
+        told = [{name: utf8_text(str(row[name])) for name in texts if row.get(name) is not None} for row in rows]
+        return pyarrow.Table.from_pylist([row | more for row, more in zip(rows, told, strict=True)], schema=schema)
 
 
 # events
@@ -396,7 +396,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
             continue
         for key, value in known:
             value = plain(value)
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
                 # of several units' figures of one name the first: what is said of all stands before what is of one
                 rows.setdefault(f"{view.id}.{key}", {
                     "figure": f"{view.id}.{key}", "kind": view.id, "name": key,

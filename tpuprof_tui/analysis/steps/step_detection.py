@@ -7,7 +7,7 @@ says, else to that of its launch, whenever it runs; what no launch is known of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Final
 
@@ -155,10 +155,10 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
             return self.places(column.lane, rows)
         if column is not None:
             return self.numbered_rows(lane, rows, lane.take(KEY, rows))
-        starts = lane.take("start", rows)
-        found = np.full(len(starts), NO_STEP, np.int64)
         if self.column and self.column in lane:
             found = self.numbered_rows(lane, rows, lane.take(self.column, rows))
+        else:
+            found = np.full(len(lane.take("start", rows)), NO_STEP, np.int64)
         unknown = found < 0
         if not unknown.any():
             return found
@@ -167,8 +167,10 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
             known = unknown & (scope >= 0) & (scope < len(self.by_scope))
             found[known] = self.by_scope[scope[known]]
             unknown = found < 0
+        starts = lane.take("start", rows)
         for chosen, known_steps in self._sets(lane, rows):
-            found[unknown & chosen] = known_steps.at(starts[unknown & chosen])
+            wanted = unknown if isinstance(chosen, slice) else unknown & chosen
+            found[wanted] = known_steps.at(starts[wanted])
         return found
 
     def numbers(self, lane: Lane, rows: Rows = ALL) -> Ints:
@@ -211,12 +213,11 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         top = groups.top(group)
         return next((steps for each, steps in known.items() if each >= 0 and groups.top(each) == top), known.get(-1))
 
-    def _sets(self, lane: Lane, rows: Rows) -> list[tuple[Mask, StepSet]]:
-        """Which of some rows can belong to which steps."""
-        count = len(lane.take("start", rows))
+    def _sets(self, lane: Lane, rows: Rows) -> Sequence[tuple[Mask | slice, StepSet]]:
+        """Which of some rows can belong to which steps; a slice: all of them."""
         if "owner" not in lane or self.groups.unit_of(lane.group) >= 0:
             found = self.set_of(lane.group)
-            return [] if found is None else [(np.ones(count, np.bool_), found)]
+            return [] if found is None else [(ALL, found)]
         owners = lane.take("owner", rows)
         owners = np.where((owners >= 0) & (owners < len(self.groups)), owners, -1)
         of_owners = [(owners == owner, self.set_of(owner)) for owner in np.unique(owners).tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, last_kept
 
 from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
@@ -39,7 +40,7 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
     return values
 
 
-class Work(Struct, frozen=True):
+class Work(Struct, frozen=True, dict=True):
     """Which commands of a lane are no system commands.
 
     Attributes:
@@ -51,14 +52,20 @@ class Work(Struct, frozen=True):
     system: int
     generated: Bools | None = None
 
-    def lacks(self, rows: Rows) -> Bools:
+    @cached_property
+    def lacks(self) -> LazyColumn:
         """Rows without a command or with a system command."""
-        some = self.word[rows]
-        system = bits(some, 10, 5) == self.system
-        if self.generated is not None:
-            system &= ~self.generated[rows]
-        result: Bools = (some == 0) | system
-        return result
+        word, code, generated = self.word, self.system, self.generated  # not this, which would hold itself
+
+        def values(rows: Rows) -> Bools:
+            some = word[rows]
+            system = bits(some, 10, 5) == code
+            if generated is not None:
+                system &= ~generated[rows]
+            result: Bools = (some == 0) | system
+            return result
+
+        return last_kept(values)
 
     def column(self, read: Callable[[Rows], Array], missing: int, *, coded: bool = False) -> LazyColumn:
         """What ``read`` gives, missing where there is no command and for system commands.

@@ -5,13 +5,14 @@ The formulas are those of metrics 2.3 to 2.5 and 3.2 to 3.4; the counters they a
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant, last_kept
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
 
@@ -53,7 +54,7 @@ def node_places(word: Words) -> U8:
     return (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
 
 
-class Transfers(Struct, frozen=True):
+class Transfers(Struct, frozen=True, dict=True):
     """Makes the columns of one lane.
 
     Attributes:
@@ -105,8 +106,11 @@ class Transfers(Struct, frozen=True):
         columns["ideal"] = self._ideal
         return columns
 
-    def _place(self, rows: Rows) -> U8:
-        return node_places(self.work.word[rows]) if self.places is None else self.places[rows]
+    @cached_property
+    def _place(self) -> LazyColumn:
+        """Memories of each row, packed."""
+        word, places = self.work.word, self.places  # not this, which would hold itself
+        return last_kept(lambda rows: node_places(word[rows])) if places is None else lambda rows: places[rows]
 
     def _direction(self, rows: Rows) -> Array:
         if self.engine == "CDMA":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 #: Rows of a lane: a slice, or an array of indices.
 Rows = slice | npt.NDArray[np.integer[Any]]
-#: Computes a column for some rows; called anew each time, nothing is kept.
+#: Computes a column for some rows; called anew each time, and at most what was asked for last is kept.
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)

@@ -1,4 +1,4 @@
-"""Pieces that columns of lanes are made of: each computes the rows asked for and keeps nothing."""
+"""Pieces that columns of lanes are made of: each computes the rows asked for and keeps at most those asked for last."""
 
 from __future__ import annotations
 

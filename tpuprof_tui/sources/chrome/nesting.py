@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model.sublanes import packed
+from tpuprof_tui.model.sublanes import nested, packed
 
 I16 = npt.NDArray[np.int16]
 I64 = npt.NDArray[np.int64]
@@ -121,6 +121,37 @@ def nested_sublanes(start: I64, end: I64, depth: Integers) -> tuple[I16, int]:
     if len(moved):
         _moved(start, end, line, moved)
     return line, int(line.max(initial=0)) + 1
+
+
+def stacked_sublanes(start: I64, end: I64) -> I16:
+    """Lines for the events of one thread as ``nested_depths`` gives them, by numpy where nothing crosses.
+
+    Args:
+        start, end: In the order of nesting.
+    """
+    thread = np.zeros(len(start), np.int8)
+    stack, depth = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
+    # not all that have begun and not ended enclose these
+    crossing = np.flatnonzero(_open(start, end) != depths(parents(start, end, thread)))
+    if len(crossing):
+        begins = start[crossing]
+        rows = np.searchsorted(begins, end) > np.searchsorted(begins, start)
+        rows[crossing] = True
+        depth[rows], stack[rows] = nested(start[rows], end[rows], thread[rows])
+    first = stack == 0
+    depth[first] = _open(start[first], end[first])
+    heights = np.zeros(int(stack.max(initial=0)) + 1, np.int64)
+    np.maximum.at(heights, stack, depth + 1)
+    lines = (np.cumsum(heights) - heights)[stack] + depth
+    found: I16 = np.minimum(lines, _MOST_SUBLANES - 1).astype(np.int16)
+    return found
+
+
+def _open(start: I64, end: I64) -> I64:
+    """How many events have begun before each, in the order of nesting, and not ended."""
+    # those of no length never last
+    lasts = end > start
+    return np.cumsum(lasts) - lasts - np.searchsorted(np.sort(end[lasts]), start, side="right")
 
 
 def _one_line(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:

@@ -35,8 +35,9 @@ from tpuprof_tui.model import (
 from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.lane import LazyColumn, Rows, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
-from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
+from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..schema import METRICS, metric_key
@@ -376,7 +377,7 @@ class _Columns:
         start, end = self._start[rows], self._end[rows]
         count = len(start)
         if on_host:
-            sublane, _, _ = nested_depths(start, end, np.zeros(count, np.int8))
+            sublane = stacked_sublanes(start, end)
         else:
             found, _ = split_overlaps(start, end)
             sublane = np.zeros(count, np.int16) if found is None else found

@@ -46,14 +46,19 @@ def exact_ns(text: bytes) -> I64:
     count = plain.count(b",")
     if not count:
         return np.zeros(0, np.int64)
-    fast = _of_one_form(plain, count)
+    fast = ns_of_one_form(plain, count)
     if fast is None and not plain.translate(None, _PLAIN):
         fast = _all_at_once(plain)
     return np.array(list(map(_one, text.split(b",")[:-1])), np.int64) if fast is None else fast
 
 
-def _of_one_form(joined: bytes, count: int) -> I64 | None:
-    """Times of plain decimals that are all of one length, their points at one place; None where they are others."""
+def ns_of_one_form(joined: bytes, count: int) -> I64 | None:
+    """Whole ns of plain decimals that are all of one length, their points at one place; None where they are others.
+
+    Args:
+        joined: Microseconds without quotes, a comma behind each (``text_of_times``).
+        count: How many.
+    """
     width, rest = divmod(len(joined), count)
     dot = joined.find(b".", 0, width)
     if rest or -1 < dot < width - 5 or dot in (0, width - 2):

@@ -7,9 +7,9 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import compress, repeat
-from operator import is_
+from itertools import chain, groupby, islice, repeat
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Union
 
@@ -34,7 +34,7 @@ from tpuprof_tui.sources.chrome.second_half import (
     second_half,
     state_of,
 )
-from tpuprof_tui.sources.chrome.times import text_of_times
+from tpuprof_tui.sources.chrome.times import ns_of_one_form, text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
 from .numbers import numbers_in, one_real, reals, wholes
@@ -245,16 +245,23 @@ class _Codes(dict[Any, int]):
         """Their numbers."""
         values = list(values)
         try:
-            return np.array(list(map(self.__getitem__, values)), np.int32)
+            return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
         except TypeError:
             # lists and objects
-            return np.array(list(map(self._code, values)), np.int32)
+            return np.fromiter(map(self._code, values), np.int32, len(values))
+
+
+class _Texts(_Codes):
+    """Those of texts; what is none has -1."""
+
+    def _code(self, value: Any) -> int:
+        return super()._code(value) if type(value) is str else -1
 
 
 class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._names, self._kinds, self._texts = _Codes(), _Codes(), _Codes()
+        self._names, self._kinds, self._texts = _Codes(), _Codes(), _Texts()
         self._keys: dict[tuple[str, str], int] = {}
         self._begin("")
         self._columns = {kind: GrowingColumns() for kind in (_Slice, _Begin, _End, _Sample)}
@@ -277,6 +284,11 @@ class _Reader:
     def _begin(self, part: str) -> None:
         """A file begins; ``part`` stands before the numbers of processes of one that has its own."""
         self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
+        #: Tracks and kinds of slices.
+        self._looks = _Codes(self._look)
+        #: Kinds of counters' events, and the counters of each.
+        self._groups = _Codes(_group)
+        self._counters_of: list[list[int]] = []
 
     def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
         self._begin(part)
@@ -358,11 +370,17 @@ class _Reader:
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         waiting = 0
         for events in chunks:
-            types = list(map(type, events))
-            for kind in dict.fromkeys(types):
+            of_kind: defaultdict[Any, list[Any]] = defaultdict(list)
+            for kind, run in groupby(events, type):
+                of_kind[kind] += run
+            for kind, some in of_kind.items():
                 if kind in _ADDED:
-                    getattr(self, _ADDED[kind])(list(compress(events, map(is_, types, repeat(kind)))))
+                    getattr(self, _ADDED[kind])(some)
             waiting += len(events)
+            # their memory is taken by the next ones while it lies in the processor's cache
+            events.clear()
+            of_kind.clear()
+            some.clear()
             if waiting >= _AT_A_TIME:
                 self._read_numbers()
                 waiting = 0
@@ -384,18 +402,23 @@ class _Reader:
         pids, tids, names, categories, starts, lengths, told = zip(*map(_values, slices), strict=True)
         args = map(_values, [each or _NO_ARGS for each in told])
         tasks, old_tasks, levels, connections, dims, stacks, sizes, old_sizes = zip(*args, strict=True)
-        kinds = [each[0] or each[1] or each[2] or each[3] or ""
-                 for each in zip(categories, tasks, old_tasks, levels, strict=True)]  # fmt: skip
-        texts = self._texts
+        if old_sizes.count(INT_MISSING) < len(old_sizes):
+            sizes = tuple(old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True))
+        # one look-up for both: of these there are few
+        which = self._looks.of(zip(pids, tids, categories, tasks, old_tasks, levels, strict=True))
+        track, kind = np.array(list(self._looks.codes), np.int32).T
         self._columns[_Slice].add(
-            track=self._tracks.of(zip(pids, tids, strict=True)), name=self._names.of(names), kind=self._kinds.of(kinds),
-            connection=wholes(connections),
-            size=wholes([old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True)]),
-            shapes=np.array([texts[each] if type(each) is str else -1 for each in dims], np.int32),
-            stacks=np.array([texts[each] if type(each) is str else -1 for each in stacks], np.int32),
+            track=track[which], name=self._names.of(names), kind=kind[which], connection=wholes(connections),
+            size=wholes(sizes), shapes=self._texts.of(dims), stacks=self._texts.of(stacks),
         )  # fmt: skip
         self._waiting[_Slice].append(text_of_times(starts))
         self._lengths.append(text_of_times(lengths))
+
+    def _look(self, told: tuple[Any, ...]) -> tuple[int, int]:
+        """Numbers of track and kind: what is told first of a slice's category, type of task, and level."""
+        pid, tid, *kinds = told
+        (track,), (kind,) = self._tracks.of([(pid, tid)]), self._kinds.of([next(filter(None, kinds), "")])
+        return int(track), int(kind)
 
     def _add_flows(self, flows: list[_Begin]) -> None:
         known = [each for each in flows if type(each.cat) is str and each.cat in _CODE_OF_FLOW]
@@ -404,13 +427,21 @@ class _Reader:
             kind = type(known[0])
             self._columns[kind].add(
                 track=self._tracks.of(zip(pids, tids, strict=True)),
-                category=np.array([_CODE_OF_FLOW[each] for each in categories], np.int8),
-                id=np.array(list(map(self._id, ids)), np.int64),
+                category=np.fromiter(map(_CODE_OF_FLOW.__getitem__, categories), np.int8, len(known)),
+                id=self._ids_of(ids),
             )  # fmt: skip
             self._waiting[kind].append(text_of_times(times))
 
+    def _ids_of(self, values: Sequence[Any]) -> I64:
+        """What stands for ids, the same for the same text: whole numbers for themselves."""
+        with suppress(TypeError, ValueError, OverflowError):
+            numbers = list(map(int, values))
+            found = np.array(numbers, np.int64)
+            if found.min() >= 0 and list(map(str, numbers)) == list(map(str, values)):
+                return found
+        return np.array(list(map(self._id, values)), np.int64)
+
     def _id(self, value: Any) -> int:
-        """What stands for an id, the same for the same text: whole numbers for themselves."""
         text = value if type(value) is str else str(value)
         if text.isdecimal() and text.isascii() and len(text) < 20 and (text[0] != "0" or text == "0"):
             number = int(text)
@@ -419,18 +450,15 @@ class _Reader:
         return -1 - self._ids.setdefault(text, len(self._ids))
 
     def _add_samples(self, samples: list[_Sample]) -> None:
-        keys: list[tuple[Any, ...]] = []
-        values: list[Any] = []
-        for each in samples:
-            args = each.args or {}
-            accelerator = args.pop("acc_id", None)
-            keys.append((each.pid, each.name, accelerator, *args))
-            values += args.values()
-        groups = _Codes(_group)
-        group = groups.of(keys)
-        counters = [
+        pids, names = [each.pid for each in samples], [each.name for each in samples]
+        args = [each.args or {} for each in samples]
+        accelerators = list(map(dict.pop, args, repeat("acc_id"), repeat(None)))
+        values = list(chain.from_iterable(map(dict.values, args)))
+        group = self._groups.of(zip(pids, names, accelerators, map(tuple, args), strict=True))
+        counters = self._counters_of
+        counters += [
             [self._counters.setdefault((self._part + pid, name, key), len(self._counters)) for key in more]
-            for pid, name, *more in groups.codes
+            for pid, name, *more in islice(self._groups.codes, len(counters), None)
         ]
         count = np.array(list(map(len, counters)), np.int64)
         # the counters of all groups one behind the other: where those of each event begin
@@ -462,13 +490,13 @@ class _Reader:
         waiting, self._waiting = self._waiting, defaultdict(list)
         if self._lengths:
             told, self._lengths = numbers_in(b"".join(self._lengths)), []
-            start, length = numbers_in(b"".join(waiting.pop(_Slice))).nanoseconds(), told.nanoseconds()
+            start, length = _times(waiting.pop(_Slice)), told.nanoseconds()
             sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
             self._clamped += int((sound & (length < 0)).sum())
             self._columns[_Slice].add(start=np.where(sound, start, INT_MISSING), end=start + np.maximum(length, 0),
                                       finer=told.finer())  # fmt: skip
         for kind, texts in waiting.items():
-            self._columns[kind].add(time=numbers_in(b"".join(texts)).nanoseconds())
+            self._columns[kind].add(time=_times(texts))
 
     # -- the whole
 
@@ -672,9 +700,17 @@ def _what(
     return found
 
 
+def _times(texts: Sequence[bytes]) -> I64:
+    """Whole ns of times (``text_of_times``); missing where one is none."""
+    text = b"".join(texts)
+    plain = text.replace(b'"', b"")
+    found = ns_of_one_form(plain, plain.count(b",")) if plain else None
+    return numbers_in(text).nanoseconds() if found is None else found
+
+
 def _group(key: tuple[Any, ...]) -> tuple[str, ...]:
     """Process, name and keys of the numbers of a counter's event."""
-    pid, name, accelerator, *more = key
+    pid, name, accelerator, more = key
     name = str(name) if accelerator in (None, "") else f"{name} {accelerator}"
     return str(pid), name[:_LONGEST_NAME], *(each[:_LONGEST_NAME] for each in more)
 

@@ -19,6 +19,9 @@ _DIGITS: Final = 19
 _PLAIN: Final = b"0123456789.,-"
 #: ns of the last digit, by how many stand behind the point.
 _SCALES: Final = np.array([1000, 100, 10, 1], np.int64)
+#: Bytes that are looked at at once, what is next to digits, and what adds up pairs of them.
+_WORD, _ALL, _COMMA, _POINT = 8, (1 << 64) - 1, 0xFC, 0xFE
+_PAIRS, _HUNDREDS, _UNITS = map(np.uint64, (0x000000FF000000FF, 0x000F424000000064, 0x0000271000000001))
 _EXACT: Final = Context(prec=200)
 _LONGEST: Final = 64
 
@@ -63,19 +66,37 @@ def ns_of_one_form(joined: bytes, count: int) -> I64 | None:
     dot = joined.find(b".", 0, width)
     if rest or -1 < dot < width - 5 or dot in (0, width - 2):
         return None
-    text = np.frombuffer(joined, np.uint8).reshape(count, width)
-    digits = [place for place in range(width - 1) if place != dot]
-    if bool((text[:, -1] != 0x2C).any() or (dot >= 0 and (text[:, dot] != 0x2E).any())):
+    behind = 0 if dot < 0 else width - dot - 2
+    before = width - 1 - behind - (dot >= 0)
+    if not 0 < before <= 2 * _WORD:
         return None
-    values = text[:, digits] - np.uint8(0x30)
-    last = 3 if dot < 0 else dot + 5 - width
-    places = len(digits) + last
+    padded = np.zeros(2 * _WORD + len(joined), np.uint8)
+    digits = padded[2 * _WORD :]
+    np.subtract(np.frombuffer(joined, np.uint8), np.uint8(0x30), out=digits)
+    rows = digits.reshape(count, width)
+    if bool((rows[:, -1] != _COMMA).any() or (dot >= 0 and (rows[:, dot] != _POINT).any())):
+        return None
     # beyond 4e18 ns they may be too many
-    if not digits or values.max() > 9 or places > _DIGITS or (places == _DIGITS and values[:, 0].max() > 3):
+    if np.count_nonzero(digits > 9) > count * (1 + (dot >= 0)) or (before == 2 * _WORD and rows[:, 0].max() > 3):
         return None
-    powers = 10 ** np.arange(places - 1, last - 1, -1, dtype=np.int64)
-    found: I64 = values.astype(np.int64) @ powers
-    return found
+
+    def number(end: int, length: int) -> npt.NDArray[np.uint64]:
+        """Of each row the digits of that length before a place; eight at a time."""
+        words = np.ndarray((count,), "<u8", padded, end + _WORD, (width,)) & np.uint64(
+            -1 << 8 * (_WORD - length) & _ALL
+        )
+        words = words * np.uint64(10) + (words >> np.uint64(8))
+        words = (words & _PAIRS) * _HUNDREDS + ((words >> np.uint64(16)) & _PAIRS) * _UNITS
+        found: npt.NDArray[np.uint64] = words >> np.uint64(32)
+        return found
+
+    ns = number(before, min(before, _WORD))
+    if before > _WORD:
+        ns += number(before - _WORD, before - _WORD) * np.uint64(10**_WORD)
+    ns *= np.uint64(1000)
+    if behind:
+        ns += number(width - 1, behind) * np.uint64(_SCALES[behind])
+    return ns.view(np.int64)
 
 
 def _all_at_once(joined: bytes) -> I64 | None:

@@ -7,7 +7,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import cached_property
 from itertools import chain, groupby, islice, repeat
 from pathlib import Path
@@ -434,15 +433,12 @@ class _Reader:
 
     def _ids_of(self, values: Sequence[Any]) -> I64:
         """What stands for ids, the same for the same text: whole numbers for themselves."""
-        with suppress(TypeError, ValueError, OverflowError):
-            numbers = list(map(int, values))
-            found = np.array(numbers, np.int64)
-            if found.min() >= 0 and list(map(str, numbers)) == list(map(str, values)):
-                return found
-        return np.array(list(map(self._id, values)), np.int64)
+        texts = [each if type(each) is str else str(each) for each in values]
+        ascii_alone = "".join(texts).isascii()
+        return np.array([int(each) if ascii_alone and each.isdecimal() and len(each) < 19 and each[0] != "0"
+                         else self._id(each) for each in texts], np.int64)  # fmt: skip
 
-    def _id(self, value: Any) -> int:
-        text = value if type(value) is str else str(value)
+    def _id(self, text: str) -> int:
         if text.isdecimal() and text.isascii() and len(text) < 20 and (text[0] != "0" or text == "0"):
             number = int(text)
             if number < 1 << 63:

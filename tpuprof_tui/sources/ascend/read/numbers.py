@@ -76,13 +76,8 @@ class Numbers(Struct, frozen=True, eq=False):
         factor = _POWERS[np.clip(more, 0, 18)]
         fits = np.abs(self.mantissa) < _MOST_NS // factor
         whole = np.where(fits, self.mantissa, 0) * factor
-        finer = more < 0
-        if finer.any():
-            divisor = _POWERS[np.clip(-more, 0, 18)]
-            part, rest = np.divmod(self.mantissa, divisor)
-            up = (2 * rest > divisor) | ((2 * rest == divisor) & (part & 1 == 1))
-            whole = np.where(finer, part + up, whole)
-            fits |= finer
+        rows, rounded, _ = self._rounded(per_unit)
+        whole[rows], fits[rows] = rounded, True
         found = np.where(self.known & fits, whole, INT_MISSING)
         for place, number in self.others:
             ns = int(number.scaleb(per_unit, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))
@@ -92,14 +87,20 @@ class Numbers(Struct, frozen=True, eq=False):
     def finer(self, per_unit: int = 3) -> npt.NDArray[np.float32]:
         """What `nanoseconds` rounds away, ns; 0 where there is no number."""
         found = np.zeros(len(self.mantissa), np.float32)
-        rows = np.flatnonzero(self.known & (self.places > per_unit))
-        divisor = _POWERS[np.clip(self.places[rows] - per_unit, 0, 18)]
-        part = self.mantissa[rows] % divisor / divisor
-        found[rows] = part - (self.nanoseconds(per_unit)[rows] - self.mantissa[rows] // divisor)
+        rows, _, rest = self._rounded(per_unit)
+        found[rows] = rest
         for place, number in self.others:
             ns = number.scaleb(per_unit, _EXACT)
             found[place] = float(ns - ns.to_integral_value(ROUND_HALF_EVEN, _EXACT)) if abs(ns) < _MOST_NS else 0
         return found
+
+    def _rounded(self, per_unit: int) -> tuple[I64, I64, F64]:
+        """Which are finer than ns, these in whole ns, half to even, and what that rounds away."""
+        rows = np.flatnonzero(self.known & (self.places > per_unit))
+        divisor = _POWERS[np.clip(self.places[rows] - per_unit, 0, 18)]
+        part, rest = np.divmod(self.mantissa[rows], divisor)
+        up = (2 * rest > divisor) | ((2 * rest == divisor) & (part & 1 == 1))
+        return rows, part + up, rest / divisor - up
 
     def floats(self) -> F64:
         """float64, NaN where there is no number; the nearest one to what is written."""

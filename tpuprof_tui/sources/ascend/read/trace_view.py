@@ -579,11 +579,12 @@ class _Reader:
         )
         timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
-        for code, kind in enumerate(_FLOWS):
-            mine = np.flatnonzero(category == code)
+        # what a link begins in, by its category; those of other categories begin in anything
+        wanted: dict[str, tuple[What, ...]] = {HOST_TO_DEVICE: (What.CALL,), ASYNC_NPU: (What.OPERATOR,)}
+        for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
+            mine = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
             if len(mine):
-                wanted = (What.CALL,) if kind == HOST_TO_DEVICE else (What.OPERATOR,) if kind == ASYNC_NPU else None
-                from_row[mine] = timeline.around(from_track[mine], from_time[mine], wanted)
+                from_row[mine] = timeline.around(from_track[mine], from_time[mine], wanted.get(kinds[0]))
         return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting(to_track, to_time))
 
     def _measured(self) -> Any:
@@ -656,12 +657,18 @@ class _Slices:
         found = np.full(len(tracks), -1, np.int64)
         for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
             low, high = int(self._first[number]), int(self._first[number + 1])
-            order = low + np.lexsort((self._place[low:high], self.start[low:high]))
+            if low == high:
+                continue
+            place, start = self._place[low:high], self.start[low:high]
+            # of those that start together the first in the file
+            begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
+            earliest = np.repeat(np.minimum.reduceat(place, begins), np.diff(begins, append=len(start)))
+            first, begun = low + np.flatnonzero(place == earliest), start[begins]
             mine = np.flatnonzero(tracks == number)
-            place = np.searchsorted(self.start[order], times[mine])
-            inside = place < len(order)
-            hit = np.flatnonzero(inside)[self.start[order[place[inside]]] == times[mine[inside]]]
-            found[mine[hit]] = order[place[hit]]
+            at = np.searchsorted(begun, times[mine])
+            hit = np.flatnonzero(at < len(begun))
+            hit = hit[begun[at[hit]] == times[mine[hit]]]
+            found[mine[hit]] = first[at[hit]]
         return found
 
 

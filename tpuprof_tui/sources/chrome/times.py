@@ -45,23 +45,22 @@ def exact_ns(text: bytes) -> I64:
     Returns:
         int64; missing where a text is no time that a trace can have.
     """
+    found = plain_ns(text)
+    return np.array(list(map(_one, text.split(b",")[:-1])), np.int64) if found is None else found
+
+
+def plain_ns(text: bytes) -> I64 | None:
+    """The same where all are plain decimals of at most three places that a trace can have; else None."""
     plain = text.replace(b'"', b"")
     count = plain.count(b",")
     if not count:
         return np.zeros(0, np.int64)
-    fast = ns_of_one_form(plain, count)
-    if fast is None and not plain.translate(None, _PLAIN):
-        fast = _all_at_once(plain)
-    return np.array(list(map(_one, text.split(b",")[:-1])), np.int64) if fast is None else fast
+    found = _of_one_form(plain, count)
+    return _all_at_once(plain) if found is None and not plain.translate(None, _PLAIN) else found
 
 
-def ns_of_one_form(joined: bytes, count: int) -> I64 | None:
-    """Whole ns of plain decimals that are all of one length, their points at one place; None where they are others.
-
-    Args:
-        joined: Microseconds without quotes, a comma behind each (``text_of_times``).
-        count: How many.
-    """
+def _of_one_form(joined: bytes, count: int) -> I64 | None:
+    """Times of plain decimals that are all of one length, their points at one place; None where they are others."""
     width, rest = divmod(len(joined), count)
     dot = joined.find(b".", 0, width)
     if rest or -1 < dot < width - 5 or dot in (0, width - 2):

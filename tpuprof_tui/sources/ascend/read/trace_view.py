@@ -33,7 +33,7 @@ from tpuprof_tui.sources.chrome.second_half import (
     second_half,
     state_of,
 )
-from tpuprof_tui.sources.chrome.times import ns_of_one_form, text_of_times
+from tpuprof_tui.sources.chrome.times import plain_ns, text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
 from .numbers import numbers_in, one_real, reals, wholes
@@ -706,8 +706,7 @@ def _what(
 def _times(texts: Sequence[bytes]) -> I64:
     """Whole ns of times (``text_of_times``); missing where one is none."""
     text = b"".join(texts)
-    plain = text.replace(b'"', b"")
-    found = ns_of_one_form(plain, plain.count(b",")) if plain else None
+    found = plain_ns(text)
     return numbers_in(text).nanoseconds() if found is None else found
 
 

@@ -125,6 +125,8 @@ _ADDED: Final[dict[Any, str]] = {
 }  # fmt: skip
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
+#: More kinds of events than this are not gone through for each piece of text.
+_MOST_KNOWN: Final = 1 << 12
 #: Memory there has to be before a second process reads half of a file, as a multiple of its text.
 _ROOM_FOR_TWO: Final = 2
 #: Stands between the number of a file and that of a process.
@@ -283,6 +285,9 @@ class _Reader:
     def _begin(self, part: str) -> None:
         """A file begins; ``part`` stands before the numbers of processes of one that has its own."""
         self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
+        self._forget()
+
+    def _forget(self) -> None:
         #: Tracks and kinds of slices.
         self._looks = _Codes(self._look)
         #: Kinds of counters' events, and the counters of each.
@@ -380,6 +385,8 @@ class _Reader:
             events.clear()
             of_kind.clear()
             some.clear()
+            if max(len(self._looks), len(self._groups)) > _MOST_KNOWN:
+                self._forget()
             if waiting >= _AT_A_TIME:
                 self._read_numbers()
                 waiting = 0

@@ -27,7 +27,7 @@ LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
 #: Rows of a column that are kept for others.
-_MOST_KEPT = 1 << 17
+_MOST_KEPT = 1 << 14
 Columns = TypeVar("Columns", bound=Struct)
 
 

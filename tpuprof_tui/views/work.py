@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -164,5 +165,10 @@ def _sums(query: Query) -> dict[Grouping, WorkSums]:
 def _narrowing(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:
     if codes[row] < 0:
         return None
-    alone = sum(text.lower() == labels[row].lower() for text in query.profile.strings[key]) < 2
-    return Target(condition=text_condition(key, labels[row], alone=alone))
+
+    def made() -> frozenset[str]:
+        counts = Counter(text.lower() for text in query.profile.strings[key])
+        return frozenset(text for text, count in counts.items() if count > 1)
+
+    alike = query.derived.get("texts that differ by capitals", made, key)
+    return Target(condition=text_condition(key, labels[row], alone=labels[row].lower() not in alike))

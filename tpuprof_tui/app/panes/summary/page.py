@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct, field
 from rich.segment import Segment
@@ -13,12 +14,15 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, fit
-from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
 from .figures import SummaryFigures
+
+#: Lines of a view, or the cells they need.
+Made = TypeVar("Made")
 
 #: Cells of the narrower of two columns at least.
 COLUMN = 70
@@ -64,9 +68,10 @@ class Page(Struct):
 
 
 class PageBuilder:
-    """Builds pages of the answers there are for a size of the pane."""
+    """Builds pages of the answers there are for a size of the pane; lines of answers that stay are made once."""
 
     def __init__(self, figures: SummaryFigures, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
+        self.size = width, height
         self._figures = figures
         self._vocabulary = figures.session.profile.vocabulary
         self._palette = palette
@@ -74,6 +79,9 @@ class PageBuilder:
         self._width = width
         self._height = height
         self._gap: list[Entry] = [([], None)] if height >= PARTED else []
+        #: By view what was made last, of which answer, and with what else.
+        self._entries: dict[str, tuple[Answer, tuple[object, ...], list[Entry]]] = {}
+        self._needed: dict[str, tuple[Answer, tuple[object, ...], int]] = {}
 
     def page(self, state: DisplayState, *, paused: bool) -> Page:
         """The page of a state; of the chosen view alone where one is chosen."""
@@ -151,7 +159,7 @@ class PageBuilder:
         if self._width < 2 * COLUMN:
             return 0, set()
         lines = self._lines(self._width, rows)
-        first, second = ({each: lines.needed(self._figures.answers[each]) for each in known[place]}
+        first, second = ({each: self._latest(self._needed, each, lines.needed, rows) for each in known[place]}
                          for place in ("first", "second"))  # fmt: skip
         middle = self._width // 2
         borders = {middle, *(need + 1 for need in first.values()), *(self._width - need for need in second.values())}
@@ -167,8 +175,22 @@ class PageBuilder:
         return best, fitting
 
     def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
-        title = self._vocabulary.say(view_of(self._vocabulary, name, screen=True).title)
-        return self._lines(width, rows, name, whole=whole).entries(title, self._figures.answers[name])
+        def made(answer: Answer) -> list[Entry]:
+            title = self._vocabulary.say(view_of(self._vocabulary, name, screen=True).title)
+            return self._lines(width, rows, name, whole=whole).entries(title, answer)
+
+        return self._latest(self._entries, name, made, width, rows, whole, self._figures.curves.get(name))
+
+    def _latest(
+        self, known: dict[str, tuple[Answer, tuple[object, ...], Made]], name: str, make: Callable[[Answer], Made],
+        *settings: object,
+    ) -> Made:  # fmt: skip
+        """What is made of the answer of a view with some settings: what was made last, where these are as they were."""
+        answer = self._figures.answers[name]
+        found = known.get(name)
+        if found is None or found[0] is not answer or found[1] != settings:
+            found = known[name] = answer, settings, make(answer)
+        return found[2]
 
     def _says(self, name: str) -> bool:
         """Whether there is an answer that says something."""

@@ -77,6 +77,7 @@ class SummaryPane(LinesView):
         self.glyphs = glyphs
         self.figures = SummaryFigures(session, state)
         self.page = Page()
+        self._builder = PageBuilder(self.figures, palette, glyphs, 0, 0)
         self.paused = False
         self._followed = FollowedState(state)
         self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
@@ -193,8 +194,9 @@ class SummaryPane(LinesView):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """All views with their first rows, or all of one."""
         self._built_height = self.size.height
-        builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
-        self.page = builder.page(self._followed.state, paused=self.paused)
+        if self._builder.size != (width, self._built_height):
+            self._builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
+        self.page = self._builder.page(self._followed.state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:
             self._column = 0
         return self.page.lines, self.page.items[self._column]

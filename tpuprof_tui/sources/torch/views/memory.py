@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ def _memory(asked: Asked) -> Answer:
         steps = run.steps
         inside &= np.logical_or.reduce([(memory.time >= steps.host_start[step]) & (memory.time < steps.host_end[step])
                                         for step in np.flatnonzero(asked.steps)], initial=False)  # fmt: skip
-    devices = sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)})
+    devices = sorted(map(tuple, Grouped(memory.device_type, memory.device_id).keys.tolist()))
     points = inside & (memory.address != INT_MISSING) & (memory.allocated != INT_MISSING)
     points &= memory.reserved != INT_MISSING
     node = run.tree.node_at(memory.lane, memory.time)
@@ -151,17 +152,11 @@ def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
     begin = np.where(np.arange(len(opener)) < len(opener) - len(strays), time[opener], INT_MISSING)
     end = np.r_[time[released], np.full(len(lost), INT_MISSING), time[strays]]
 
-    of_node, operator = np.unique(np.where(begin == INT_MISSING, -1, node[chosen[opener]]), return_inverse=True)
-    told = [_operator_name(run, each) for each in of_node.tolist()]
-    operators = sorted(set(told))
-    places = np.array([operators.index(text) for text in told], np.int64)
-    names = list(
-        map(device_name, memory.device_type[chosen[opener]].tolist(), memory.device_id[chosen[opener]].tolist())
-    )
-    devices = sorted(set(names))
-    known = {name: place for place, name in enumerate(devices)}
-    return Lives(np.array([known[name] for name in names], np.int64), places[operator],
-                 np.r_[-change[released], change[lost], -change[strays]], begin, end, devices, operators)  # fmt: skip
+    opener = chosen[opener]
+    device, devices = _texts((memory.device_type[opener], memory.device_id[opener]), device_name)
+    operator, operators = _operators(run, np.where(begin == INT_MISSING, -1, node[opener]))
+    return Lives(device, operator, np.r_[-change[released], change[lost], -change[strays]], begin, end, devices,
+                 operators)  # fmt: skip
 
 
 def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
@@ -198,15 +193,24 @@ def _events(lives: Lives) -> Table:
         lives.size[order], begin[order], end[order], duration[order]))  # fmt: skip
 
 
-def _operator_name(run: Run, node: int) -> str:
-    """What is said of the operator of an instant; ``aten::empty`` with what called it."""
+def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
+    """What is said of the operators of instants, as places in texts; ``aten::empty`` with what called it."""
     trace, tree = run.trace, run.tree
-    if node < 0:
-        return UNKNOWN
-    name = trace.names[trace.name[tree.rows[node]]]
-    above = int(tree.parent[node])
-    return (
-        f"{trace.names[trace.name[tree.rows[above]]]} ({name})"
-        if name.startswith("aten::empty") and above >= 0
-        else name
-    )
+    # of no operator, and of what nothing called, the last one
+    name_of = np.append(trace.name[tree.rows], -1)
+    above = np.where(node >= 0, np.append(tree.parent, -1)[node], -1)
+
+    def said(name: int, caller: int) -> str:
+        text = trace.names[name] if name >= 0 else UNKNOWN
+        return f"{trace.names[caller]} ({text})" if caller >= 0 and text.startswith("aten::empty") else text
+
+    return _texts((name_of[node], name_of[above]), said)
+
+
+def _texts(codes: tuple[npt.NDArray[np.integer[Any]], ...], text_of: Callable[..., str]) -> tuple[I64, list[str]]:
+    """Texts of rows of codes, as places in the sorted distinct ones."""
+    group = Grouped(*codes)
+    told = [text_of(*each) for each in group.keys.tolist()]
+    texts = sorted(set(told))
+    known = {text: place for place, text in enumerate(texts)}
+    return np.array([known[text] for text in told], np.int64)[group.place], texts

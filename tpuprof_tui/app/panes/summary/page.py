@@ -71,7 +71,7 @@ class PageBuilder:
     """Builds pages of the answers there are for a size of the pane; lines of answers that stay are made once."""
 
     def __init__(self, figures: SummaryFigures, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
-        self.size = width, height
+        self.made_for = palette, width, height
         self._figures = figures
         self._vocabulary = figures.session.profile.vocabulary
         self._palette = palette

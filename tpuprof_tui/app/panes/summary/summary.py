@@ -194,7 +194,7 @@ class SummaryPane(LinesView):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """All views with their first rows, or all of one."""
         self._built_height = self.size.height
-        if self._builder.size != (width, self._built_height):
+        if self._builder.made_for != (self.palette, width, self._built_height):
             self._builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
         self.page = self._builder.page(self._followed.state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
 from tpuprof_tui.analysis.findings.findings import LARGE
-from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings
+from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo
 from tpuprof_tui.sources.torch.views import advice as torch
 from tpuprof_tui.views import finding_rules
 from tpuprof_tui.views.answer import Target
-from tpuprof_tui.views.findings import EVENT_RULES, PAUSE
+from tpuprof_tui.views.findings import EVENT_RULES, PAUSE, findings_view
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, view_of
 
@@ -261,7 +261,9 @@ def test_every_rule_has_a_profile_made_to_have_it():
     assert alone | CASES.keys() | TRACES.keys() == RULES.keys()
 
 
-def test_a_filter_leaves_sums_alone():
+def test_a_filter_leaves_sums_alone_and_the_view_says_so():
     profile = CASES["imbalance"][0]
-    assert not list(finding_rules.found_by(finding_rules.RULES, query_of(profile, filter="dur>1")))
-    assert INT_MISSING < 0
+    narrowed = query_of(profile, filter="dur>1")
+    assert not list(finding_rules.found_by(finding_rules.RULES, narrowed))
+    assert "a filter or a single" in findings_view(narrowed).notes[0]
+    assert not findings_view(query_of(profile)).notes

@@ -28,8 +28,6 @@ Ints = npt.NDArray[np.int64]
 
 #: Transfers of fewer bytes are small: moving them takes about as long as starting them.
 SMALL: Final = 4096
-#: Up to so many events a profile is looked through anew for each part of its time.
-MOST_AT_ONCE: Final = 200_000
 
 
 class Finding(Struct, frozen=True):
@@ -68,10 +66,9 @@ class Rule(Struct, frozen=True):
 def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
     """What some rules find; nothing where a filter left something out, as sums would then mislead.
 
-    O(events), kept: of a part of the time nothing where that would be felt with every key.
+    O(events), kept.
     """
-    part = query.range is not None and query.profile.instructions > MOST_AT_ONCE
-    if query.filter or query.scope.lane >= 0 or query.span <= 0 or part:
+    if query.filter or query.scope.lane >= 0 or query.span <= 0:
         return
 
     def made() -> list[Finding]:

@@ -67,7 +67,10 @@ def findings_view(query: Query) -> Answer:
     note = "To win: an upper bound, of several places the largest." if alike else "To win: an upper bound."
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
                           notes=(note,), brief=_each_rule_first(found), alike=alike, where="group")  # fmt: skip
-    return Answer(tables=(table,))
+    told = query.vocabulary.say(
+        "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
+    )
+    return Answer(tables=(table,), notes=(told,) if query.filter or query.scope.lane >= 0 else ())
 
 
 def _alike(found: Sequence[Finding]) -> list[list[int]]:

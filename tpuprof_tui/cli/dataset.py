@@ -223,7 +223,7 @@ def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report
 
     rows = list(islice(found.rows, limit))
     more = next(found.rows, None) is not None
-    notes = (f"More than {passed + limit:,}: --limit N shows more, --csv all.",) if more else ()
+    notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
     left = frozenset(
         place for place, (_, kind) in enumerate(found.columns)
         if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))

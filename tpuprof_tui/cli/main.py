@@ -313,7 +313,7 @@ def _is_terminal() -> bool:
     return capable and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-_WHERE: Final = "directory of a capture, or a file in it"
+_WHERE: Final = "directory of a capture, or a file in it, or a trace"
 _CAPTURE: Final[Operand] = ("capture", {"metavar": "CAPTURE", "nargs": "?", "help": _WHERE})
 
 
@@ -331,7 +331,8 @@ COMMANDS: Final = {
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
-        "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
+        "Explore the profile of an accelerator in the terminal: Sophgo TPU captures, PyTorch traces, Ascend output.\n"
+        "Without a terminal the summary is printed.",
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
     "report": Command(

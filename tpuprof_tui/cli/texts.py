@@ -112,6 +112,8 @@ def own_text(name: str) -> str:
 
 
 def examples(command: str) -> str:
-    """Examples of a command, with the words of the sources there are; empty without any."""
-    found = own_text(command)
+    """Examples of a command, those of all sources; empty without any."""
+    from tpuprof_tui.sources.catalog import vocabularies
+
+    found = "".join(each.texts.get(command, "") for each in vocabularies())
     return f"examples:\n{found}" if found else ""

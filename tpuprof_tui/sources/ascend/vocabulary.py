@@ -50,6 +50,7 @@ VOCABULARY: Final = Vocabulary(
     # hcom_allReduce__586_0_1: behind the operator stand the hash of its group, which each run has anew, and a number
     operation_class=r"(hcom_[^_]+)__\d",
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
+    texts_entry="tpuprof_tui.sources.ascend.command_texts:TEXTS",
     views=(
         View("overview", "Overview", "Computing, communication and free time of each step, beside the recorded table.",
              f"{_VIEWS}.overview:overview", place="second"),

@@ -70,6 +70,7 @@ VOCABULARY: Final = Vocabulary(
     blocking="Synchronize|^(cuda|hip)Memcpy$",
     host_cuts=(("operators", "by_name", "host_self_us"),),
     columns_entry="tpuprof_tui.sources.torch.schema:COLUMNS",
+    texts_entry="tpuprof_tui.sources.torch.command_texts:TEXTS",
     views=(
         View("overview", "Overview", "Where the time of the steps went, how the GPUs were used, and what to do.",
              f"{_VIEWS}.overview:overview", place="first"),

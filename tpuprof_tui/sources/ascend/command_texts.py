@@ -1,0 +1,15 @@
+"""Examples of the command line's help for Ascend output."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: By command.
+TEXTS: Final = {
+    "open": """\
+  tpuprof node1_4711_2026_ascend_pt           output of Ascend's profiler; the folder above: all ranks
+""",
+    "report": """\
+  tpuprof report node1_4711_2026_ascend_pt communication cluster
+""",
+}

@@ -18,7 +18,7 @@ from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, needed_for
 from tpuprof_tui.exit_status import FINE, LANGUAGES, STOPPED, help_lines
 from tpuprof_tui.model.vocabulary import imported, joined
-from tpuprof_tui.sources.catalog import Catalog
+from tpuprof_tui.sources.catalog import SOURCES, Catalog
 
 from . import dataset, texts
 from .opening import check_step, each, given, must_exist, told
@@ -331,7 +331,7 @@ COMMANDS: Final = {
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
-        "Explore the profile of an accelerator in the terminal: Sophgo TPU captures, PyTorch traces, Ascend output.\n"
+        f"Explore a profile in the terminal: {joined((source.title for source in SOURCES), 'or')}.\n"
         "Without a terminal the summary is printed.",
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
 from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
 from .run import Run
-from .tables import WHOLE, Asked, Sums, lacks, of_workers, with_others
+from .tables import WHOLE, Asked, Sums, lacks, of_each_worker, with_others
 
 I64 = npt.NDArray[np.int64]
 _COLUMNS: Final = (
@@ -27,12 +26,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def api(query: Query) -> Answer:
+@of_each_worker()
+def api(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _api)
-
-
-def _api(asked: Asked) -> Answer:
     timeline = asked.run.timeline
     tables: list[Table] = []
     facts: list[Fact] = []

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
 from ..read.communication import Communicated, Operation, Pair
-from .tables import Asked, lacks, of_operator, of_workers
+from .tables import Asked, lacks, of_each_worker, of_operator
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
                   "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
@@ -32,17 +31,14 @@ LINK: Final = (
 TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
 
 
-def communication(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _communication)
-
-
 def times(each: Operation) -> tuple[float | None, ...]:
     """The values of ``PARTS``."""
     return each.elapse, each.transit, each.wait, each.synchronization, each.idle
 
 
-def _communication(asked: Asked) -> Answer:
+@of_each_worker()
+def communication(asked: Asked) -> Answer:
+    """The view."""
     found = asked.run.rank.communicated
     missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
         ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip

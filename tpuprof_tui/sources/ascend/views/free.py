@@ -8,18 +8,14 @@ import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from .run import CAUSES, Run
-from .tables import Asked, lacks, of_workers
+from .tables import Asked, lacks, of_each_worker
 
 
-def free(query: Query) -> Answer:
+@of_each_worker(filtered=False)
+def free(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _free, filtered=False)
-
-
-def _free(asked: Asked) -> Answer:
     run = asked.run
     coverage = run.coverage
     if coverage is None:

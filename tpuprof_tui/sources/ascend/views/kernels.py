@@ -13,12 +13,11 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.coverage import covered_time
 from ..read.csv_table import Texts
 from ..read.kernels import NUMBERS, OTHERS, Kernels
-from .tables import Asked, by_texts, lacks, of_workers
+from .tables import Asked, by_texts, lacks, of_each_worker
 
 I64 = npt.NDArray[np.int64]
 _TITLES: Final = {
@@ -37,12 +36,9 @@ _SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 
 
-def kernels(query: Query) -> Answer:
+@of_each_worker()
+def kernels(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _kernels)
-
-
-def _kernels(asked: Asked) -> Answer:
     found = asked.run.kernels
     if found is None:
         return Answer(missing=(lacks("kernels", "There are no kernels here.", "kernel_details.csv, op_summary or a "

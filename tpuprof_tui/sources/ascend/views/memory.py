@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.csv_table import Texts
-from .tables import Asked, Sums, lacks, of_workers, with_others
+from .tables import Asked, Sums, lacks, of_each_worker, with_others
 
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
@@ -22,12 +21,9 @@ _MEGABYTES: Final = tuple(
 )
 
 
-def memory(query: Query) -> Answer:
+@of_each_worker(filtered=False)
+def memory(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _memory, filtered=False)
-
-
-def _memory(asked: Asked) -> Answer:
     rank = asked.run.rank
     tables: list[Table] = []
     facts: list[Fact] = []

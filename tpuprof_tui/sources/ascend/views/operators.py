@@ -8,10 +8,9 @@ import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.csv_table import Texts
-from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_workers, with_others
+from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_each_worker, with_others
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
 _OPERATORS: Final = (
@@ -24,12 +23,9 @@ _OPERATORS: Final = (
 _TIMES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
 
 
-def operators(query: Query) -> Answer:
+@of_each_worker()
+def operators(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _operators)
-
-
-def _operators(asked: Asked) -> Answer:
     tables: list[Table] = []
     missing: list[Missing] = []
     source = ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
-from .tables import Asked, of_workers, plain_column
+from .tables import Asked, of_each_worker, plain_column
 
 #: Files that other views tell.
 TOLD: Final = frozenset(
@@ -31,12 +30,9 @@ _SUMMED: Final = {
 }  # fmt: skip
 
 
-def other_tables(query: Query) -> Answer:
+@of_each_worker()
+def other_tables(asked: Asked) -> Answer:
     """The view."""
-    return of_workers(query, _tables)
-
-
-def _tables(asked: Asked) -> Answer:
     rank = asked.run.rank
     rows: list[tuple[str, int, int]] = []
     tables: list[Table] = []

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
 from .run import Step
-from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_workers
+from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_each_worker
 
 #: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
 COARSE: Final = ("stage_us", "preparing_us")
@@ -18,11 +17,6 @@ _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
 _RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
 _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
-
-
-def overview(query: Query) -> Answer:
-    """The view."""
-    return of_workers(query, _overview, filtered=False)
 
 
 def difference(
@@ -39,7 +33,9 @@ def difference(
     return largest
 
 
-def _overview(asked: Asked) -> Answer:
+@of_each_worker(filtered=False)
+def overview(asked: Asked) -> Answer:
+    """The view."""
     run = asked.run
     file, steps, computed = run.steps
     told = asked.steps

@@ -180,6 +180,11 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     return joined(found, [run.worker.group for run in runs])
 
 
+def of_each_worker(*, filtered: bool = True) -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
+    """Makes a view of what is said of one worker (``of_workers``)."""
+    return lambda compute: lambda query: of_workers(query, compute, filtered=filtered)
+
+
 def _names(runs: Sequence[Run]) -> list[str]:
     """What workers are called beside each other: by their ranks where these tell them apart."""
     ranks = [run.rank.rank for run in runs]

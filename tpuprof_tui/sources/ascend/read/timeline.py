@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.model import Problem
-from tpuprof_tui.sources.chrome.nesting import parents
+from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
 
 from .categories import Layer, What
 
@@ -261,8 +261,7 @@ def timeline_of(
     place_of = np.empty(len(tracks), np.int64)
     place_of[ranks] = np.arange(len(tracks))
     own = place_of[track] if len(track) else np.zeros(0, np.int64)
-    # the sort is stable: what begins and ends alike stays in the order of the file
-    order = np.lexsort((-columns["end"], columns["start"], own))
+    order = order_of_nesting(own, columns["start"], columns["end"])
     # one by one: those in the old order go
     for key in columns:
         columns[key] = columns[key][order]

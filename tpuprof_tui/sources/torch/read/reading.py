@@ -24,6 +24,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.second_half import Border, FirstHalf, border_of, ends_at, second_half, state_of
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
@@ -460,7 +461,8 @@ class _Reader:
         name, external = parts.take("name", np.int32), parts.take("external")
         kind = _mtia(_looked_up(kind_of_key, key), name, names)
         lane = _looked_up(lane_of_key, key)
-        order = _order_of_nesting(lane, start, end, kind != Kind.FRAME, external)
+        # frames before the rest, ids rise from outside in; less 1 those that are missing are the highest
+        order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
         work_rows, work = self._table(self._work, place, row_of)
@@ -520,25 +522,6 @@ class _Reader:
             severity, what, done = _WRONG[key]
             found.append(Problem(severity, what, done, file=name, offset=arguments.offset_of(*spot), count=count))
         return found
-
-
-def _order_of_nesting(lane: I32, start: I64, end: I64, later: npt.NDArray[np.bool_], external: I64) -> I64:
-    """Lane by lane, by start, then from the longest: frames before the rest, ids rise from outside in.
-
-    What has no id comes last; the place in the file decides where nothing else does.
-    """
-    order = np.argsort(start, kind="stable")
-    order = order[np.argsort(lane[order].astype(np.int16 if len(lane) and lane.max() < 1 << 15 else np.int32),
-                             kind="stable")]  # fmt: skip
-    alike = (start[order][1:] == start[order][:-1]) & (lane[order][1:] == lane[order][:-1])
-    if alike.any():
-        # few begin together: only these are sorted by more than start
-        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
-        together = np.cumsum(np.append(True, ~alike))[tied]
-        rows = order[tied]
-        ids = np.where(external[rows] == INT_MISSING, np.iinfo(np.int64).max, external[rows])
-        order[tied] = rows[np.lexsort((rows, ids, later[rows], -end[rows], together))]
-    return order
 
 
 def _looked_up(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -440,10 +440,8 @@ class _Reader:
 
     def _ids_of(self, values: Sequence[Any]) -> I64:
         """What stands for ids, the same for the same text: whole numbers for themselves."""
-        texts = [each if type(each) is str else str(each) for each in values]
-        ascii_alone = "".join(texts).isascii()
-        return np.array([int(each) if ascii_alone and each.isdecimal() and len(each) < 19 and each[0] != "0"
-                         else self._id(each) for each in texts], np.int64)  # fmt: skip
+        return np.array([each if type(each) is int and 0 <= each < 1 << 63 else self._id(str(each)) for each in values],
+                        np.int64)  # fmt: skip
 
     def _id(self, text: str) -> int:
         if text.isdecimal() and text.isascii() and len(text) < 20 and (text[0] != "0" or text == "0"):
@@ -646,7 +644,9 @@ class _Slices:
 
     def around(self, tracks: I64, times: I64, wanted: tuple[What, ...] | None) -> I64:
         """The innermost slice that covers each point, else the one that ended last before it; -1 without."""
-        rows = np.arange(len(self.start)) if wanted is None else np.flatnonzero(np.isin(self.what, wanted))
+        asked = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
+        asked_rows = np.flatnonzero(asked[self.track])
+        rows = asked_rows if wanted is None else asked_rows[np.isin(self.what[asked_rows], wanted)]
         above = parents(self.start[rows], self.end[rows], self.track[rows])
         place = innermost_at(self, rows, above, tracks, times)  # type: ignore[arg-type]
         lone = np.flatnonzero((place < 0) & (tracks >= 0))

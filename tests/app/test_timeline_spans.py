@@ -245,6 +245,9 @@ async def test_f_shows_the_timeline_where_another_pane_filled_the_screen(profile
 
 async def test_a_capture_without_lanes_says_what_to_do():
     async with opened(make_profile([]), (80, 24)) as pilot:
+        assert explorer(pilot).focused is explorer(pilot).summary
+        await press(pilot, "1")
+        assert explorer(pilot).focused is explorer(pilot).timeline
         for keys in ("w s a d", "h l j k 0", "full_stop comma enter", "e r u B C L P", "y f greater_than_sign M a"):
             await press(pilot, keys)
         assert "no lanes: 4 shows the problems" in frame(pilot.app)

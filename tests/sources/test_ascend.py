@@ -370,9 +370,10 @@ def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatc
     rank = tmp_path / RANK
     shutil.copytree(made / "text" / RANK, rank)
     (rank / "FRAMEWORK").mkdir()
+    (rank / "profiler_metadata.json").write_text("{}")
     (rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0" / "data").mkdir(parents=True)
     paths = [tmp_path, rank, rank / OUTPUT, rank / OUTPUT / "trace_view.json", rank / OUTPUT / "communication.json",
-             rank / "profiler_info_0.json", rank / "FRAMEWORK",
+             rank / "profiler_info_0.json", rank / "profiler_metadata.json", rank / "FRAMEWORK",
              rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0"]  # fmt: skip
     for path in paths:
         assert [(each.name, each.rank_told) for each in found_at(path).places] == [(RANK, 0)]
@@ -701,7 +702,7 @@ def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
         ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"ph": "X" "a', 1), "cannot be decoded"),
         ("trace_view.json", lambda text: text.replace('"name": "', '"name": "un"quoted ', 1), "Quotation marks"),
         ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"bare": N/A, "ph": "X"', 1), "no JSON"),
-        ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1, column [0-9,]+ "),
         ("step_trace_time.csv", lambda text: "", "no header"),
         ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "is left empty|no number"),
     ],

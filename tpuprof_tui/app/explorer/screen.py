@@ -163,6 +163,9 @@ class ExplorerScreen(DrawnScreen[None]):
         if self in self.app.screen_stack and self.manager.is_whole():
             self.headline.show_session(self.session, several=self.several)
             self._pass_on()
+            if not self.session.profile.lanes and self.summary.display:
+                # there is nothing to do in the timeline
+                self.manager.focus("summary")
         if self.session.profile.arrays.spills:
             self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.give_back)
 

@@ -144,7 +144,8 @@ def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
     except OSError as error:
         raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"{name} cannot be decoded behind line {error.lineno} ({error.msg}).") from None
+        where = f"line {error.lineno}, column {error.colno:,}"
+        raise UnreadableError(f"{name} cannot be decoded behind {where} ({error.msg}).") from None
     except (ValueError, RecursionError):
         raise UnreadableError(f"{name} cannot be decoded.") from None
     if not whatever and not isinstance(found, dict):

@@ -147,7 +147,12 @@ def whole(path: Path) -> Path:
 def _in_output(path: Path) -> bool:
     """Whether a file lies where the exporters write, or tells how what lies beside it was recorded."""
     inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
-    return inside or (_INFO.fullmatch(path.name) is not None and os.path.isdir(path.parent / OUTPUT))
+    return inside or (_tells(path.name) and os.path.isdir(path.parent / OUTPUT))
+
+
+def _tells(name: str) -> bool:
+    """Whether a file tells how what lies beside it was recorded."""
+    return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
 
 def _of_file(path: Path) -> Found:
@@ -206,7 +211,7 @@ def _place(output: Path, root: Path) -> Place:
     """The worker whose output lies in a folder."""
     names, _ = _listed(output)
     above, _ = _listed(root)
-    info = tuple(sorted(root / name for name in above if _INFO.fullmatch(name) or name == "profiler_metadata.json"))
+    info = tuple(sorted(root / name for name in above if _tells(name)))
     return Place(root, root.name, _files(output, names), info)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.nesting import innermost
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import AI_CORES, RECEIVE, STEP, What
@@ -241,23 +242,16 @@ class Run:
 
     def host_of_gaps(self) -> list[str | None]:
         """What took the most time of the thread that called the work behind each gap, within the gap."""
-        timeline = self.timeline
-        found: list[str | None] = [None] * len(self.gaps)
+        timeline, gaps = self.timeline, self.gaps
         if timeline is None:
-            return found
-        called, launched = self.called
-        pieces = {What.OPERATOR: _Pieces(timeline, What.OPERATOR), What.CALL: _Pieces(timeline, What.CALL)}
-        flows = timeline.flows
-        for gap, (link, launch) in enumerate(zip(called.tolist(), launched.tolist(), strict=True)):
-            for each, what in ((link, What.OPERATOR), (launch, What.CALL)):
-                row = int(flows.from_row[each]) if each >= 0 else -1
-                if row < 0 or found[gap] is not None:
-                    continue
-                name = pieces[what].longest(
-                    int(timeline.track[row]), int(self.gaps.start[gap]), int(self.gaps.end[gap])
-                )
-                found[gap] = timeline.names[name] if name >= 0 else None
-        return found
+            return [None] * len(gaps)
+        found = np.full(len(gaps), -1)
+        for link, what in zip(self.called, (What.OPERATOR, What.CALL), strict=True):
+            # without a link, a slice or a track: the last one
+            row = np.where(found < 0, np.append(timeline.flows.from_row, -1)[link], -1)
+            track = np.append(timeline.track, -1)[row]
+            found = np.maximum(found, _longest_innermost(timeline, what, track, gaps.start, gaps.end))
+        return [timeline.names[name] if name >= 0 else None for name in found.tolist()]
 
     def device_of_gaps(self) -> list[str | None]:
         """Of gaps that the device caused, the task that covers most of them."""
@@ -290,59 +284,33 @@ class Run:
         return OperatorTimes(self) if timeline is not None and len(timeline.operators) else None
 
 
-class _Pieces:
-    """Threads cut where the innermost slice changes."""
-
-    def __init__(self, timeline: Timeline, what: What) -> None:
-        self._timeline = timeline
-        rows = timeline.rows(what)
-        self._of_track: dict[int, tuple[I64, I64, I64]] = {}
-        tracks = timeline.track[rows]
-        for track in np.flatnonzero(np.bincount(tracks)).tolist():
-            self._of_track[track] = _pieces(timeline, rows[tracks == track])
-
-    def longest(self, track: int, low: int, high: int) -> int:
-        """Code of the name that is innermost for longest within a stretch; -1 where nothing runs."""
-        if track not in self._of_track:
-            return -1
-        start, end, name = self._of_track[track]
-        first, last = int(np.searchsorted(end, low, side="right")), int(np.searchsorted(start, high))
-        if first >= last:
-            return -1
-        covered = np.minimum(end[first:last], high) - np.maximum(start[first:last], low)
-        names, place = np.unique(name[first:last], return_inverse=True)
-        sums = np.bincount(place, weights=covered)
-        return int(names[int(np.argmax(sums))])
-
-
-def _pieces(timeline: Timeline, rows: I64) -> tuple[I64, I64, I64]:
-    starts: list[int] = []
-    ends: list[int] = []
-    names: list[int] = []
-    stack: list[tuple[int, int]] = []
-    at = 0
-
-    def until(time: int) -> None:
-        nonlocal at
-        while stack and stack[-1][0] <= time:
-            end, name = stack.pop()
-            if end > at:
-                starts.append(at)
-                ends.append(end)
-                names.append(name)
-                at = end
-        if stack and time > at:
-            starts.append(at)
-            ends.append(time)
-            names.append(stack[-1][1])
-        at = max(at, time)
-
-    for start, end, name in zip(timeline.start[rows].tolist(), timeline.end[rows].tolist(),
-                                timeline.name[rows].tolist(), strict=True):  # fmt: skip
-        until(start)
-        stack.append((min(end, stack[-1][0]) if stack else end, name))
-    until(1 << 62)
-    return np.array(starts, np.int64), np.array(ends, np.int64), np.array(names, np.int64)
+def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, high: I64) -> I64:
+    """Code of the name that is innermost for longest on a track within each stretch; -1 where nothing runs."""
+    found = np.full(len(track), -1)
+    rows = timeline.rows(what)
+    for each in np.unique(track[track >= 0]).tolist():
+        mine, asked = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
+        start, end, thread = timeline.start[mine], timeline.end[mine], timeline.track[mine]
+        # the track cut where the innermost slice may change
+        cuts = np.unique(np.append(start, end))
+        begin, stop = cuts[:-1], cuts[1:]
+        inner = innermost((start, end, thread), (begin, begin, np.full(len(begin), each)))
+        name = np.append(timeline.name[mine], -1)[inner]
+        first = np.searchsorted(stop, low[asked], side="right")
+        count = np.maximum(np.searchsorted(begin, high[asked]) - first, 0)
+        # every piece of every stretch
+        stretch = np.repeat(np.arange(len(asked)), count)
+        piece = np.arange(len(stretch)) + np.repeat(first - np.cumsum(count) + count, count)
+        known = name[piece] >= 0
+        stretch, piece = stretch[known], piece[known]
+        covered = np.minimum(stop[piece], high[asked][stretch]) - np.maximum(begin[piece], low[asked][stretch])
+        of_name, place = np.unique(stretch * len(timeline.names) + name[piece], return_inverse=True)
+        times = np.bincount(place, weights=covered, minlength=len(of_name))
+        stretch, name = np.divmod(of_name, max(len(timeline.names), 1))
+        # the last one of each stretch is kept: that of the most time, of several the first name
+        order = np.lexsort((-name, times, stretch))
+        found[asked[stretch[order]]] = name[order]
+    return found
 
 
 class OperatorTimes:

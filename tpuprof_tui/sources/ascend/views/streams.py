@@ -77,9 +77,9 @@ def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
     if timeline is not None:
         # what a collective consists of stands on streams as well: it counts for its group
         collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
-        parts = np.isin(timeline.connection, collective[collective != INT_MISSING])
-        chosen = np.isin(timeline.what, _WORK) & ~(parts & (timeline.what == What.COPY))
-        chosen &= asked.among(timeline.start)
+        copies = timeline.rows(What.COPY)
+        chosen = np.isin(timeline.what, _WORK) & asked.among(timeline.start)
+        chosen[copies[np.isin(timeline.connection[copies], collective[collective != INT_MISSING])]] = False
         if asked.slices is not None:
             chosen &= asked.slices
         names = [track.label for track in timeline.tracks]

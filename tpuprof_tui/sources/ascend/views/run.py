@@ -292,7 +292,8 @@ def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, hig
         mine, asked = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
         start, end, thread = timeline.start[mine], timeline.end[mine], timeline.track[mine]
         # the track cut where the innermost slice may change
-        cuts = np.unique(np.append(start, end))
+        cuts = np.sort(np.append(start, end))
+        cuts = cuts[np.append(True, cuts[1:] > cuts[:-1])]
         begin, stop = cuts[:-1], cuts[1:]
         inner = innermost((start, end, thread), (begin, begin, np.full(len(begin), each)))
         name = np.append(timeline.name[mine], -1)[inner]

@@ -22,9 +22,10 @@ from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, Folders, OneCapture, partitions
 
-#: Columns of events, and units of their further columns, whose values seldom repeat.
-_TIMES: Final = ("order", "start", "end", "duration")
-_DIFFERENT: Final = (b"ns", b"cycles")
+#: Whole numbers whose values seldom repeat: times, what is counted up, and further columns of these units.
+_DIFFERENT: Final = ("order", "start", "end", "duration", "scope", "sophgo_command_id", "torch_correlation",
+                     "torch_external")  # fmt: skip
+_UNITS: Final = (b"ns", b"cycles")
 #: Columns of events whose row groups queries skip by.
 _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
 #: Captures that a cluster is given at a time, so that it holds no queue of all.
@@ -128,18 +129,15 @@ def write_table(table: Any, store: Store, file: str) -> None:
 @lru_cache(64)
 def _encodings(schema: Any) -> dict[str, Any]:
     """How the columns of a table are written, as arguments of pyarrow's writer."""
-    import pyarrow
-
-    different = {field.name: field.type for field in schema if _differs(field)}
-    differences = {name: "DELTA_BINARY_PACKED" for name, kind in different.items() if pyarrow.types.is_integer(kind)}
-    return {"use_dictionary": [name for name in schema.names if name not in different],
+    differences = {field.name: "DELTA_BINARY_PACKED" for field in schema if _differs(field)}
+    return {"use_dictionary": [name for name in schema.names if name not in differences],
             "column_encoding": differences or None,
             "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
 
 
 def _differs(field: Any) -> bool:
-    """Whether values of a column are seldom the same, so that a dictionary of them gains nothing."""
-    return field.name in _TIMES or field.type == "double" or (field.metadata or {}).get(b"unit") in _DIFFERENT
+    """Whether a column's whole numbers are seldom the same, so that a dictionary of them gains nothing."""
+    return field.type == "int64" and (field.name in _DIFFERENT or (field.metadata or {}).get(b"unit") in _UNITS)
 
 
 # all of them

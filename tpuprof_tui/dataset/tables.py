@@ -277,7 +277,7 @@ def _events(profile: Profile, capture: str) -> Any:
                    for key, kind in zip(keys, schema.types, strict=True)]  # fmt: skip
         for parts in _batches(lanes):
             arrays = [_arrow(key, kind, texts, parts, known) for key, kind, texts in columns]
-            yield pyarrow.record_batch(arrays, schema=schema)
+            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
@@ -340,26 +340,33 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
     import pyarrow
 
     missing, dtype = (-1, np.int32) if texts is not None else (np.nan, np.float64) if kind == "double" else _INTEGER
-    values = np.full(sum(rows.stop - rows.start for _, _, rows in parts), missing, dtype)
-    told, stop = False, 0
-    for number, lane, rows in parts:
-        start, stop = stop, stop + rows.stop - rows.start
-        value: Any = {"capture": 0, "lane": number, "activity": lane.activity}.get(key)
-        if value is None and key in known[number]:
-            value = lane.take(key, rows)
-            if dtype is np.int64 and value.dtype != np.int64:
-                gone = ~np.isfinite(value) if value.dtype.kind == "f" else is_missing(value)
-                value = np.where(gone, INT_MISSING, np.where(gone, 0, value).astype(np.int64))
-        if value is not None:
-            values[start:stop] = value
-            told = True
-    if not told:
-        return pyarrow.nulls(len(values), kind)
-    if texts is not None:
-        gone = (values < 0) | (values >= len(texts))
+    if key in ("capture", "lane"):
+        found: list[Any] = [0 if texts is not None else number for number, _, _ in parts]
     else:
-        gone = ~np.isfinite(values) if dtype is np.float64 else values == INT_MISSING
-    array = pyarrow.array(values, mask=gone if gone.any() else None)
+        found = [lane.take(key, rows) if key in known[number] else lane.activity if key == "activity" else None
+                 for number, lane, rows in parts]  # fmt: skip
+    counts = [rows.stop - rows.start for _, _, rows in parts]
+    if all(value is None for value in found):
+        return pyarrow.nulls(sum(counts), kind)
+    # pyarrow keeps the memory of the arrays before, which numpy asks the system for anew
+    buffer = pyarrow.allocate_buffer(sum(counts) * np.dtype(dtype).itemsize)
+    values = np.frombuffer(buffer, dtype)
+    stop = 0
+    for value, count in zip(found, counts, strict=True):
+        start, stop = stop, stop + count
+        if dtype is np.int64 and isinstance(value, np.ndarray) and value.dtype != np.int64:
+            gone = ~np.isfinite(value) if value.dtype.kind == "f" else is_missing(value)
+            value = np.where(gone, INT_MISSING, np.where(gone, 0, value).astype(np.int64))
+        values[start:stop] = missing if value is None else value
+    if texts is not None:
+        # as numbers without a sign negative codes are beyond all texts
+        there = values.view(np.uint32) < len(texts)
+    else:
+        there = np.isfinite(values) if dtype is np.float64 else values != INT_MISSING
+    # these bits are made in a tenth of the time that pyarrow takes to make them of a mask
+    bits = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
+    stored = pyarrow.int32() if texts is not None else kind
+    array = pyarrow.Array.from_buffers(stored, len(values), [bits, buffer])
     return array if texts is None else pyarrow.DictionaryArray.from_arrays(array, texts, safe=False)
 
 
@@ -414,18 +421,17 @@ def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
     for view, key in dict(profile.vocabulary.work_cuts).items():
         kind = _PARTS.get(view, view)
         texts = profile.strings.get(key, ())
-        sums, longest = np.zeros(len(texts)), np.zeros(len(texts))
-        counts = np.zeros(len(texts), np.int64)
-        for lane, rows, took in zip(lanes, works, times, strict=True):
-            if not knows(profile, lane, key):
-                continue
-            codes = lane.take(key, rows)
-            named = (codes >= 0) & (codes < len(texts))
-            if not named.all():
-                codes, took = codes[named], took[named]
-            sums += np.bincount(codes, took, len(texts))
-            counts += np.bincount(codes, minlength=len(texts))
-            np.maximum.at(longest, codes, took)
+        known = [each for each in zip(lanes, works, times, strict=True) if knows(profile, each[0], key)]
+        if not known:
+            continue
+        codes = np.concatenate([lane.take(key, rows) for lane, rows, _ in known])
+        took = np.concatenate([each for _, _, each in known])
+        named = (codes >= 0) & (codes < len(texts))
+        if not named.all():
+            codes, took = codes[named], took[named]
+        sums, counts = np.bincount(codes, took, len(texts)), np.bincount(codes, minlength=len(texts))
+        longest = np.zeros(len(texts))
+        np.maximum.at(longest, codes, took)
         for code in np.flatnonzero(counts).tolist():
             yield {"figure": f"{kind}:{texts[code]}", "kind": kind, "name": texts[code], "value": float(sums[code]),
                    "count": int(counts[code]), "longest": float(longest[code])}  # fmt: skip

@@ -251,7 +251,11 @@ def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | Non
 
 
 def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
-    """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes."""
+    """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes; kept."""
+    return index.derived.get("figures", lambda: _lane_figures(index, start, end), start, end, most=1)
+
+
+def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     window = max(end - start, 0)
     busy = index.work.between(start, end)
     timeless = bool((index.starts[:1] == INT_MISSING).any())  # what has no times belongs to any window

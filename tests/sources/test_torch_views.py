@@ -29,7 +29,7 @@ from tpuprof_tui.sources.torch.views.roofline import FORMULAS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.registry import answer, view_of, views_of
+from tpuprof_tui.views.registry import answer, facts_of, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
@@ -601,6 +601,15 @@ def test_colours_are_of_the_operators_and_modules_that_a_slow_reading_finds(tmp_
                         told[way] += 1
         assert list(times.values()) == sorted(times.values(), reverse=True)
     assert told[0] > told[1] > 40
+
+
+def test_modules_are_as_many_where_their_table_is_not_wanted(tmp_path):
+    torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2, packed=False)
+    profile = open_profile(tmp_path)
+    view = view_of(profile.vocabulary, "modules")
+    alone = facts_of(view, Query(Session.build(profile)))
+    assert [(fact.about, fact.value > 5) for fact in alone] == [("Rank 0", True), ("Rank 1", True)]
+    assert alone == answer(view, Query(Session.build(profile))).facts
 
 
 def test_kernels_of_a_real_trace_are_of_the_modules_a_slow_reading_finds(folder):

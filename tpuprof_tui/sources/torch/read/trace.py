@@ -159,6 +159,10 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Ids of Python frames (``frame_rows``); the file is read again for them."""
         return self._details[1]
 
+    def frames_at(self, rows: I64) -> Frames:
+        """Ids of some of them; of these alone the file is read."""
+        return self._given_to(rows[:0], rows)[1]
+
     @cached_property
     def _details(self) -> tuple[Operators, Frames]:
         return self._given_to(self.operator_rows, self.frame_rows)

@@ -33,6 +33,19 @@ def modules(query: Query) -> Answer:
     return not_narrowed(query, found, "Modules")
 
 
+def module_facts(query: Query) -> tuple[Fact, ...]:
+    """How many modules there are: of each file as little is read again as tells that."""
+    return of_workers(query, _counted, MODULES).facts
+
+
+def _counted(asked: Asked) -> Answer:
+    trace, tree = asked.run.trace, asked.run.tree
+    rows = tree.rows[tree.stays & tree.module]
+    ids = trace.frames_at(rows).module
+    known = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
+    return Answer((Fact("modules", "Modules", len(set(known))),))
+
+
 def _modules(asked: Asked) -> Answer:
     run = asked.run
     figures, known = _figures(run)

@@ -22,10 +22,9 @@ from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, Folders, OneCapture, partitions
 
-#: Whole numbers whose values seldom repeat: times, what is counted up, and further columns of these units.
-_DIFFERENT: Final = ("order", "start", "end", "duration", "scope", "sophgo_command_id", "torch_correlation",
-                     "torch_external")  # fmt: skip
-_UNITS: Final = (b"ns", b"cycles")
+#: Whole numbers whose values seldom repeat: times, numbers of scopes, and further columns of these units or keys.
+_DIFFERENT: Final = ("order", "start", "end", "duration", "scope")
+_UNITS, _IDS = (b"ns", b"cycles"), ("_command_id", "_correlation", "_external")
 #: Columns of events whose row groups queries skip by.
 _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
 #: Captures that a cluster is given at a time, so that it holds no queue of all.
@@ -137,7 +136,9 @@ def _encodings(schema: Any) -> dict[str, Any]:
 
 def _differs(field: Any) -> bool:
     """Whether a column's whole numbers are seldom the same, so that a dictionary of them gains nothing."""
-    return field.type == "int64" and (field.name in _DIFFERENT or (field.metadata or {}).get(b"unit") in _UNITS)
+    return field.type == "int64" and (
+        field.name in _DIFFERENT or field.name.endswith(_IDS) or (field.metadata or {}).get(b"unit") in _UNITS
+    )
 
 
 # all of them

@@ -22,8 +22,9 @@ from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, Folders, OneCapture, partitions
 
-#: Whole numbers whose values seldom repeat: times, numbers of scopes, and further columns of these units or keys.
-_DIFFERENT: Final = ("order", "start", "end", "duration", "scope")
+#: Whole numbers whose values seldom repeat: times, what is counted up, and further columns of these units or keys.
+_TIMES: Final = ("start", "end", "duration")
+_COUNTED: Final = ("order", "scope")
 _UNITS, _IDS = (b"ns", b"cycles"), ("_command_id", "_correlation", "_external")
 #: Columns of events whose row groups queries skip by.
 _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
@@ -117,28 +118,31 @@ def write_table(table: Any, store: Store, file: str) -> None:
         # the many small pieces are put together before they are written
         sink = pyarrow.BufferedOutputStream(pyarrow.PythonFile(stream, mode="w"), _TOGETHER)
         schema = table.schema
-        with parquet.ParquetWriter(
-            sink, schema, compression=packed, write_batch_size=GROUP, **_encodings(schema)
-        ) as writer:
+        with parquet.ParquetWriter(sink, schema, write_batch_size=GROUP, **_encodings(schema, packed)) as writer:
             for part in chain([] if first is None else [first], rest):
                 writer.write_table(part, row_group_size=GROUP)
         sink.detach()
 
 
 @lru_cache(64)
-def _encodings(schema: Any) -> dict[str, Any]:
-    """How the columns of a table are written, as arguments of pyarrow's writer."""
+def _encodings(schema: Any, packed: str) -> dict[str, Any]:
+    """How the columns of a table are written, as arguments of pyarrow's writer; ``packed``: by what."""
     differences = {field.name: "DELTA_BINARY_PACKED" for field in schema if _differs(field)}
+    # differences of times take as much room packed
+    loose = {field.name for field in schema if field.name in differences and _is_time(field)}
     return {"use_dictionary": [name for name in schema.names if name not in differences],
             "column_encoding": differences or None,
+            "compression": {name: "none" if name in loose else packed for name in schema.names},
             "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
 
 
 def _differs(field: Any) -> bool:
     """Whether a column's whole numbers are seldom the same, so that a dictionary of them gains nothing."""
-    return field.type == "int64" and (
-        field.name in _DIFFERENT or field.name.endswith(_IDS) or (field.metadata or {}).get(b"unit") in _UNITS
-    )
+    return field.type == "int64" and (field.name in _COUNTED or field.name.endswith(_IDS) or _is_time(field))
+
+
+def _is_time(field: Any) -> bool:
+    return field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS
 
 
 # all of them

@@ -132,7 +132,8 @@ def _encodings(schema: Any, packed: str) -> dict[str, Any]:
     loose = {field.name for field in schema if field.name in differences and _is_time(field)}
     return {"use_dictionary": [name for name in schema.names if name not in differences],
             "column_encoding": differences or None,
-            "compression": {name: "none" if name in loose else packed for name in schema.names},
+            "compression": packed if packed == "snappy" else {
+                name: "none" if name in loose else packed for name in schema.names},
             "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
 
 

@@ -309,3 +309,8 @@ def test_what_is_typed_in_place_of_a_number_is_told_whatever_it_holds(capsys):
         assert f"{words[-1]!r} is not" in capsys.readouterr().err
     assert main(["export", str(SOUND), "/nowhere", "--cores", "{x}"]) == 2
     assert "'{x}' is no list of cores." in capsys.readouterr().err
+
+
+def test_a_workbook_of_one_core_does_not_ask_for_the_launches_of_another(tmp_path):
+    # steps were found by the launches of core 0
+    assert main(["export", str(SAMPLES / "aks_decode_mode1"), str(tmp_path), "--only", "xlsx", "--cores", "3"]) == 0

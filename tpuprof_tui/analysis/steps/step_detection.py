@@ -272,9 +272,10 @@ def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedS
     """What repeats: the steps of each group, behind them what repeats within them. O(launches log launches)."""
     sequences: list[RepeatedSequence] = []
     for cut in found.cuts:
-        (launched,) = launch_sequences(profile, [cut.unit])
-        levels = (cut.level, *levels_within(launched.code, cut.longest))
-        sequences += [_sequence(profile, launched, each, cut.group, depth) for depth, each in enumerate(levels)]
+        # of a part of a profile the unit may be left out
+        for launched in launch_sequences(profile, [cut.unit]):
+            levels = (cut.level, *levels_within(launched.code, cut.longest))
+            sequences += [_sequence(profile, launched, each, cut.group, depth) for depth, each in enumerate(levels)]
         profile.arrays.give_back()
     return tuple(sequences)
 

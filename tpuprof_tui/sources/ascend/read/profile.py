@@ -360,8 +360,6 @@ class _Columns:
             self._kernel[rows] = found
         self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
         self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
-        collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
-        self._collectives = collective[collective != INT_MISSING]
         roles = np.full(len(What), Role.WORK, np.int8)
         roles[[What.WAIT, What.SYNC]] = (Role.WAIT, Role.SYNC)
         self._role = roles[timeline.what]
@@ -402,7 +400,7 @@ class _Columns:
         counted = kind not in ("plane", "overlap")
         if kind == "stream":
             columns["blocks"] = self._blocks[rows]
-            what, parts = timeline.what[rows], np.isin(timeline.connection[rows], self._collectives)
+            what, parts = timeline.what[rows], timeline.in_collectives(rows)
             doing = np.full(count, Activity.COMPUTE, np.int8)
             doing[what == What.COPY] = Activity.TRANSFER
             doing[parts & (what != What.KERNEL)] = Activity.COMMUNICATION

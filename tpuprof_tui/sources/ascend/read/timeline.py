@@ -11,7 +11,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.model import Problem
+from tpuprof_tui.model import INT_MISSING, Problem
+from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
 
 from .categories import Layer, What
@@ -141,6 +142,17 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     def rows(self, *what: What) -> I64:
         """The slices that are one of these."""
         return np.flatnonzero(np.isin(self.what, what))
+
+    @cached_property
+    def _collectives(self) -> I64:
+        """Connections of communication operators."""
+        found = self.connection[self.rows(What.COLLECTIVE)]
+        known: I64 = found[found != INT_MISSING]
+        return known
+
+    def in_collectives(self, rows: Rows) -> Mask:
+        """Which of some slices are of a communication operator: itself, or what it consists of."""
+        return np.isin(self.connection[rows], self._collectives)
 
     def rows_of(self, layer: Layer) -> I64:
         """The slices of a layer."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -76,10 +75,9 @@ def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
     timeline, kernels = asked.run.timeline, asked.run.kernels
     if timeline is not None:
         # what a collective consists of stands on streams as well: it counts for its group
-        collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
         copies = timeline.rows(What.COPY)
         chosen = np.isin(timeline.what, _WORK) & asked.among(timeline.start)
-        chosen[copies[np.isin(timeline.connection[copies], collective[collective != INT_MISSING])]] = False
+        chosen[copies[timeline.in_collectives(copies)]] = False
         if asked.slices is not None:
             chosen &= asked.slices
         names = [track.label for track in timeline.tracks]

@@ -26,11 +26,11 @@ from msgspec.structs import asdict
 
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import numbers_in
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.sources.ascend.read import csv_table, trace_view
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
-from tpuprof_tui.sources.ascend.read.numbers import numbers_in
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, Numbers, numbers
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-
-from .numbers import MASKS, WIDEST, Bytes, Numbers, numbers
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .categories import COMMUNICATION_CORES, STEP, Layer, What, of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
-from .numbers import reals, wholes
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
@@ -18,7 +19,6 @@ from .coverage import coverage_of
 from .csv_table import CsvTable, Kind, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
-from .numbers import reals, wholes
 from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view

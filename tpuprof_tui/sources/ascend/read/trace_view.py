@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
@@ -33,10 +34,9 @@ from tpuprof_tui.sources.chrome.second_half import (
     second_half,
     state_of,
 )
-from tpuprof_tui.sources.chrome.times import plain_ns, text_of_times
+from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .categories import LAYERS, STEP, Layer, What, of_task
-from .numbers import numbers_in, one_real, reals, wholes
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, innermost_at, timeline_of
 
 I32 = npt.NDArray[np.int32]
@@ -491,13 +491,13 @@ class _Reader:
         waiting, self._waiting = self._waiting, defaultdict(list)
         if self._lengths:
             told, self._lengths = numbers_in(b"".join(self._lengths)), []
-            start, length = _times(waiting.pop(_Slice)), told.nanoseconds()
+            start, length = exact_ns(b"".join(waiting.pop(_Slice))), told.nanoseconds()
             sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
             self._clamped += int((sound & (length < 0)).sum())
             self._columns[_Slice].add(start=np.where(sound, start, INT_MISSING), end=start + np.maximum(length, 0),
                                       finer=told.finer())  # fmt: skip
         for kind, texts in waiting.items():
-            self._columns[kind].add(time=_times(texts))
+            self._columns[kind].add(time=exact_ns(b"".join(texts)))
 
     # -- the whole
 
@@ -708,13 +708,6 @@ def _what(
     found[layer == Layer.PLANE] = What.PART
     found[layer == Layer.OVERLAP] = What.DERIVED
     return found
-
-
-def _times(texts: Sequence[bytes]) -> I64:
-    """Whole ns of times (``text_of_times``); missing where one is none."""
-    text = b"".join(texts)
-    found = plain_ns(text)
-    return numbers_in(text).nanoseconds() if found is None else found
 
 
 def _group(key: tuple[Any, ...]) -> tuple[str, ...]:

@@ -15,12 +15,21 @@ _CODE: Final = (
 )
 
 
+#: Time on the CPU that the process's cgroup grants, and in which time, us ("200000 100000"; "max 100000": no limit).
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
+
+
 def cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use: those it may run on, but no more than its cgroup's CPU quota."""
     try:
-        return len(os.sched_getaffinity(0))
+        found = len(os.sched_getaffinity(0))
     except AttributeError:
-        return os.cpu_count() or 1
+        found = os.cpu_count() or 1
+    try:
+        granted, period = _QUOTA.read_text(encoding="ascii").split()
+        return min(found, max(round(int(granted) / int(period)), 1))
+    except (OSError, ValueError):
+        return found
 
 
 def python_words(module: str, *words: str) -> list[str]:

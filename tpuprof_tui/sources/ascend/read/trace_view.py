@@ -25,14 +25,14 @@ from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tall
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
 from tpuprof_tui.sources.chrome.nesting import parents
-from tpuprof_tui.sources.chrome.second_half import (
-    Border,
-    FirstHalf,
-    border_of,
-    ends_at,
+from tpuprof_tui.sources.chrome.sections import (
+    Section,
+    SectionText,
     memory_bytes,
-    second_half,
+    other_processes,
+    sections_of,
     state_of,
+    was_section,
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
@@ -127,7 +127,7 @@ _ADDED: Final[dict[Any, str]] = {
 _AT_A_TIME: Final = 1 << 16
 #: More kinds of events than this are not gone through for each piece of text.
 _MOST_KNOWN: Final = 1 << 12
-#: Memory there has to be before a second process reads half of a file, as a multiple of its text.
+#: Memory there has to be before other processes read sections of a file, as a multiple of its text.
 _ROOM_FOR_TWO: Final = 2
 #: Stands between the number of a file and that of a process.
 _PART: Final = "\x1f"
@@ -156,7 +156,7 @@ def read_trace_view(
     # the many objects of a piece of text are no cycles and go with it
     gc.disable()
     try:
-        reader = _by_two(paths[0], name, progress) if len(paths) == 1 and not parts else None
+        reader = _in_sections(paths[0], name, progress) if len(paths) == 1 and not parts else None
         if reader is not None:
             return reader.timeline()
         reader = _Reader(name)
@@ -171,8 +171,8 @@ def read_trace_view(
     return reader.timeline()
 
 
-class Half(msgspec.Struct, frozen=True, eq=False):
-    """What was read of a file from the border between two events on; codes are its own.
+class SectionEvents(msgspec.Struct, frozen=True, eq=False):
+    """What was read of a section of a file; codes are its own.
 
     Attributes:
         state: Size and time of change of the file.
@@ -203,24 +203,23 @@ class Half(msgspec.Struct, frozen=True, eq=False):
     passed: int
 
 
-def read_half(path: Path, begin: int) -> Half:
-    """Reads a file from the border between two events on."""
+def read_section(path: Path, section: Section) -> SectionEvents | None:
+    """Reads a section of a file that is not the first one; None where it is none."""
     with path.open("rb") as raw:
         in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-        raw.seek(begin)
-        return _Reader(path.name).half(raw, begin, in_object=in_object)
+        return _Reader(path.name).events_of_section(raw, section, in_object=in_object)
 
 
-def _by_two(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
-    """Reads a large file together with another process; None where that cannot be."""
+def _in_sections(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
+    """Reads a large file together with other processes; None where that cannot be."""
     with path.open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
-        border = border_of(raw, size) if cores() > 1 and memory_bytes() >= _ROOM_FOR_TWO * size else None
-        if border is None or first_two(raw) == GZIP:
+        sections = sections_of(raw, size, cores())
+        if len(sections) < 2 or memory_bytes() < _ROOM_FOR_TWO * size or first_two(raw) == GZIP:
             return None
         reader = _Reader(name)
-        with second_half(path, border, __name__) as other:
-            return reader if other is not None and reader.take_half(raw, progress, border, other) else None
+        with other_processes(path, sections[1:], __name__) as others:
+            return reader if reader.take_sections(raw, progress, sections[0], others) else None
 
 
 class _Codes(dict[Any, int]):
@@ -314,62 +313,73 @@ class _Reader:
             raise UnreadableError(f"{self._name} holds no list of events.")
         self._judge(chunks, passed, damaged=isinstance(source, Inflated) and source.damaged)
 
-    def take_half(
-        self, raw: BinaryIO, progress: Callable[[int, int], None] | None, border: Border, other: Callable[[], Any]
-    ) -> bool:
-        """Takes a file, what is behind a border read by another process; False where that was none."""
+    def take_sections(
+        self, raw: BinaryIO, progress: Callable[[int, int], None] | None, section: Section,
+        others: Iterable[Callable[[], Any]],
+    ) -> bool:  # fmt: skip
+        """Takes a file, what is behind its first section read by others; False where one of them was none."""
         state = state_of(raw.fileno())
-        first = FirstHalf(raw, border)
+        text = SectionText(raw, section)
 
         def read(count: int) -> bytes:
             if progress is not None:
-                progress(min(raw.tell() * state[0] // border.end, state[0]), state[0])
-            return first.read(count)
+                progress(min(raw.tell() * state[0] // section.end, state[0]), state[0])
+            return text.read(count)
 
         chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose, whole=False)
         self._go_through(chunks)
-        half = other() if ends_at(border, chunks) else None
-        if not isinstance(half, Half) or half.state != state:
+        if not was_section(section, chunks):
             return False
-        self._join(half)
-        chunks.go_on(half.tallies, {}, truncated=half.truncated)
-        self._judge(chunks, half.passed)
+        passed = 0
+        for other in others:
+            found = other()
+            if not isinstance(found, SectionEvents) or found.state != state:
+                return False
+            self._join(found)
+            chunks.go_on(found.tallies, {}, truncated=found.truncated)
+            passed = found.passed
+        self._judge(chunks, passed)
         return True
 
-    def half(self, raw: BinaryIO, begin: int, *, in_object: bool) -> Half:
-        """What is behind a border."""
-        chunks: EventChunks[Any] = EventChunks(raw.read, _ANY_EVENT, _loose, begin=begin, in_object=in_object)
+    def events_of_section(self, raw: BinaryIO, section: Section, *, in_object: bool) -> SectionEvents | None:
+        """What is in a section; None where it is none. ``in_object``: whether an object holds the list of events."""
+        chunks: EventChunks[Any] = EventChunks(
+            SectionText(raw, section).read, _ANY_EVENT, _loose, begin=section.begin, in_object=in_object,
+            whole=section.end < 0,
+        )  # fmt: skip
         self._go_through(chunks)
-        return Half(
+        if not was_section(section, chunks):
+            return None
+        return SectionEvents(
             state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
             list(self._keys), list(self._ids), list(self._counters),
             [columns.columns() for columns in self._columns.values()], self._processes, self._labels, self._sorts,
             self._threads, self._thread_sorts, self._clamped, chunks.tallies, chunks.truncated, raw.tell(),
         )  # fmt: skip
 
-    def _join(self, half: Half) -> None:
+    def _join(self, found: SectionEvents) -> None:
         """Takes what was read of the text behind this one."""
         pairs: tuple[tuple[dict[Any, int], Sequence[Any]], ...] = (
-            (self._names.codes, half.names), (self._kinds.codes, half.kinds), (self._texts.codes, half.texts),
-            (self._keys, half.keys), (self._ids, half.ids), (self._counters, half.counters),
+            (self._names.codes, found.names), (self._kinds.codes, found.kinds), (self._texts.codes, found.texts),
+            (self._keys, found.keys), (self._ids, found.ids), (self._counters, found.counters),
         )  # fmt: skip
         names, kinds, texts, tracks, ids, counters = (
             np.array([*(known.setdefault(each, len(known)) for each in told), -1]) for known, told in pairs
         )
         coded = {"name": names, "kind": kinds, "shapes": texts, "stacks": texts, "track": tracks, "counter": counters}
-        for known, told in zip(self._columns.values(), half.columns, strict=True):
+        for known, told in zip(self._columns.values(), found.columns, strict=True):
             columns = {key: coded[key][values].astype(values.dtype) if key in coded else values
                        for key, values in told.items()}  # fmt: skip
             if "id" in columns:
                 # those below 0 stand for texts
                 columns["id"] = np.where(told["id"] < 0, -1 - ids[np.maximum(-1 - told["id"], -1)], told["id"])
             known.add(**columns)
-        self._processes |= half.processes
-        self._labels |= half.labels
-        self._sorts |= half.sorts
-        self._threads |= {int(tracks[number]): name for number, name in half.threads.items()}
-        self._thread_sorts |= {int(tracks[number]): place for number, place in half.thread_sorts.items()}
-        self._clamped += half.clamped
+        self._processes |= found.processes
+        self._labels |= found.labels
+        self._sorts |= found.sorts
+        self._threads |= {int(tracks[number]): name for number, name in found.threads.items()}
+        self._thread_sorts |= {int(tracks[number]): place for number, place in found.thread_sorts.items()}
+        self._clamped += found.clamped
 
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         waiting = 0

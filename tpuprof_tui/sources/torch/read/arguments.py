@@ -18,7 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
-from tpuprof_tui.sources.chrome.second_half import state_of
+from tpuprof_tui.sources.chrome.sections import state_of
 
 from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
 from .packed import text_of

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
-from tpuprof_tui.sources.chrome.second_half import memory_bytes
+from tpuprof_tui.sources.chrome.sections import memory_bytes
 
 _ZSTD: Final = b"\x28\xb5"
 #: Memory that reading takes, in parts of the text, measured on traces of 34 to 99 MB, with room to spare.

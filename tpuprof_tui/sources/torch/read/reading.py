@@ -25,7 +25,14 @@ from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
-from tpuprof_tui.sources.chrome.second_half import Border, FirstHalf, border_of, ends_at, second_half, state_of
+from tpuprof_tui.sources.chrome.sections import (
+    Section,
+    SectionText,
+    other_processes,
+    sections_of,
+    state_of,
+    was_section,
+)
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
 
@@ -35,7 +42,7 @@ from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Window, in_outline, window_of
-from .second_half import Half
+from .section_events import SectionEvents
 from .trace import Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, floats, raw_codes, shown, shown_codes, whole, whole_rows
 
@@ -52,7 +59,7 @@ _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memor
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events whose columns are made at a time: of few of them numpy takes as long as of many.
 _AT_A_TIME: Final = 1 << 16
-#: Free memory needed before a second process reads half of the file, as a multiple of what reading takes.
+#: Free memory needed before other processes read sections of the file, as a multiple of what reading takes.
 _ROOM_FOR_TWO: Final = 2.0
 
 
@@ -65,7 +72,7 @@ def read_trace(
         path: JSON, or gzip of it.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
         part: What is read of it where it is larger than memory.
-        alone: Whether no other process reads half of it.
+        alone: Whether no other process reads sections of it.
 
     Raises:
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
@@ -78,12 +85,11 @@ def read_trace(
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
 
 
-def read_half(path: Path, begin: int) -> Half:
-    """Reads a file from the border between two events on."""
+def read_section(path: Path, section: Section) -> SectionEvents | None:
+    """Reads a section of a file that is not the first one; None where it is none."""
     with path.open("rb") as raw, _no_collection():
         in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-        raw.seek(begin)
-        return _Reader(path, raw, None).half(begin, in_object=in_object)
+        return _Reader(path, raw, None, section=section).events_of_section(in_object=in_object)
 
 
 def _read(
@@ -92,11 +98,11 @@ def _read(
     size = os.fstat(raw.fileno()).st_size
     text = too_large(raw, size)
     if not text:
-        border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
+        sections = [] if alone or text_of(path, raw) is not raw else sections_of(raw, size, cores())
         trace = None
-        if border is not None and fitting(size) >= _ROOM_FOR_TWO:
-            with second_half(path, border, __name__) as other:
-                trace = None if other is None else _Reader(path, raw, progress).by_two(border, other)
+        if len(sections) > 1 and fitting(size) >= _ROOM_FOR_TWO:
+            with other_processes(path, sections[1:], __name__) as others:
+                trace = _Reader(path, raw, progress, section=sections[0]).with_others(others)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
@@ -145,18 +151,20 @@ class _Reader:
         progress: Is told how far it is.
         kept: Which events are kept; None: all.
         most: How many of them fit into memory.
+        section: The section of the file that is read; None: all of it.
     """
 
     def __init__(
         self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, kept: Kept | None = None,
-        most: int = MOST_NS,
+        most: int = MOST_NS, section: Section | None = None,
     ) -> None:  # fmt: skip
         self._kept, self._kept_count, self._most = kept, 0, most
         self._marked = np.zeros(0, np.bool_)
         self._earliest: list[int] = []
         self._path, self._raw, self._progress = path, raw, progress
         self._size = os.fstat(raw.fileno()).st_size
-        self._source: Any = text_of(path, raw) if not raw.tell() else raw
+        self._section = section
+        self._source: Any = text_of(path, raw) if section is None else SectionText(raw, section)
         self._passed = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._kinds = np.zeros(0, np.int8)
@@ -178,7 +186,7 @@ class _Reader:
         #: Where each begins.
         self._offsets: list[int] = []
         #: Which share of the file is read here.
-        self._share = 1.0
+        self._share = 1.0 if section is None or section.end < 0 else section.end / self._size
 
     def _read(self, count: int) -> bytes:
         data: bytes = self._source.read(count)
@@ -193,41 +201,50 @@ class _Reader:
         self._go_through(chunks)
         return self._told(chunks, chunks.list_end)
 
-    def by_two(self, border: Border, other: Callable[[], Any]) -> Trace | None:
-        """All of it, what is behind a border read by another process; None where that was none."""
+    def with_others(self, others: Iterable[Callable[[], Any]]) -> Trace | None:
+        """All of it, the sections behind the first read by others; None where one of them was none."""
+        assert self._section is not None
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
-        self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
         self._go_through(chunks)
-        if not ends_at(border, chunks):
+        if not was_section(self._section, chunks):
             return None
-        half = other()
-        if not isinstance(half, Half) or half.state != state_of(self._raw.fileno()):
-            return None
-        self._join(half)
-        chunks.go_on(half.tallies, half.metadata, truncated=half.truncated)
-        return self._told(chunks, half.list_end)
+        end = 0
+        for other in others:
+            found = other()
+            if not isinstance(found, SectionEvents) or found.state != state_of(self._raw.fileno()):
+                return None
+            self._join(found)
+            chunks.go_on(found.tallies, found.metadata, truncated=found.truncated)
+            end = found.list_end
+        return self._told(chunks, end)
 
-    def half(self, begin: int, *, in_object: bool) -> Half:
-        """What is behind a border."""
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, begin=begin, in_object=in_object)
+    def events_of_section(self, *, in_object: bool) -> SectionEvents | None:
+        """What is in a section; None where it is none. ``in_object``: whether an object holds the list of events."""
+        section = self._section
+        assert section is not None
+        chunks: EventChunks[Any] = EventChunks(
+            self._read, ev.ANY_EVENT, ev.loose, begin=section.begin, in_object=in_object, whole=section.end < 0
+        )
         self._go_through(chunks)
-        return Half(
+        if not was_section(section, chunks):
+            return None
+        return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._pieces, self._offsets, list(self._names),
             list(self._keys), list(self._texts), self._parts.columns(), self._work.columns(), self._memory.columns(),
             self._series, self._process_names, self._thread_names, self._has_flows, self._seen, chunks.metadata,
-            chunks.tallies, chunks.truncated, chunks.list_end, begin + self._passed,
+            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._passed,
         )  # fmt: skip
 
-    def _join(self, half: Half) -> None:
+    def _join(self, found: SectionEvents) -> None:
         """Takes what was read of the text behind this one."""
         names, keys, texts = (
             np.array([*map(known.__getitem__, told), -1], np.int32)
-            for known, told in ((self._names, half.names), (self._keys, half.keys), (self._texts, half.texts))
+            for known, told in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts))
         )
         pieces = len(self._pieces)
-        self._pieces += [self.count + number for number in half.first]
-        self._offsets += half.offset
-        events, work, memory = half.events, half.work, half.memory
+        self._pieces += [self.count + number for number in found.first]
+        self._offsets += found.offset
+        events, work, memory = found.events, found.work, found.memory
         if events:
             place = events["place"] + np.int32(self.count)
             self._parts.add(**{**events, "place": place, "key": keys[events["key"]], "name": names[events["name"]]})
@@ -236,18 +253,18 @@ class _Reader:
             self._work.add(**{**work, "place": work["place"] + self.count, **coded})
         if memory:
             self._memory.add(**{**memory, "key": keys[memory["key"]]})
-        for series, (times, values) in half.series.items():
+        for series, (times, values) in found.series.items():
             if series in self._series or len(self._series) < _MOST_SERIES:
                 known_times, known_values = self._series.setdefault(series, (array("q"), array("d")))
                 known_times.extend(times)
                 known_values.extend(values)
-        self._process_names |= half.process_names
-        self._thread_names |= half.thread_names
-        self._has_flows |= half.has_flows
-        for what, (count, (piece, phases, index)) in half.seen.items():
+        self._process_names |= found.process_names
+        self._thread_names |= found.thread_names
+        self._has_flows |= found.has_flows
+        for what, (count, (piece, phases, index)) in found.seen.items():
             self._see(what, count, phases, index, pieces + piece)
-        self.count += half.count
-        self._passed = half.passed
+        self.count += found.count
+        self._passed = found.passed
 
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         first, offset, waiting = self._pieces, self._offsets, 0

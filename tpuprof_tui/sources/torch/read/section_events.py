@@ -1,4 +1,4 @@
-"""What another process has read of a large trace, from the border between two events on."""
+"""What another process has read of a section of a large trace."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 from tpuprof_tui.sources.chrome.chunks import Tally
 
 
-class Half(Struct, frozen=True, eq=False):
-    """What was read from a border on; codes and numbers are its own, offsets those of the file.
+class SectionEvents(Struct, frozen=True, eq=False):
+    """What was read of a section; codes and numbers are its own, offsets those of the file.
 
     Attributes:
         state: Size and time of change of the file.

@@ -15,21 +15,29 @@ _CODE: Final = (
 )
 
 
+_sharing = 1
 #: Time on the CPU that the process's cgroup grants, and in which time, us ("200000 100000"; "max 100000": no limit).
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
 def cores() -> int:
-    """How many cores this process may use: those it may run on, but no more than its cgroup's CPU quota."""
+    """How many cores this process may use: its part of those it may run on and its cgroup's CPU quota grants."""
     try:
         found = len(os.sched_getaffinity(0))
     except AttributeError:
         found = os.cpu_count() or 1
     try:
         granted, period = _QUOTA.read_text(encoding="ascii").split()
-        return min(found, max(round(int(granted) / int(period)), 1))
+        found = min(found, round(int(granted) / int(period)))
     except (OSError, ValueError):
-        return found
+        pass
+    return max(found // _sharing, 1)
+
+
+def share_cores(processes: int) -> None:
+    """Says that so many processes, this one among them, use the cores."""
+    global _sharing
+    _sharing = processes
 
 
 def python_words(module: str, *words: str) -> list[str]:

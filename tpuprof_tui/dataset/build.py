@@ -12,6 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -159,7 +160,8 @@ def local(jobs: int) -> Executor:
         from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn"), _end_with_parent) as pool:
+        count = min(jobs, len(paths))
+        with ProcessPoolExecutor(count, get_context("spawn"), _begin_worker, (count,)) as pool:
             try:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
@@ -173,8 +175,8 @@ def local(jobs: int) -> Executor:
     return run
 
 
-def _end_with_parent() -> None:
-    """Ends this process when the one that began it is gone, however that ended: a pool's would wait for ever.
+def _begin_worker(jobs: int) -> None:
+    """Ends this process, one of so many, when the one that began it is gone: a pool's would wait for ever.
 
     Ctrl-C is for that one: the terminal sends it to all.
     """
@@ -184,6 +186,7 @@ def _end_with_parent() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    share_cores(jobs)
     parent = parent_process()
 
     def follow() -> None:

@@ -46,9 +46,14 @@ class Section(Struct, frozen=True):
     end: int
 
 
+def section_count(size: int, processes: int) -> int:
+    """Into how many sections a file of so many bytes is cut for at most so many processes; below 2: it is not."""
+    return min(processes, _MOST, size // _SMALLEST)
+
+
 def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
     """Sections of a file for at most so many processes, in order; a single one of small files."""
-    count = min(processes, _MOST, size // _SMALLEST)
+    count = section_count(size, processes)
     borders = set()
     for number in range(1, count):
         place = _STARTING + number * (size - _STARTING) // count

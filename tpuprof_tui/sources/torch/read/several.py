@@ -24,8 +24,10 @@ from msgspec.structs import replace
 from tpuprof_tui.child_process import cores, python_words
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
+from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
+from .packed import text_of
 from .reading import read_trace
 from .trace import Trace
 
@@ -71,6 +73,9 @@ class _Reading:
     def all(self) -> list[_Found]:
         """Reads them."""
         helpers = max(min(cores(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
+        # few large files are read one after the other, each by several processes
+        if self._sections() > helpers + 1:
+            helpers = 0
         with _other_processes(helpers) as processes:
             threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
             for thread in threads:
@@ -88,6 +93,15 @@ class _Reading:
             if number not in self._found:
                 self._read_here(number)
         return [self._found[number] for number in range(len(self._files))]
+
+    def _sections(self) -> int:
+        """Into how many sections the largest of them is cut."""
+        largest = max(self._sizes, default=0)
+        if section_count(largest, cores()) < 2:
+            return 1
+        file = self._files[self._sizes.index(largest)]
+        with file.open("rb") as raw:
+            return section_count(largest, cores()) if text_of(file, raw) is raw else 1
 
     def _read_here(self, number: int, *, alone: bool = True) -> None:
         """Reads one in this process; of several its columns are kept where there is room."""

@@ -1,7 +1,7 @@
-"""Large traces are read in sections, all but the first by other processes: decoding holds the interpreter's lock.
+"""Reads large traces in sections, all but the first in other processes: decoding holds the GIL, so threads do not help.
 
-The text is cut at what looks like the border between two events. Each section but the last is read as if the list of
-events ended there: only where it does, as strict JSON, is the border one; else one process reads the whole file.
+The text is cut at likely borders between two events. Each section but the last is read as if the list of events ended
+there: only if it does, as strict JSON, is the border real; if one is not, a single process reads the whole file.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tpuprof_tui.child_process import python_words
 
 from .chunks import EventChunks
 
-#: Bytes of the smallest section that is worth a process, and what the first process reads until the others have begun.
+#: Size in bytes of the smallest section that pays, and what the first process reads while the others start up.
 _SMALLEST: Final = 20 << 20
 _STARTING: Final = 16 << 20
-#: More processes than this gain little: what they read is put together by one.
+#: Most processes: more gain little, as the results are joined by one.
 _MOST: Final = 8
-#: Bytes in which a border is looked for.
+#: Bytes in which a border is searched.
 _NEAR: Final = 1 << 20
 _BORDER: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid)"\s*:)')
 
 
 class Section(Struct, frozen=True):
-    """Bytes of a file from the beginning of an event to the end of another.
+    """A byte range of a file, from the begin of an event to the end of another.
 
     Attributes:
-        begin: Of its first event; 0: the beginning of the file.
-        end: Behind its last event; -1: the end of the file.
+        begin: Offset of its first event; 0: the beginning of the file.
+        end: Offset behind its last event; -1: the end of the file.
     """
 
     begin: int
@@ -47,12 +47,12 @@ class Section(Struct, frozen=True):
 
 
 def section_count(size: int, processes: int) -> int:
-    """Into how many sections a file of so many bytes is cut for at most so many processes; below 2: it is not."""
+    """Number of sections for a file of ``size`` bytes and at most ``processes``; below 2: one process reads it."""
     return min(processes, _MOST, size // _SMALLEST)
 
 
 def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
-    """Sections of a file for at most so many processes, in order; a single one of small files."""
+    """Sections of a file in order, at most ``processes``; a single one if the file is small."""
     count = section_count(size, processes)
     borders = set()
     for number in range(1, count):
@@ -66,13 +66,13 @@ def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
 
 
 def state_of(file: int) -> tuple[int, int]:
-    """Size and time of the last change of an open file."""
+    """Size in bytes and modification time in ns of an open file."""
     found = os.fstat(file)
     return found.st_size, found.st_mtime_ns
 
 
 def memory_bytes() -> int:
-    """Memory of the machine, or what the group of processes may take of it; 0 where it is not known."""
+    """Physical memory in bytes, or the cgroup's limit if that is lower; 0 if unknown."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -85,7 +85,7 @@ def memory_bytes() -> int:
 
 
 class SectionText:
-    """The text of a section, as if the list of events ended behind it."""
+    """The text of a section, with a bracket added that ends the list of events there."""
 
     def __init__(self, raw: BinaryIO, section: Section) -> None:
         raw.seek(section.begin)
@@ -101,8 +101,8 @@ class SectionText:
 
 
 def was_section(section: Section, chunks: EventChunks[Any]) -> bool:
-    """Whether the events that were read of it are a list that ends with the section."""
-    # the bracket was put there
+    """Whether a section was read as strict JSON whose list of events ends exactly at its end."""
+    # + 1: the added bracket
     return section.end < 0 or (
         chunks.found and not chunks.truncated and chunks.piece is not None and chunks.list_end == section.end + 1
     )
@@ -110,15 +110,15 @@ def was_section(section: Section, chunks: EventChunks[Any]) -> bool:
 
 @contextmanager
 def other_processes(path: Path, sections: Sequence[Section], reader: str) -> Iterator[list[Callable[[], Any]]]:
-    """Processes that each read one section of a file; they end with the block.
+    """Starts processes that each read one section of a file; they are killed when the block ends.
 
     Args:
         path: The file.
-        sections: Those of the file.
+        sections: The sections to read.
         reader: Name of the module whose ``read_section`` reads one.
 
-    Returns:
-        In the order of the sections, functions that wait for what was read; None where that failed.
+    Yields:
+        For each section a function that waits for the result and returns it; None if the process failed.
     """
     with ExitStack() as stack:
         yield [stack.enter_context(_process(path, section, reader)) for section in sections]
@@ -147,7 +147,7 @@ def _process(path: Path, section: Section, reader: str) -> Iterator[Callable[[],
 
 
 def _main(reader: str, path: str, begin: str, end: str) -> None:
-    # the many objects of a chunk are in no cycles
+    # the objects of a chunk form no cycles: reference counting frees them
     gc.disable()
     found = import_module(reader).read_section(Path(path), Section(int(begin), int(end)))
     pickle.dump(found, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)

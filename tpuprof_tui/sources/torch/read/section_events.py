@@ -1,4 +1,4 @@
-"""What another process has read of a section of a large trace."""
+"""Result of a process that reads a section of a large trace."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tpuprof_tui.sources.chrome.chunks import Tally
 
 
 class SectionEvents(Struct, frozen=True, eq=False):
-    """What was read of a section; codes and numbers are its own, offsets those of the file.
+    """Events of a section. Codes and event numbers start at 0, offsets are those of the file.
 
     Attributes:
-        state: Size and time of change of the file.
-        first, offset: Number of the first complete event of each piece of text, and where each begins.
-        names, keys, texts: What is numbered, in order.
-        list_end, passed: Where the list and the text end.
+        state: Size and modification time of the file.
+        first, offset: Number of the first complete event of each chunk of text, and its offset.
+        names, keys, texts: Values by code.
+        list_end, passed: Offsets of the end of the list and of the text.
     """
 
     state: tuple[int, int]

@@ -67,7 +67,7 @@ def test_set_operations(one, other):
     left, right = built(one), built(other)
     for result, expected in (
         (left.intersect(right), moments(one) & moments(other)),
-        (left.minus(right), moments(one) - moments(other)),
+        (left.difference(right), moments(one) - moments(other)),
         (left.union_with(right), moments(one) | moments(other)),
     ):
         assert is_sound(result)

@@ -89,7 +89,7 @@ async def test_the_table_is_searched_as_one_types(profile):
         before = screen.state
         hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
         await press(pilot, "slash r m s")
-        first = hits.place(2, -1)
+        first = hits.index(2, -1)
         assert screen.table.rows.position == hits.keys[first]
         assert f"{first + 1}/{len(hits)}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "escape")

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.drawing.colouring import (
     FIFTHS,
-    Flow,
+    PiecewiseRate,
     cell_shares,
     event_categories,
     kernel_category,
@@ -119,7 +119,7 @@ async def test_without_launches_there_is_no_lane_of_them():
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 90), st.floats(0, 1)), min_size=1, max_size=30))
 def test_what_flows_is_neither_lost_nor_made_up(events):
     starts, lengths, rates = (np.array(part) for part in zip(*events, strict=True))
-    flow = Flow.of(starts, starts + lengths, rates.astype(np.float64))
+    flow = PiecewiseRate.of(starts, starts + lengths, rates.astype(np.float64))
     edges = edges_of(0, 600, 37)
     found = flow.between(edges)
     expected = [

@@ -13,7 +13,7 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.derived import memory_of
+from tpuprof_tui.analysis.result_cache import memory_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Profile
 
-from .index.running_sums import Flow
+from .index.running_sums import PiecewiseRate
 from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class CounterLine(Struct, frozen=True):
 
 def counter_lines(session: Session) -> tuple[CounterLine, ...]:
     """The lines of all counters, group by group, families of a group in recorded order; cached."""
-    return session.derived.get("lines of counters", lambda: tuple(_lines(session.profile)))
+    return session.cache.get("lines of counters", lambda: tuple(_lines(session.profile)))
 
 
 def _lines(profile: Profile) -> Iterator[CounterLine]:
@@ -96,8 +96,8 @@ class CounterCurve(Struct, frozen=True, eq=False):
     values: Floats
     low: float
     high: float
-    _amounts: Flow
-    _known: Flow
+    _amounts: PiecewiseRate
+    _known: PiecewiseRate
 
     @classmethod
     def of(cls, times: Ints, values: Floats, end: int) -> CounterCurve:
@@ -107,7 +107,7 @@ class CounterCurve(Struct, frozen=True, eq=False):
         filled = np.where(known, values, 0.0)
         low, high = (float(filled.min()), float(filled.max())) if len(values) else (0.0, 0.0)
         return cls(times, values, min(low, 0.0), max(high, 0.0),
-                   *(Flow.of(times, ends, rates) for rates in (filled, known * 1.0)))  # fmt: skip
+                   *(PiecewiseRate.of(times, ends, rates) for rates in (filled, known * 1.0)))  # fmt: skip
 
     def means(self, edges: Ints) -> Floats:
         """The mean over each cell between neighbouring edges; NaN where no value is known. O(cells log n)."""
@@ -144,7 +144,7 @@ class CounterCurve(Struct, frozen=True, eq=False):
 def counter_curve(session: Session, place: int) -> CounterCurve:
     """The curve of a counter, cached; O(n) the first time."""
     counter = session.profile.counters[place]
-    return session.derived.get(
+    return session.cache.get(
         "curves of counters", lambda: CounterCurve.of(counter.times, counter.values, session.profile.end_ns), place
     )
 

@@ -547,13 +547,13 @@ def path_lane(session: Session) -> LaneIndex:
         profile = session.profile
         return build_index(_lane(session, critical_path(profile, known, profile.start_ns, profile.end_ns)))
 
-    found: LaneIndex = session.derived.get(_KEY, made)
+    found: LaneIndex = session.cache.get(_KEY, made)
     return found
 
 
 def known_path_lane(session: Session) -> LaneIndex | None:
     """The lane of the path if it has been computed; None before."""
-    found: LaneIndex | None = session.derived.known(_KEY)
+    found: LaneIndex | None = session.cache.peek(_KEY)
     return found
 
 

@@ -26,7 +26,7 @@ from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .pages import pages_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.derived import Memory
+    from tpuprof_tui.analysis.result_cache import Memory
     from tpuprof_tui.model import Profile
 
 #: Errors of a disk that takes no more.
@@ -266,7 +266,7 @@ def info_command(options: argparse.Namespace) -> int:
     def memory(profile: Profile) -> Memory | None:
         if not options.memory:
             return None
-        from tpuprof_tui.analysis.derived import memory_of
+        from tpuprof_tui.analysis.result_cache import memory_of
         from tpuprof_tui.views.screen import first_screen
 
         return memory_of(first_screen(profile))

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui import __version__
-from tpuprof_tui.analysis.index.ordering import knows
+from tpuprof_tui.analysis.index.ordering import has_column
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import WriteError
@@ -266,7 +266,7 @@ def _events(profile: Profile, capture: str) -> Any:
 
     words = profile.vocabulary
     lanes = [(number, lane) for number, lane in enumerate(profile.lanes) if len(lane)]
-    known = {number: {key for key in lane.columns if knows(profile, lane, key)} for number, lane in lanes}
+    known = {number: {key for key in lane.columns if has_column(profile, lane, key)} for number, lane in lanes}
     further = set().union(*known.values()).difference(_COMMON.values())
     extras = tuple(column for column in words.columns if column.key in further and column.group != COUNTERS)
     schema = _event_schema(words.source, extras)
@@ -421,7 +421,7 @@ def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
     for view, key in dict(profile.vocabulary.work_cuts).items():
         kind = _PARTS.get(view, view)
         texts = profile.strings.get(key, ())
-        known = [each for each in zip(lanes, works, times, strict=True) if knows(profile, each[0], key)]
+        known = [each for each in zip(lanes, works, times, strict=True) if has_column(profile, each[0], key)]
         if not known:
             continue
         codes = np.concatenate([lane.take(key, rows) for lane, rows, _ in known])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.ordering import first_numbers, knows, ordered
+from tpuprof_tui.analysis.index.ordering import has_column, lane_offsets, ordered
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -87,7 +87,7 @@ def _known_keys(vocabulary: Vocabulary) -> str:
 def known_columns(profile: Profile) -> tuple[Column, ...]:
     """Columns that some lane knows."""
     columns = profile.vocabulary.columns
-    return tuple(column for column in columns if any(knows(profile, lane, column.key) for lane in profile.lanes))
+    return tuple(column for column in columns if any(has_column(profile, lane, column.key) for lane in profile.lanes))
 
 
 # -- rows ---------------------------------------------------------------------
@@ -156,7 +156,7 @@ def table_rows(
         selection: Only those it has; None for all.
         sort: Their order; None: lane by lane, by start.
     """
-    offsets = first_numbers(profile)
+    offsets = lane_offsets(profile)
     parts: list[Ints] = []
     for number, each in enumerate(profile.lanes):
         if (kind is not None and each.kind != kind) or (lane is not None and number != lane):
@@ -228,7 +228,7 @@ def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> C
     """
     if column is SHARE:
         return partial(_shares, lane, total)
-    return partial(lane.take, column.key) if knows(profile, lane, column.key) else None
+    return partial(lane.take, column.key) if has_column(profile, lane, column.key) else None
 
 
 def _shares(lane: Lane, total: int, rows: Rows) -> Array:

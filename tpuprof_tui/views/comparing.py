@@ -84,7 +84,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         assert base is not None
         alone = replace(query, baseline=None)
         which = (query.scope, query.passes, base.scope)
-        return query.derived.get("comparison", lambda: cls(base, alone), *which, most=4)
+        return query.cache.get("comparison", lambda: cls(base, alone), *which, limit=4)
 
     # -- sums
 

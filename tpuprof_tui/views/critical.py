@@ -65,7 +65,7 @@ def path_of(query: Query) -> CriticalPath:
         lanes = None if query.scope.everything else session.lanes_in(query.scope)
         return critical_path(session.profile, known, *query.window, lanes)
 
-    return session.derived.get("critical path", made, query.window, query.scope, most=2)
+    return session.cache.get("critical path", made, query.window, query.scope, limit=2)
 
 
 def _on_host(query: Query, path: CriticalPath) -> npt.NDArray[np.bool_]:

@@ -76,4 +76,4 @@ def counters(query: Query) -> Answer:
 
 def _data(query: Query) -> ChartData:
     key = (query.scope, query.state.start, query.state.end, query.passes)
-    return query.derived.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, most=1)
+    return query.cache.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, limit=1)

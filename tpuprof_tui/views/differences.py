@@ -17,7 +17,7 @@ from .query import Query
 
 def known_differences(session: Session) -> Differences | None:
     """The differences if they have been computed; None before."""
-    return cast("Differences | None", session.derived.known("differences"))
+    return cast("Differences | None", session.cache.peek("differences"))
 
 
 def differences_of(session: Session) -> Differences:
@@ -26,12 +26,12 @@ def differences_of(session: Session) -> Differences:
     assert base is not None
 
     query, offsets = Query(session, baseline=Query(base)), (base.offsets, session.offsets)
-    return session.derived.get("differences", lambda: find_differences(Compared.of(query).comparison, *offsets))
+    return session.cache.get("differences", lambda: find_differences(Compared.of(query).comparison, *offsets))
 
 
 def known_side_by_side(session: Session) -> SideBySide | None:
     """The pairing for side-by-side display if it has been computed; None before."""
-    return cast("SideBySide | None", session.derived.known("side by side"))
+    return cast("SideBySide | None", session.cache.peek("side by side"))
 
 
 def side_by_side(session: Session) -> SideBySide | None:
@@ -41,7 +41,7 @@ def side_by_side(session: Session) -> SideBySide | None:
         return None
 
     query = Query(session, baseline=Query(base))
-    return session.derived.get("side by side", lambda: SideBySide(session, base, Compared.of(query).comparison))
+    return session.cache.get("side by side", lambda: SideBySide(session, base, Compared.of(query).comparison))
 
 
 def difference_text(session: Session, differences: Differences, number: int) -> str:

@@ -83,7 +83,7 @@ def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
         return [found for rule in rules for found in rule.find(query, rule, rule.threshold * span)]
 
     which = (rules[0].key, query.scope, query.step, query.range)
-    yield from query.derived.get("findings of rules", made, *which, most=8)
+    yield from query.cache.get("findings of rules", made, *which, limit=8)
 
 
 def _span(query: Query) -> int:
@@ -127,7 +127,7 @@ class Rows(Struct, frozen=True, eq=False):
 
 def lanes_doing(query: Query, activity: Activity) -> list[Rows]:
     """Work of an activity that starts in the window, by device lane; shared by all rules."""
-    return query.own.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
+    return query.local_cache.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
 
 
 def _lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:

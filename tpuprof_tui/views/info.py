@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import clock_text
@@ -17,7 +17,7 @@ from .query import Query
 from .registry import answer, view_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.derived import Memory
+    from tpuprof_tui.analysis.result_cache import Memory
 
 
 def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
             "guessed": lane.role_guessed,
         }
         for number, lane in list(enumerate(profile.lanes))[rows]
-        for core, port in [[fixed_number(profile, lane, key) for key in ("core", "port")]]
+        for core, port in [[constant_value(profile, lane, key) for key in ("core", "port")]]
     ]
 
 

@@ -20,7 +20,7 @@ from .query import Query
 from .registry import answer, view_of, views_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.derived import Memory
+    from tpuprof_tui.analysis.result_cache import Memory
 
 #: Maximum rows of a table in the summary, and of problems.
 ROWS: Final = 10

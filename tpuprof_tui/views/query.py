@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from tpuprof_tui.analysis.derived import Derived
+from tpuprof_tui.analysis.result_cache import ResultCache
 from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
 from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
@@ -77,14 +77,14 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return self.profile.vocabulary
 
     @property
-    def derived(self) -> Derived:
+    def cache(self) -> ResultCache:
         """Cache of results computed from the whole profile."""
-        return self.session.derived
+        return self.session.cache
 
     @cached_property
-    def own(self) -> Derived:
+    def local_cache(self) -> ResultCache:
         """Cache of results computed from this query alone, freed with it."""
-        return Derived()
+        return ResultCache()
 
     @property
     def passes(self) -> str:

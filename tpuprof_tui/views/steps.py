@@ -40,13 +40,13 @@ def steps(query: Query) -> Answer:
                                        f"a profile of {needs}" if needs else ""),))  # fmt: skip
     if query.scope.lane >= 0:
         return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose {a_unit}.")),))
-    table = query.shown.derived.get(
+    table = query.shown.cache.get(
         "steps' figures",
         lambda: step_table(
             query.shown.profile, found, units=query.units, lanes=query.lanes, indexes=query.shown.indexes
         ),
         query.scope,
-        most=_KEPT,
+        limit=_KEPT,
     )
     chosen = _chosen(query, table)
     several = _of_several(table, chosen)
@@ -172,7 +172,7 @@ def _repeating(
     query: Query, found: ProfileSteps, table: StepTable, several: bool
 ) -> Iterator[tuple[tuple[Any, ...], tuple[int, int]]]:
     """Yields a row per sequence, and the interval of its first repetition in the steady state."""
-    sequences = query.session.derived.get("what repeats", lambda: repeated_sequences(query.profile, found))
+    sequences = query.session.cache.get("what repeats", lambda: repeated_sequences(query.profile, found))
     for group, one in table.steadiness.items():
         own = [each for each in sequences if each.group == group]
         name = [query.profile.groups.title(group)] if several else []

@@ -159,7 +159,7 @@ def _sums(query: Query) -> dict[Grouping, WorkSums]:
             shown.profile, shown.indexes, *query.window, tuple(by for by, _ in _BY), units=units, lanes=lanes
         )
 
-    return shown.derived.get("work of a window", made, which, most=1)
+    return shown.cache.get("work of a window", made, which, limit=1)
 
 
 def _narrowing(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:
@@ -170,5 +170,5 @@ def _narrowing(query: Query, key: str, labels: Sequence[str], codes: Ints, row: 
         counts = Counter(text.lower() for text in query.profile.strings[key])
         return frozenset(text for text, count in counts.items() if count > 1)
 
-    alike = query.derived.get("texts that differ by capitals", made, key)
+    alike = query.cache.get("texts that differ by capitals", made, key)
     return Target(condition=text_condition(key, labels[row], alone=labels[row].lower() not in alike))

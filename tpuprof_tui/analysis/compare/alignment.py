@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model.profile import turns_among
 
-from ..index.intervals import turns
+from ..index.intervals import positions_in_runs
 from .sequences import matched
 from .work import Both, Launches
 
@@ -110,8 +110,8 @@ def paired_events(both: Both, launches: Pairs) -> Pairs:
     alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
     first, second = base.launches.first, other.launches.first
     size = np.diff(first)[launches.base[alike]]
-    parts = [(np.repeat(first[launches.base[alike]], size) + turns(size),
-              np.repeat(second[launches.other[alike]], size) + turns(size))]  # fmt: skip
+    parts = [(np.repeat(first[launches.base[alike]], size) + positions_in_runs(size),
+              np.repeat(second[launches.other[alike]], size) + positions_in_runs(size))]  # fmt: skip
     known: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     for one, two in zip(launches.base[~alike].tolist(), launches.other[~alike].tolist(), strict=True):
         key = int(base.launches.signature[one]), int(other.launches.signature[two])

@@ -116,7 +116,7 @@ class SideBySide:
         Without paired launches it aligns steps. O(launches) for a new scope, cached.
         """
         group = self.session.unit_of(scope.lane) if scope.lane >= 0 else scope.group
-        return self.session.derived.get("aligned axis", lambda: self._axis(group), group, most=8)
+        return self.session.cache.get("aligned axis", lambda: self._axis(group), group, limit=8)
 
     def _axis(self, group: int) -> AlignedAxis:
         span, base_span = ((side.profile.start_ns, side.profile.end_ns) for side in (self.session, self.base))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.vocabulary import NAMES
 
-from ..index.intervals import turns
+from ..index.intervals import positions_in_runs
 from ..steps.launch_sequence import launch_lane
 from .operation_names import renamed_operations
 
@@ -403,7 +403,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
 def _signatures(kernel: npt.NDArray[Any], command: Hashes, first: Ints) -> Hashes:
     """Hash of each launch: its kernel, and its commands in order."""
     size = np.diff(first)
-    turn = turns(size)
+    turn = positions_in_runs(size)
     with np.errstate(over="ignore"):
         every = mixed(command, turn)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(every, dtype=np.uint64)])

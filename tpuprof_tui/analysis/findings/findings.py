@@ -65,7 +65,7 @@ def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> F
         best: Floats = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
         return best
 
-    return index.derived.get("best of blocks", make, score, owners)
+    return index.cache.get("best of blocks", make, score, owners)
 
 
 def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints:
@@ -78,7 +78,7 @@ def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints
         latest: Ints = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
         return latest
 
-    return first + np.flatnonzero(index.derived.get("ends of blocks", make)[first:last] > start)
+    return first + np.flatnonzero(index.cache.get("ends of blocks", make)[first:last] > start)
 
 
 def best_rows(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Lane
 from tpuprof_tui.model.missing import is_missing
 
-from ..index.ordering import knows
+from ..index.ordering import has_column
 from ..selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -40,9 +40,9 @@ def peers_of(session: Session, number: int, row: int) -> Peers:
     name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
     if name < 0:
         return Peers(0, 0.0)
-    operands = (key for key in session.profile.vocabulary.operands if knows(session.profile, lane, key))
+    operands = (key for key in session.profile.vocabulary.operands if has_column(session.profile, lane, key))
     asked = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in operands)
-    return session.derived.get("peers", lambda: _peers(session, lane.kind, name, asked), lane.kind, name, asked)
+    return session.cache.get("peers", lambda: _peers(session, lane.kind, name, asked), lane.kind, name, asked)
 
 
 def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:

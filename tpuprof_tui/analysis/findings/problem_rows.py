@@ -74,7 +74,7 @@ class ProblemRows(Struct, frozen=True, eq=False):
 
 def problem_rows(session: Session) -> ProblemRows:
     """The instructions affected by problems, cached; O(n log n) the first time."""
-    return session.derived.get("rows of problems", lambda: _find_problem_rows(session))
+    return session.cache.get("rows of problems", lambda: _find_problem_rows(session))
 
 
 def _find_problem_rows(session: Session) -> ProblemRows:

@@ -64,7 +64,7 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
         return (min((int(lane["start"][0]) for lane in lanes), default=-_FOREVER),
                 max((int(lane["end"].max()) for lane in lanes), default=_FOREVER))  # fmt: skip
 
-    first, last = session.derived.get("recorded", extent, whole)
+    first, last = session.cache.get("recorded", extent, whole)
     return min(max(start, first), end), max(min(end, last), start)
 
 

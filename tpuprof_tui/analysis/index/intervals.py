@@ -34,20 +34,20 @@ class Intervals(Struct, frozen=True, eq=False):
         if not real.all():
             start, end = start[real], end[real]
         if bool((start[1:] >= end[:-1]).all()):
-            return _summed(start, end)
+            return _with_prefix_sums(start, end)
         if bool((start[1:] < start[:-1]).any()):
             # the stable sort merges runs that are sorted already in linear time
             order = np.argsort(start, kind="stable")
             start, end = start[order], end[order]
         reach = np.maximum.accumulate(end)
         opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
-        return _summed(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
+        return _with_prefix_sums(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
 
     @staticmethod
     def empty() -> Intervals:
         """The empty set."""
         nothing = np.zeros(0, dtype=np.int64)
-        return _summed(nothing, nothing)
+        return _with_prefix_sums(nothing, nothing)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -83,21 +83,23 @@ class Intervals(Struct, frozen=True, eq=False):
         if end <= start or low == high:
             return Intervals.empty()
         if self.starts[low] >= start and self.ends[high - 1] <= end:
-            return _summed(self.starts[low:high], self.ends[low:high])
-        return _summed(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
+            return _with_prefix_sums(self.starts[low:high], self.ends[low:high])
+        return _with_prefix_sums(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
 
     def intersect(self, other: Intervals) -> Intervals:
         """The intersection of both; O(fewer log more + pieces)."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
-        mine, theirs = _meeting(few, many)
-        return _summed(np.maximum(few.starts[mine], many.starts[theirs]), np.minimum(few.ends[mine], many.ends[theirs]))
+        mine, theirs = _overlapping_pairs(few, many)
+        return _with_prefix_sums(
+            np.maximum(few.starts[mine], many.starts[theirs]), np.minimum(few.ends[mine], many.ends[theirs])
+        )
 
-    def minus(self, other: Intervals) -> Intervals:
+    def difference(self, other: Intervals) -> Intervals:
         """The difference: this without ``other``; fast where this has few intervals."""
-        _, theirs = _meeting(self, other)
-        if not len(theirs):
+        _, overlapping = _overlapping_pairs(self, other)
+        if not len(overlapping):
             return self
-        met = np.unique(theirs)
+        met = np.unique(overlapping)
         gaps = Intervals.union(np.append(self.starts[0], other.ends[met]), np.append(other.starts[met], self.ends[-1]))
         return self.intersect(gaps)
 
@@ -108,7 +110,7 @@ class Intervals(Struct, frozen=True, eq=False):
         return Intervals.union(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
 
-def turns(counts: Ints) -> Ints:
+def positions_in_runs(counts: Ints) -> Ints:
     """Position of each element in its run, for consecutive runs of the given lengths; int64."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts), dtype=np.int64)
 
@@ -119,15 +121,15 @@ def last_of_each(order: Ints, key: npt.NDArray[Any]) -> Ints:
     return np.asarray(order[np.append(keys[1:] != keys[:-1], True)[: len(order)]])
 
 
-def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
+def _overlapping_pairs(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
     """Indexes (into ``few``, ``many``) of all pairs of intervals that overlap, ascending; O(few log many + pairs)."""
     low = np.searchsorted(many.ends, few.starts, side="right")
     counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
     mine = np.repeat(np.arange(len(few)), counts)
-    return mine, low[mine] + turns(counts)
+    return mine, low[mine] + positions_in_runs(counts)
 
 
-def _summed(starts: Ints, ends: Ints) -> Intervals:
+def _with_prefix_sums(starts: Ints, ends: Ints) -> Intervals:
     cum = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=cum[1:])
     return Intervals(starts, ends, cum)

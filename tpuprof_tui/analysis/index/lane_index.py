@@ -9,7 +9,7 @@ from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 
-from ..derived import Derived
+from ..result_cache import ResultCache
 from .intervals import Intervals, Ints
 
 
@@ -23,7 +23,7 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
         max_end: Running maximum of the events' ends; events of zero duration count as 1 ns.
         sorted_ends: The same ends, ascending.
-        derived: Cache of results computed from this lane alone.
+        cache: Cache of results computed from this lane alone.
     """
 
     lane: Lane
@@ -34,7 +34,7 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
     starts: Ints
     max_end: Ints
     sorted_ends: Ints
-    derived: Derived = field(default_factory=Derived)
+    cache: ResultCache = field(default_factory=ResultCache)
 
 
 class Cells(Struct, frozen=True, eq=False):
@@ -62,7 +62,7 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     chosen = (slice(None) if (mask := role == wanted).all() else mask for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
     work, wait, sync = (Intervals.union(starts[which], ends[which]) for which in chosen)
-    rest = wait.union_with(sync).minus(work)
+    rest = wait.union_with(sync).difference(work)
     # an event of zero duration must still be found at its start
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
@@ -74,7 +74,7 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     max_end = arrays.kept(max_end)
     sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
     arrays.give_back()
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, Derived(arrays.give_back))
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, ResultCache(arrays.give_back))
 
 
 def cells(index: LaneIndex, edges: Ints) -> Cells:

@@ -16,7 +16,7 @@ from tpuprof_tui.model.lane import Array, Rows, row_count
 Ints = npt.NDArray[np.int64]
 
 
-def first_numbers(profile: Profile) -> Ints:
+def lane_offsets(profile: Profile) -> Ints:
     """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
     offsets = np.zeros(len(profile.lanes) + 1, dtype=np.int64)
     np.cumsum([len(lane) for lane in profile.lanes], out=offsets[1:])
@@ -25,16 +25,16 @@ def first_numbers(profile: Profile) -> Ints:
 
 def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | None:
     """Values of a column for some rows of a lane (codes of text columns); None where the lane has no such column."""
-    return lane.take(key, rows) if knows(profile, lane, key) else None
+    return lane.take(key, rows) if has_column(profile, lane, key) else None
 
 
-def knows(profile: Profile, lane: Lane, key: str) -> bool:
+def has_column(profile: Profile, lane: Lane, key: str) -> bool:
     """Whether a lane has a column: it is stored, and the schema allows it for this kind of lane."""
     column = profile.vocabulary.schema.get(key)
     return key in lane and (column is None or column.applies_to(lane.kind))
 
 
-def fixed_number(profile: Profile, lane: Lane, key: str) -> int:
+def constant_value(profile: Profile, lane: Lane, key: str) -> int:
     """The constant value of a column that a lane need not store: its unit's number, its port; -1: none."""
     if key == "core":
         return profile.unit_number(lane)

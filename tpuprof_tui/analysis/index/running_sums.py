@@ -94,7 +94,7 @@ def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[in
     return first, last, np.concatenate((before, np.arange(last * block, high, dtype=np.int64)))
 
 
-class Flow(Struct, frozen=True, eq=False):
+class PiecewiseRate(Struct, frozen=True, eq=False):
     """A quantity that flows at a constant rate during each of n disjoint intervals.
 
     Attributes:
@@ -107,10 +107,10 @@ class Flow(Struct, frozen=True, eq=False):
     amounts: Floats
 
     @classmethod
-    def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
+    def of(cls, starts: Ints, ends: Ints, rates: Floats) -> PiecewiseRate:
         """The flow of intervals sorted by start, ``rates`` per ns; O(n), O(n log n) where they overlap."""
         if bool((starts[1:] < ends[:-1]).any()):
-            starts, ends, rates = _apart(starts, ends, rates)
+            starts, ends, rates = _split_overlaps(starts, ends, rates)
         amounts = np.zeros(len(starts) + 1)
         np.cumsum(rates * (ends - starts), out=amounts[1:])
         return cls(starts, ends, amounts)
@@ -124,11 +124,11 @@ class Flow(Struct, frozen=True, eq=False):
         length = np.maximum(self.ends[last] - self.starts[last], 1)
         rest = np.where(begun > 0, np.maximum(self.ends[last] - edges, 0), 0) / length
         passed = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
-        flown: Floats = np.diff(passed)
-        return flown
+        found: Floats = np.diff(passed)
+        return found
 
 
-def _apart(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
+def _split_overlaps(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
     """Splits overlapping intervals at all starts and ends; the rate of a piece is the sum of the rates active in it."""
     times = np.concatenate((starts, ends))
     order = np.argsort(times, kind="stable")

@@ -141,13 +141,13 @@ def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
 
 def known_dependencies(session: Session) -> Dependencies | None:
     """The dependencies if they have been computed; None before."""
-    found: Dependencies | None = session.derived.known("dependencies")
+    found: Dependencies | None = session.cache.peek("dependencies")
     return found
 
 
 def dependencies_of(session: Session) -> Dependencies:
     """All dependencies of a profile, cached. O(n log n) the first time: call it from a worker thread."""
-    return session.derived.get("dependencies", lambda: find_dependencies(session.profile))
+    return session.cache.get("dependencies", lambda: find_dependencies(session.profile))
 
 
 def may_have_dependencies(session: Session) -> bool:

@@ -21,7 +21,7 @@ def launches(session: Session, unit: int) -> LaneIndex:
 
     O(instructions of the unit) the first time.
     """
-    return session.derived.get("launches", lambda: build_index(launch_lane(session.profile, unit)), unit)
+    return session.cache.get("launches", lambda: build_index(launch_lane(session.profile, unit)), unit)
 
 
 def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
@@ -37,7 +37,7 @@ def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
         return build_index(lane.taking(rows, eager=lane.keys()))
 
-    return passing.derived.get("launches of all", make, unit)
+    return passing.cache.get("launches of all", make, unit)
 
 
 def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:

@@ -70,7 +70,7 @@ class Barriers(Struct, frozen=True, eq=False):
 
 def releases_of(session: Session) -> Releases:
     """All waits of units, cached; O(n log n) the first time."""
-    return session.derived.get("releases", lambda: _releases(session))
+    return session.cache.get("releases", lambda: _releases(session))
 
 
 def _releases(session: Session) -> Releases:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..derived import Derived
 from ..index.ordering import lane_rows
+from ..result_cache import ResultCache
 from .session import Ints, Session, numbers_in
 from .state import DisplayState
 
@@ -30,14 +30,14 @@ class Passing(Struct, frozen=True, eq=False):
         whole: The session of all instructions.
         mask: bool, by instruction number.
         count: Number of instructions that pass.
-        derived: Cache of results computed from these instructions alone.
+        cache: Cache of results computed from these instructions alone.
     """
 
     text: str
     whole: Session
     mask: Mask
     count: int
-    derived: Derived = field(default_factory=Derived)
+    cache: ResultCache = field(default_factory=ResultCache)
 
     def lane(self, number: int) -> Mask:
         """Mask over the rows of a lane."""
@@ -49,12 +49,12 @@ class Passing(Struct, frozen=True, eq=False):
 
         Its instructions are renumbered. Cached; O(instructions) the first time: call it from a worker thread.
         """
-        return self.derived.get("session", self._session)
+        return self.cache.get("session", self._session)
 
     @property
     def has_session(self) -> bool:
         """Whether ``session`` is cached."""
-        return self.derived.known("session") is not None
+        return self.cache.peek("session") is not None
 
     def _session(self) -> Session:
         profile = self.whole.profile
@@ -65,13 +65,13 @@ class Passing(Struct, frozen=True, eq=False):
         )
         session = Session.build(replace(profile, lanes=lanes))
         # steps are detected from all instructions, regardless of the filter
-        session.derived.get("steps", lambda: self.whole.steps)
+        session.cache.get("steps", lambda: self.whole.steps)
         return session
 
 
 def passing(session: Session, text: str) -> Passing:
     """The instructions that pass a filter, cached (``KEPT``); raises FilterError. O(instructions) the first time."""
-    return session.derived.get("passing", lambda: _passing(session, text), text, most=KEPT)
+    return session.cache.get("passing", lambda: _passing(session, text), text, limit=KEPT)
 
 
 def _passing(session: Session, text: str) -> Passing:
@@ -86,7 +86,7 @@ def _passing(session: Session, text: str) -> Passing:
 
 def is_known(session: Session, text: str) -> bool:
     """Whether ``passing`` is cached."""
-    return not text or session.derived.known("passing", text) is not None
+    return not text or session.cache.peek("passing", text) is not None
 
 
 def shown_session(session: Session, text: str) -> Session:

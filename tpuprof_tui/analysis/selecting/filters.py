@@ -25,7 +25,7 @@ from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import imported
 
-from ..index.ordering import knows, lane_values
+from ..index.ordering import has_column, lane_values
 
 Mask = npt.NDArray[np.bool_]
 #: Maps a lane to the mask of the rows that pass.
@@ -226,7 +226,7 @@ class _Parser:
             return found
 
         def others(lane: Lane) -> Mask:
-            known = knows(self.profile, lane, column.key)
+            known = has_column(self.profile, lane, column.key)
             return ~is_missing(lane[column.key]) & ~found(lane) if known else np.zeros(len(lane), np.bool_)
 
         return others
@@ -242,7 +242,7 @@ class _Parser:
         def mask(lane: Lane) -> Mask:
             result = np.zeros(len(lane), np.bool_)
             for key, table in tables.items():
-                if table.any() and knows(self.profile, lane, key):
+                if table.any() and has_column(self.profile, lane, key):
                     result |= table[lane[key]]
             return result
 

@@ -61,7 +61,7 @@ class Hits(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.keys)
 
-    def place(self, key: int, number: int) -> int:
+    def index(self, key: int, number: int) -> int:
         """Index of the first hit at or after an instruction."""
         low = int(np.searchsorted(self.keys, key, side="left"))
         high = int(np.searchsorted(self.keys, key, side="right"))
@@ -69,7 +69,7 @@ class Hits(Struct, frozen=True, eq=False):
 
     def stepped(self, key: int, number: int, steps: int) -> tuple[int, bool]:
         """Index of the hit ``steps`` from an instruction, and whether the search wrapped around; requires any hits."""
-        place = self.place(key, number)
+        place = self.index(key, number)
         on_hit = place < len(self) and int(self.numbers[place]) == number and int(self.keys[place]) == key
         wanted = place + steps - (steps > 0 and not on_hit)
         return wanted % len(self), not 0 <= wanted < len(self)

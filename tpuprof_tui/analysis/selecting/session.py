@@ -14,10 +14,10 @@ from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column, Profile
 from tpuprof_tui.model.lane import row_numbers
 
-from ..derived import Derived
 from ..index import ordering
 from ..index.lane_index import rows_between
 from ..index.ordering import lane_values
+from ..result_cache import ResultCache
 from ..steps.step_detection import ProfileSteps, steps_of, with_steps
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
@@ -42,12 +42,12 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     Attributes:
         profile: The profile.
-        derived: Cache of all results computed from it.
+        cache: Cache of all results computed from it.
         baseline: Session of the profile that it is compared with; None: no comparison.
     """
 
     profile: Profile
-    derived: Derived = field(default_factory=Derived)
+    cache: ResultCache = field(default_factory=ResultCache)
     baseline: Session | None = None
 
     @classmethod
@@ -60,32 +60,32 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @classmethod
     def of(cls, profile: Profile) -> Session:
         """Builds a session without computing anything yet."""
-        return cls(with_steps(with_exposed(profile)), Derived(profile.arrays.give_back))
+        return cls(with_steps(with_exposed(profile)), ResultCache(profile.arrays.give_back))
 
     @cached_property
     def indexes(self) -> Indexes:
         """Index of each lane, by lane number."""
-        return self.derived.get("indexes", lambda: build_indexes(self.profile))
+        return self.cache.get("indexes", lambda: build_indexes(self.profile))
 
     @cached_property
     def offsets(self) -> Ints:
         """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
-        return self.derived.get("offsets", lambda: ordering.first_numbers(self.profile))
+        return self.cache.get("offsets", lambda: ordering.lane_offsets(self.profile))
 
     @cached_property
     def headline(self) -> Headline:
         """Headline figures of the whole profile."""
-        return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
+        return self.cache.get("headline", lambda: headline(self.profile, self.indexes))
 
     @cached_property
     def steps(self) -> ProfileSteps:
         """The detected steps, and the step of each event; O(instructions) the first time."""
-        return self.derived.get("steps", lambda: steps_of(self.profile))
+        return self.cache.get("steps", lambda: steps_of(self.profile))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns of the table: those that any lane has, the preferred ones first."""
-        return self.derived.get("columns", self._columns)
+        return self.cache.get("columns", self._columns)
 
     def _columns(self) -> tuple[Column, ...]:
         lanes = self.profile.lanes

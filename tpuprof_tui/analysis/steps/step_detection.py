@@ -21,7 +21,7 @@ from tpuprof_tui.model.columns import STEP
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
-from ..derived import Derived
+from ..result_cache import ResultCache
 from .launch_sequence import LaunchSequence, launch_sequences
 from .repetition import Level, commonest, find_level, levels_within, signatures
 
@@ -248,7 +248,7 @@ def with_steps(profile: Profile) -> Profile:
     lanes = profile.lanes
     if any(isinstance(lane.columns.get(KEY), StepColumn) for lane in lanes) or not _may_have_steps(profile):
         return profile
-    find = partial(Derived().get, "steps", partial(_find, profile))
+    find = partial(ResultCache().get, "steps", partial(_find, profile))
     columns = {number: StepColumn(lane, find) for number, lane in enumerate(lanes) if KEY not in lane}
     with_them = (
         lane.with_column(KEY, columns[number]) if number in columns else lane for number, lane in enumerate(lanes)

@@ -310,7 +310,7 @@ def step_lane(session: Session, group: int = -1) -> LaneIndex:
 
     Extra columns: ``number`` and ``usual``.
     """
-    return session.derived.get("steps over time", lambda: build_index(_steps_lane(session, group)), group)
+    return session.cache.get("steps over time", lambda: build_index(_steps_lane(session, group)), group)
 
 
 def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int] | None:

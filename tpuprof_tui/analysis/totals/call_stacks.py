@@ -18,7 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Lane, Profile
 
-from ..index.intervals import turns
+from ..index.intervals import positions_in_runs
 from ..selecting.session import Session
 from .groups import grouped
 from .work_sums import chosen_lanes, chosen_work
@@ -206,7 +206,7 @@ def _frames_of(session: Session) -> _Frames | None:
     profile = session.profile
     if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
         return None
-    return session.derived.get("call frames", lambda: _found_frames(session))
+    return session.cache.get("call frames", lambda: _found_frames(session))
 
 
 def _found_frames(session: Session) -> _Frames:
@@ -332,7 +332,7 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
         edges.append(edges[-1] + len(keys))
         first = np.searchsorted(callers, rows, "left")
         lengths = np.searchsorted(callers, rows, "right") - first
-        rows = order[np.repeat(first, lengths) + turns(lengths)]
+        rows = order[np.repeat(first, lengths) + positions_in_runs(lengths)]
     if len(rows):
         # rows below the maximum depth count towards their nearest ancestor in the tree
         above = np.where(parent < 0, len(parent), parent)

@@ -15,7 +15,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
 from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, FEWEST, Flow, inner_blocks
+from ..index.running_sums import BLOCK, FEWEST, PiecewiseRate, inner_blocks
 from ..selecting.filter_masks import shown_session
 from .work_sums import owners_of
 
@@ -72,7 +72,7 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
             if moves is not None:
                 added = bytes_in_bins(starts[moves], ends[moves], lane.take("bytes", rows)[moves], edges)
         else:
-            lengths, added = index.derived.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
+            lengths, added = index.cache.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
         durations += lengths
         if added is not None:
             moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
@@ -106,7 +106,7 @@ class _LaneSums(Struct, frozen=True, eq=False):
     """
 
     lengths: Ints
-    bytes: Flow | None
+    bytes: PiecewiseRate | None
 
     @classmethod
     def of(cls, lane: Lane) -> _LaneSums:
@@ -124,7 +124,7 @@ class _LaneSums(Struct, frozen=True, eq=False):
         ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
         # rows that move nothing get rate 0 instead of being dropped: the lane's own arrays serve, without copies
         rates = np.where(moves & ~is_missing(sizes), sizes / (ends - starts), 0.0)
-        return cls(lengths, Flow.of(starts, ends, rates))
+        return cls(lengths, PiecewiseRate.of(starts, ends, rates))
 
     def between(self, index: LaneIndex, edges: Ints) -> tuple[Ints, Floats | None]:
         """Histogram of durations and bytes moved in each bin, of the rows between the first and the last edge."""

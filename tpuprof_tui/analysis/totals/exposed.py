@@ -18,8 +18,8 @@ from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
-from ..derived import Derived
 from ..index.intervals import Intervals
+from ..result_cache import ResultCache
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ def with_exposed(profile: Profile) -> Profile:
 
     known, groups = profile.lanes, profile.groups
     # computed from the lanes alone: the cache must not hold a reference to the profile
-    covering = partial(_covering, known, groups, Derived())
+    covering = partial(_covering, known, groups, ResultCache())
 
     def exposed(lane: Lane) -> Lane:
         return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
@@ -58,7 +58,7 @@ def with_exposed(profile: Profile) -> Profile:
 
 
 def _covering(
-    lanes: Sequence[Lane], groups: Groups, derived: Derived, unit: int, activities: tuple[Activity, ...]
+    lanes: Sequence[Lane], groups: Groups, cache: ResultCache, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
     """When a unit did work of some activities; cached."""
 
@@ -75,7 +75,7 @@ def _covering(
                 found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
         return found
 
-    return derived.get("computing time", make, unit, activities)
+    return cache.get("computing time", make, unit, activities)
 
 
 def _exposed(lane: Lane, groups: Groups, covering: _Covering, rows: Rows) -> Ints:

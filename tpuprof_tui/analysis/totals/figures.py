@@ -217,7 +217,7 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
     )
     moving, covering = transfer.union_with(communication), compute.union_with(communication)
     either = compute.union_with(moving) if device else _joined(index.work for index in own)
-    rest = _joined(index.rest for index in lanes).minus(either)
+    rest = _joined(index.rest for index in lanes).difference(either)
     return UnitIndex(compute, transfer, communication, moving, covering, either, rest, tuple(lanes))
 
 
@@ -254,7 +254,7 @@ def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | Non
 
 def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     """Figures of a lane in [start, end), the latest cached; O(log n), plus O(rows in the window) for its bytes."""
-    return index.derived.get("figures", lambda: _lane_figures(index, start, end), start, end, most=1)
+    return index.cache.get("figures", lambda: _lane_figures(index, start, end), start, end, limit=1)
 
 
 def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
@@ -338,7 +338,7 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     if len(lane) < FEWEST * BLOCK:
         total = int(_work_bytes(lane, inner).sum())
     else:
-        sums = index.derived.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))
+        sums = index.cache.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))
         total = int(sums.over(inner)[0])
     if not row_count(rest):
         return total

@@ -89,7 +89,7 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
     """Groups that submitted the events of a lane, with ``INT_MISSING`` if some have no owner; O(n) once."""
     if "owner" not in index.lane:
         return frozenset()
-    return index.derived.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
+    return index.cache.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
 
 
 def chosen_lanes(
@@ -148,12 +148,12 @@ def _of_lane(
         def all_of(key: Grouping) -> WorkSums:
             return _added(lane, slice(0, high), {key: labels[key]}, None)[key]
 
-        return {key: index.derived.get("work", partial(all_of, key), key) for key in labels}
+        return {key: index.cache.get("work", partial(all_of, key), key) for key in labels}
     if owners is not None or len(lane) < FEWEST * size or last <= first:
         return _added(lane, slice(low, high), labels, owners)
     found = _added(lane, np.r_[low : first * size, last * size : high], labels, None)
     for key, count in labels.items():
-        blocks = index.derived.get("work of blocks", partial(_blocks, lane, key, count, size), key)
+        blocks = index.cache.get("work of blocks", partial(_blocks, lane, key, count, size), key)
         found[key].add(blocks.between(first, last))
     return found
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.counter_lines import CounterCurve
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.index.intervals import turns
+from tpuprof_tui.analysis.index.intervals import positions_in_runs
 from tpuprof_tui.formats.units import TimeUnit, bytes_text, short_text, time_number, time_unit
 from tpuprof_tui.views.answer import Series
 
@@ -96,7 +96,7 @@ def _reached(across: Ints, up: Ints, dots: int) -> Ints:
     left, right, low, high = across[:-1], across[1:], up[:-1], up[1:]
     counts = np.maximum(np.abs(right - left), np.abs(high - low)) + 1
     segment = np.repeat(np.arange(len(counts)), counts)
-    step = turns(counts)
+    step = positions_in_runs(counts)
     parts = np.maximum(counts - 1, 1)
     columns = (left[segment] + step * ((right - left) / parts)[segment]).astype(np.int64)
     heights = (low[segment] + step * ((high - low) / parts)[segment]).astype(np.int64)

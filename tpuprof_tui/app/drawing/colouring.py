@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
-from tpuprof_tui.analysis.index.running_sums import Flow
+from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
 from tpuprof_tui.analysis.selecting.filter_masks import Passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring
@@ -134,7 +134,7 @@ def name_numbers(index: LaneIndex, rows: Ints, colouring: Colouring) -> npt.NDAr
     unknown = np.full(len(rows), -1)
     if colouring == "kernel":
         return index.lane.take("kernel", rows) if "kernel" in index.lane else unknown
-    found: npt.NDArray[np.int32] | None = index.derived.known("colours", colouring)
+    found: npt.NDArray[np.int32] | None = index.cache.peek("colours", colouring)
     return unknown if found is None else found[rows]
 
 
@@ -142,7 +142,7 @@ def known_names(session: Session, colouring: Colouring) -> Sequence[str] | None:
     """What names are called, by number, where colours mean such; None: that has not been computed."""
     if session.profile.vocabulary.names(colouring) is None:
         return session.profile.strings.get("kernel", ()) if colouring == "kernel" else ()
-    found: tuple[Sequence[str], object] | None = session.derived.known("names of colours", colouring)
+    found: tuple[Sequence[str], object] | None = session.cache.peek("names of colours", colouring)
     return None if found is None else found[0]
 
 
@@ -172,7 +172,7 @@ AT_ONCE: Final = 20_000
 
 def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
     """Whether the sums, or names, that a lane's colours rest on have been made, or it needs none."""
-    return colouring in PLAIN or index.derived.known("colours", colouring) is not None
+    return colouring in PLAIN or index.cache.peek("colours", colouring) is not None
 
 
 def summed(session: Session, passing: Passing | None, colouring: Colouring) -> Iterator[None]:
@@ -180,7 +180,7 @@ def summed(session: Session, passing: Passing | None, colouring: Colouring) -> I
     profile, named = session.profile, session.profile.vocabulary.names(colouring)
     numbers: Sequence[npt.NDArray[np.int32]] = ()
     if named is not None:
-        _, numbers = session.derived.get("names of colours", partial(imported(named.entry), session), colouring)
+        _, numbers = session.cache.get("names of colours", partial(imported(named.entry), session), colouring)
     for lane, index in enumerate(session.indexes):
         shown: list[tuple[LaneIndex, Rows]] = [(index, ALL)]
         if passing is not None:
@@ -189,22 +189,24 @@ def summed(session: Session, passing: Passing | None, colouring: Colouring) -> I
             if named is None:
                 share_flows(profile, each, colouring)
             else:
-                each.derived.get("colours", partial(profile.arrays.kept, numbers[lane][rows]), colouring)
+                each.cache.get("colours", partial(profile.arrays.kept, numbers[lane][rows]), colouring)
         yield
 
 
-def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
+def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[PiecewiseRate, PiecewiseRate]:
     """Flow of the share, and of the time for which it is known; made once for a lane, in O(its events)."""
 
-    def made() -> tuple[Flow, Flow]:
+    def made() -> tuple[PiecewiseRate, PiecewiseRate]:
         shares = shares_of(profile, index.lane, colouring, ALL)
         known = np.isfinite(shares)
         events = slice(None) if known.any() else slice(0)
         # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
         starts, ends, shares, known = index.starts[events], index.lane["end"][events], shares[events], known[events]
-        return Flow.of(starts, ends, np.where(known, shares, 0.0)), Flow.of(starts, ends, known.astype(np.float64))
+        return PiecewiseRate.of(starts, ends, np.where(known, shares, 0.0)), PiecewiseRate.of(
+            starts, ends, known.astype(np.float64)
+        )
 
-    return index.derived.get("colours", made, colouring)
+    return index.cache.get("colours", made, colouring)
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:

@@ -86,7 +86,7 @@ class NameSearch:
                 told = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
                 self.prompting.prompt.tell(Note(told, fault=not counters))
                 return
-            place = hits.place(*self._from) % len(hits)
+            place = hits.index(*self._from) % len(hits)
             self._go_to(hits, place)
             self.prompting.prompt.tell(Note(f"{place + 1:,}/{len(hits):,}"))
 
@@ -136,7 +136,7 @@ class NameSearch:
 
     def _tell_place(self, hits: Hits) -> None:
         if len(hits):
-            place = hits.place(*self.position.here()) % len(hits) + 1
+            place = hits.index(*self.position.here()) % len(hits) + 1
             self.say(f"/{hits.text}  {place:,}/{len(hits):,}   n next, N previous, Esc clears")
         else:
             self._go_to_counter(hits.text, 1)

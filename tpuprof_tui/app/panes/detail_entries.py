@@ -13,7 +13,7 @@ from msgspec import Struct
 from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
-from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
 from tpuprof_tui.analysis.links.releases import barrier_of, lanes_meanwhile, work_meanwhile
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
@@ -255,7 +255,7 @@ def _known(profile: Profile, lane: Lane, column: Column) -> bool:
     """Whether a lane has a column, or would have it in another mode: that is shown as missing."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
-    return fixed_number(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
+    return constant_value(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
 def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:

@@ -132,7 +132,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         if profile.timed
         else [("no times", strong, 0)],
     ]
-    verdict = session.derived.known("verdict")
+    verdict = session.cache.peek("verdict")
     if verdict is not None:
         items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:

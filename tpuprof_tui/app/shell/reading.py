@@ -180,7 +180,7 @@ class CaptureReader:
         baseline = prepared(open_profile(self.against, **self._options))
         session = replace(session, baseline=baseline)
         compared = Compared.of(Query(session, baseline=Query(baseline)))
-        session.derived.get("verdict", lambda: headline(compared))
+        session.cache.get("verdict", lambda: headline(compared))
         both = side_by_side(session)
         if both is not None:
             both.axis(Scope())

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
-from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, Ints, known, scaled
@@ -131,8 +131,8 @@ def lane_record(
         "label": line_text(lane.label),
         "group": line_text(profile.groups.title(lane.group)),
         "engine": line_text(lane.kind),
-        "core": fixed_number(profile, lane, "core"),
-        "port": fixed_number(profile, lane, "port"),
+        "core": constant_value(profile, lane, "core"),
+        "port": constant_value(profile, lane, "port"),
         # boxes of lanes most of whose work is transfer tell bandwidth
         "transfers": activity is Activity.TRANSFER,
         "ofHost": lane.on_host,

@@ -375,5 +375,5 @@ def runs_of(query: Query) -> list[Run]:
     profile = query.profile
     workers = profile.ranks if isinstance(profile, AscendProfile) else ()
     group = query.top_group
-    return [query.derived.get("Ascend run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
+    return [query.cache.get("Ascend run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
             for worker in workers if group < 0 or worker.group == group]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.export.selection import Page, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -197,7 +197,7 @@ def _speller(profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -
 def _field(profile: Profile, lane: Lane, column: PublishedColumn, style: Style) -> Field | str:
     """A column as a field; a string where it is the same in every row."""
     lead, absent = style.lead(column.file_name), style.absent
-    fixed = fixed_number(profile, lane, column.key)
+    fixed = constant_value(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
         return f"{lead}{fixed}"
     applies, placeholder = column.applies_to(lane.kind), column.placeholder

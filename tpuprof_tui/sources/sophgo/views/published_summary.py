@@ -108,7 +108,7 @@ def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
         for each in rows:
             found += as_sums(lane, lane_weights(profile, lane, each).sum(axis=1))
         return found
-    known = index.derived.get(
+    known = index.cache.get(
         "published summary", lambda: RunningSums(len(lane), partial(lane_weights, profile, lane))
     )  # fmt: skip
     for each in rows:

@@ -84,7 +84,7 @@ def _streams(query: Query) -> list[tuple[Run, Answer]]:
     def made() -> list[tuple[Run, Answer]]:
         return [(run, streams(replace(query, scope=Scope(run.worker.group)))) for run in runs_of(query)]
 
-    return query.own.get("streams", made)
+    return query.local_cache.get("streams", made)
 
 
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

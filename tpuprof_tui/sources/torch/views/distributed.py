@@ -47,7 +47,7 @@ def distributed(query: Query) -> Answer:
     """The distributed view."""
     # always of whole workers
     return not_narrowed(
-        query, query.derived.get("distributed", lambda: _distributed(query), query.top_group), "Collectives"
+        query, query.cache.get("distributed", lambda: _distributed(query), query.top_group), "Collectives"
     )
 
 
@@ -96,7 +96,7 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
         found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
         return found, *_moved(found)
 
-    return query.derived.get("collectives", compare, query.top_group)
+    return query.cache.get("collectives", compare, query.top_group)
 
 
 def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:

@@ -29,7 +29,7 @@ _COLUMNS = (
 def modules(query: Query) -> Answer:
     """The modules view."""
     # always of whole workers
-    found = query.derived.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
+    found = query.cache.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
     return not_narrowed(query, found, "Modules")
 
 

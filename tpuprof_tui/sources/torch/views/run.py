@@ -468,7 +468,7 @@ def workers_of(query: Query) -> list[TraceWorker]:
 def runs_of(query: Query) -> Iterator[Run]:
     """The runs of a query's workers, one at a time: each is evicted from memory before the next is computed."""
     for worker in workers_of(query):
-        run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
+        run = query.cache.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
         query.profile.arrays.put_away(run, *run.known, run.trace)
 

@@ -16,16 +16,16 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from .selecting.session import Session
 
-Thing = TypeVar("Thing")
+Value = TypeVar("Value")
 
-#: Types without arrays or texts, which ``Counted`` skips.
+#: Types without arrays or texts, which ``SizeCounter`` skips.
 _PLAIN: Final = (int, float, complex, type, ModuleType, type(None))
 
 
-class Derived:
+class ResultCache:
     """Thread-safe cache of computed values, keyed by a description and further keys.
 
-    A profile has one (``Session.derived``). Results computed from a single lane or from a filtered selection are kept
+    A profile has one (``Session.cache``). Results computed from a single lane or from a filtered selection are kept
     in a nested cache owned by the lane's index or by the filter, so all of them are freed with the profile.
 
     When several threads ask for the same key, one computes the value and the others wait; threads that ask for other
@@ -37,88 +37,88 @@ class Derived:
 
     def __init__(self, after: Callable[[], None] | None = None) -> None:
         self._after = after
-        self._kept: dict[tuple[Hashable, ...], Any] = {}
-        self._making: dict[tuple[Hashable, ...], RLock] = {}
+        self._values: dict[tuple[Hashable, ...], Any] = {}
+        self._locks: dict[tuple[Hashable, ...], RLock] = {}
         self._lock = Lock()
 
-    def get(self, what: str, make: Callable[[], Thing], *which: Hashable, most: int = 0) -> Thing:
-        """Returns the cached value, computing it with ``make`` on a miss.
+    def get(self, kind: str, compute: Callable[[], Value], *rest: Hashable, limit: int = 0) -> Value:
+        """Returns the cached value, computing it with ``compute`` on a miss.
 
         Args:
-            what: Kind of value, in words; it labels the entry in the list of cached values.
-            make: Computes the value; it may ask this cache for other keys.
-            which: Rest of the key.
-            most: Maximum number of values kept of this kind, the oldest are evicted; 0: no limit.
+            kind: Kind of value, in words; it labels the entry in the list of cached values.
+            compute: Computes the value; it may ask this cache for other keys.
+            rest: Rest of the key.
+            limit: Maximum number of values kept of this kind, the oldest are evicted; 0: no limit.
         """
-        key = (what, *which)
+        key = (kind, *rest)
         try:
-            found: Thing = self._kept[key]
+            found: Value = self._values[key]
         except KeyError:
-            with self._turn(key):
-                if key in self._kept:
-                    found = self._kept[key]
+            with self._lock_of(key):
+                if key in self._values:
+                    found = self._values[key]
                 else:
-                    found = make()
-                    self._keep(key, found, most)
+                    found = compute()
+                    self._store(key, found, limit)
                     if self._after is not None:
                         self._after()
         return found
 
-    def known(self, what: str, *which: Hashable) -> Any:
+    def peek(self, kind: str, *rest: Hashable) -> Any:
         """The cached value; None if it has not been computed yet."""
-        return self._kept.get((what, *which))
+        return self._values.get((kind, *rest))
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yields (kind, value) in order of computation."""
         with self._lock:
-            kept = list(self._kept.items())
-        return ((str(key[0]), thing) for key, thing in kept)
+            kept = list(self._values.items())
+        return ((str(key[0]), value) for key, value in kept)
 
-    def sizes(self, counted: Counted | None = None) -> dict[str, int]:
+    def sizes(self, counter: SizeCounter | None = None) -> dict[str, int]:
         """Bytes by kind, without objects already counted; ``a/b`` is a value ``b`` cached inside a value ``a``."""
         sizes: dict[str, int] = {}
-        counted = counted or Counted()
-        counted.leave_out(self)
-        for what, thing in self:
-            sizes[what] = sizes.get(what, 0) + counted.of(thing)
-            for inner in counted.inside():
-                for name, size in inner.sizes(counted).items():
-                    sizes[f"{what}/{name}"] = sizes.get(f"{what}/{name}", 0) + size
+        counter = counter or SizeCounter()
+        counter.exclude(self)
+        for kind, value in self:
+            sizes[kind] = sizes.get(kind, 0) + counter.of(value)
+            for nested in counter.take_nested():
+                for name, size in nested.sizes(counter).items():
+                    sizes[f"{kind}/{name}"] = sizes.get(f"{kind}/{name}", 0) + size
         return sizes
 
-    def _turn(self, key: tuple[Hashable, ...]) -> RLock:
-        """The lock held while computing a key; reentrant, so that a ``make`` that asks for its own key fails."""
+    def _lock_of(self, key: tuple[Hashable, ...]) -> RLock:
+        """The lock held while computing a key; reentrant, so that a ``compute`` that asks for its own key fails."""
         with self._lock:
-            return self._making.setdefault(key, RLock())
+            return self._locks.setdefault(key, RLock())
 
-    def _keep(self, key: tuple[Hashable, ...], thing: object, most: int) -> None:
+    def _store(self, key: tuple[Hashable, ...], value: object, limit: int) -> None:
         with self._lock:
-            self._kept[key] = thing
+            self._values[key] = value
             # threads that wait for the lock find the value in the cache
-            self._making.pop(key, None)
-            alike = [each for each in self._kept if each[0] == key[0]] if most else []
-            for each in alike[: max(len(alike) - most, 0)]:
-                del self._kept[each]
+            self._locks.pop(key, None)
+            same_kind = [each for each in self._values if each[0] == key[0]] if limit else []
+            for each in same_kind[: max(len(same_kind) - limit, 0)]:
+                del self._values[each]
 
 
-class Counted:
+class SizeCounter:
     """Counts the bytes of arrays and texts reachable from objects, each of them once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._inside: list[Derived] = []
+        self._nested: list[ResultCache] = []
 
     def of(self, *things: object) -> int:
-        """Bytes reachable from objects and not counted before; nested ``Derived`` caches are excluded."""
+        """Bytes reachable from objects and not counted before; nested ``ResultCache`` caches are excluded."""
         size = 0
-        waiting = list(things)
-        while waiting:
-            each = waiting.pop()
+        pending = list(things)
+        while pending:
+            each = pending.pop()
             if isinstance(each, _PLAIN) or id(each) in self._seen:
                 continue
             self._seen.add(id(each))
-            if isinstance(each, Derived):
-                self._inside.append(each)
+            if isinstance(each, ResultCache):
+                self._nested.append(each)
             elif isinstance(each, (bytes, bytearray)):
                 size += len(each)
             elif isinstance(each, str):
@@ -126,16 +126,16 @@ class Counted:
             elif isinstance(each, np.ndarray) and each.base is None:
                 size += each.nbytes
             else:
-                waiting.extend(_held_by(each))
+                pending.extend(_held_by(each))
         return size
 
-    def leave_out(self, thing: object) -> None:
+    def exclude(self, thing: object) -> None:
         """Excludes an object that is counted elsewhere."""
         self._seen.add(id(thing))
 
-    def inside(self) -> list[Derived]:
-        """The ``Derived`` caches found in counted objects since the last call."""
-        found, self._inside = self._inside, []
+    def take_nested(self) -> list[ResultCache]:
+        """The ``ResultCache`` caches found in counted objects since the last call."""
+        found, self._nested = self._nested, []
         return found
 
 
@@ -188,14 +188,14 @@ class Memory(Struct, frozen=True):
 
 def memory_of(session: Session) -> Memory:
     """Memory of a profile and of all results cached for it; O(arrays)."""
-    counted, profile = Counted(), session.profile
+    counter, profile = SizeCounter(), session.profile
     columns: dict[str, int] = {}
     for lane in profile.lanes:
-        columns[lane.kind] = columns.get(lane.kind, 0) + counted.of(*lane.kept_arrays())
-    names = counted.of(profile.strings)
-    records = counted.of(profile)
+        columns[lane.kind] = columns.get(lane.kind, 0) + counter.of(*lane.kept_arrays())
+    names = counter.of(profile.strings)
+    records = counter.of(profile)
     derived: dict[str, int] = {}
     # a column computed from other lanes holds its cache itself
-    for each in (*counted.inside(), session.derived):
-        derived |= each.sizes(counted)
+    for each in (*counter.take_nested(), session.cache):
+        derived |= each.sizes(counter)
     return Memory(columns, names, records, derived)

@@ -11,33 +11,33 @@ import numpy as np
 import pytest
 from profiles import big_profile, small_profile
 
-from tpuprof_tui.analysis.derived import Counted, Derived, memory_of
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies
+from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
 from tpuprof_tui.analysis.selecting.filter_masks import KEPT, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
 
 
 def test_a_thing_is_made_once():
-    derived, made = Derived(), []
+    cache, made = ResultCache(), []
     for _ in range(3):
-        assert derived.get("square", lambda: made.append(3) or 9, 3) == 9
+        assert cache.get("square", lambda: made.append(3) or 9, 3) == 9
     assert made == [3]
-    assert derived.known("square", 3) == 9
-    assert derived.known("square", 4) is derived.known("square") is None
+    assert cache.peek("square", 3) == 9
+    assert cache.peek("square", 4) is cache.peek("square") is None
 
 
 def test_nothing_is_a_thing_too():
-    derived, made = Derived(), []
+    cache, made = ResultCache(), []
     for _ in range(2):
-        assert derived.get("nothing", lambda: made.append(1)) is None
+        assert cache.get("nothing", lambda: made.append(1)) is None
     assert made == [1]
 
 
 def test_of_two_threads_one_makes_and_the_other_waits():
-    derived, made, found = Derived(), [], []
+    cache, made, found = ResultCache(), [], []
     ready = Barrier(4)
 
     def make():
@@ -47,7 +47,7 @@ def test_of_two_threads_one_makes_and_the_other_waits():
 
     def ask():
         ready.wait()
-        found.append(derived.get("thing", make))
+        found.append(cache.get("thing", make))
 
     threads = [Thread(target=ask) for _ in range(4)]
     for each in threads:
@@ -60,69 +60,69 @@ def test_of_two_threads_one_makes_and_the_other_waits():
 
 
 def test_who_asks_for_something_else_does_not_wait():
-    derived, begun, go_on = Derived(), Event(), Event()
+    cache, begun, go_on = ResultCache(), Event(), Event()
 
     def slow():
         begun.set()
         assert go_on.wait(10)
         return "slow"
 
-    thread = Thread(target=lambda: derived.get("slow", slow))
+    thread = Thread(target=lambda: cache.get("slow", slow))
     thread.start()
     assert begun.wait(10)
-    assert derived.get("other", lambda: "at once") == "at once"
-    assert derived.known("slow") is None
+    assert cache.get("other", lambda: "at once") == "at once"
+    assert cache.peek("slow") is None
     go_on.set()
     thread.join()
-    assert derived.known("slow") == "slow"
+    assert cache.peek("slow") == "slow"
 
 
 def test_making_may_ask_for_other_things_and_not_for_itself():
-    derived = Derived()
-    assert derived.get("outer", lambda: derived.get("inner", lambda: 2) + 1) == 3
+    cache = ResultCache()
+    assert cache.get("outer", lambda: cache.get("inner", lambda: 2) + 1) == 3
 
     def itself():
-        return derived.get("itself", itself)
+        return cache.get("itself", itself)
 
     with pytest.raises(RecursionError):
-        derived.get("itself", itself)
+        cache.get("itself", itself)
 
 
 def test_what_failed_is_made_when_it_is_asked_for_again():
-    derived = Derived()
+    cache = ResultCache()
     with pytest.raises(MemoryError):
-        derived.get("thing", lambda: (_ for _ in ()).throw(MemoryError()))
-    assert derived.get("thing", lambda: 1) == 1
+        cache.get("thing", lambda: (_ for _ in ()).throw(MemoryError()))
+    assert cache.get("thing", lambda: 1) == 1
 
 
 def test_so_many_are_kept_the_last_made():
-    derived = Derived()
-    derived.get("other", lambda: 0)
+    cache = ResultCache()
+    cache.get("other", lambda: 0)
     for number in range(5):
-        derived.get("bounded", lambda number=number: number, number, most=3)
-    assert [derived.known("bounded", number) for number in range(5)] == [None, None, 2, 3, 4]
-    assert derived.known("other") == 0
+        cache.get("bounded", lambda number=number: number, number, limit=3)
+    assert [cache.peek("bounded", number) for number in range(5)] == [None, None, 2, 3, 4]
+    assert cache.peek("other") == 0
 
 
 def test_sizes_are_those_of_arrays_and_each_counts_once():
-    derived, inner = Derived(), Derived()
+    cache, inner = ResultCache(), ResultCache()
     shared = np.zeros(1_000, np.int64)
-    derived.get("first", lambda: [shared, {"part": shared[10:20]}])
-    derived.get("second", lambda: (shared, np.zeros(5, np.int8), inner))
-    derived.get("third", lambda: np.broadcast_to(np.int64(7), 1_000_000), 1)
-    derived.get("third", lambda: np.frombuffer(b"12345678", np.int64), 2)
+    cache.get("first", lambda: [shared, {"part": shared[10:20]}])
+    cache.get("second", lambda: (shared, np.zeros(5, np.int8), inner))
+    cache.get("third", lambda: np.broadcast_to(np.int64(7), 1_000_000), 1)
+    cache.get("third", lambda: np.frombuffer(b"12345678", np.int64), 2)
     inner.get("sums", lambda: np.zeros(3, np.int32))
-    assert derived.sizes() == {"first": 8_000, "second": 5, "second/sums": 12, "third": 16}
-    counted = Counted()
-    assert counted.of(shared) == 8_000
-    assert derived.sizes(counted) == {"first": 0, "second": 5, "second/sums": 12, "third": 16}
+    assert cache.sizes() == {"first": 8_000, "second": 5, "second/sums": 12, "third": 16}
+    counter = SizeCounter()
+    assert counter.of(shared) == 8_000
+    assert cache.sizes(counter) == {"first": 0, "second": 5, "second/sums": 12, "third": 16}
 
 
 def test_sizes_reach_into_what_functions_keep():
     kept = np.zeros(100, np.int8)
-    derived = Derived()
-    derived.get("function", lambda: lambda: kept)
-    assert derived.sizes() == {"function": 100}
+    cache = ResultCache()
+    cache.get("function", lambda: lambda: kept)
+    assert cache.sizes() == {"function": 100}
 
 
 def used(profile):
@@ -151,7 +151,7 @@ def test_all_that_is_derived_goes_with_the_profile():
 def test_of_a_profile_alone_nothing_is_kept_when_its_session_goes():
     profile = small_profile(1)
     session = used(profile)
-    gone = ref(session.derived)
+    gone = ref(session.cache)
     del session
     gc.collect()
     assert gone() is None

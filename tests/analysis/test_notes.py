@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.selecting.navigation import marked, spanned
-from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, noted, notes_path, read_notes, write_notes
+from tpuprof_tui.analysis.selecting.navigation import toggle_mark, toggle_span
+from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.place import at_place, place_of, place_words
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
@@ -24,7 +24,7 @@ VIEW = DisplayState.of(0, 1000)
 
 
 def test_notes_are_read_back_and_told_with_the_overview(tmp_path):
-    view = noted(spanned(marked(VIEW.at(500), "a"), "b", 100, 300), "a", "late: core 1")
+    view = set_note_text(toggle_span(toggle_mark(VIEW.at(500), "a"), "b", 100, 300), "a", "late: core 1")
     view = replace(view, filter="dur>1us")
     notes = Notes.of(view)
     profile = replace(PROFILE, path=str(tmp_path))
@@ -42,7 +42,7 @@ def test_notes_are_read_back_and_told_with_the_overview(tmp_path):
     assert notes_path(replace(PROFILE, path=str(tmp_path / "x.json"))) == tmp_path / ".x.json.tpuprof-notes.json"
     assert notes_path(replace(PROFILE, path="-")) is None
     # what is marked no more has no text
-    assert marked(view, "a").texts == ()
+    assert toggle_mark(view, "a").texts == ()
 
 
 def test_what_is_no_note_is_passed_over(tmp_path):

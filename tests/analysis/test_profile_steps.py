@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
-from tpuprof_tui.analysis.selecting.filter_masks import passing
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.steps.step_detection import repeated_sequences, steps_of, with_steps
 from tpuprof_tui.analysis.steps.step_figures import step_table
@@ -225,12 +225,12 @@ def test_a_source_s_own_column_stays():
 
 def test_what_passes_a_filter_keeps_its_steps():
     session = Session.build(scoped("exyhexyhexyh"))
-    some = passing(session, "dur>12").session
+    some = apply_filter(session, "dur>12").session
     assert some.steps is session.steps
     assert some.profile.lanes[0]["step"].tolist() == []
     assert some.profile.lanes[1]["step"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
-    assert passing(session, "step=1").count == 12
-    assert passing(session, "step>=1 step<2").count == 12
+    assert apply_filter(session, "step=1").count == 12
+    assert apply_filter(session, "step>=1 step<2").count == 12
 
 
 # figures
@@ -300,7 +300,7 @@ def test_lengths_gaps_and_what_is_out_of_the_ordinary():
 
 def test_figures_of_a_filter():
     session = Session.build(scoped("exyhexyhexyh"))
-    table = step_table(passing(session, "step!=1 dur>12").session.profile, session.steps)
+    table = step_table(apply_filter(session, "step!=1 dur>12").session.profile, session.steps)
     assert table.events.tolist() == [4, 0, 4]
     assert table.compute.tolist() == [0, 0, 0]
     assert table.transfer.tolist() == [68, 0, 68]

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
-from tpuprof_tui.analysis.selecting.filter_masks import KEPT, is_known, passing
+from tpuprof_tui.analysis.selecting.filter_masks import KEPT, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
 
@@ -132,16 +132,16 @@ def used(profile):
     problem_rows(session)
     peers_of(session, 0, 0)
     for number in range(KEPT + 2):
-        passing(session, f"dur>{number}").session.indexes  # noqa: B018
+        apply_filter(session, f"dur>{number}").session.indexes  # noqa: B018
     return session
 
 
 def test_all_that_is_derived_goes_with_the_profile():
     session = used(small_profile(2))
     assert known_dependencies(session) is not None
-    assert is_known(session, f"dur>{KEPT + 1}")
-    assert not is_known(session, "dur>0")
-    gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(passing(session, "dur>5").session)]
+    assert is_filter_cached(session, f"dur>{KEPT + 1}")
+    assert not is_filter_cached(session, "dur>0")
+    gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(apply_filter(session, "dur>5").session)]
     assert all(each() is not None for each in gone)
     del session
     gc.collect()

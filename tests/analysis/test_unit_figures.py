@@ -123,7 +123,7 @@ def test_a_scope_is_any_group(group, lanes, rows):
     assert len(numbers) == rows
     state = replace(DisplayState.of(0, 100), scope=Scope(group))
     assert [unit.unit for unit in Query(session, Scope(group)).unit_figures] == list(GROUPS.units_within(group))
-    on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
+    on_host = sum(session.profile.lanes[session.locate(number)[0]].on_host for number in numbers.tolist())
     assert sum(chart_data(session, state, state.scope).durations) == rows - on_host
     if group >= 0:
         told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)

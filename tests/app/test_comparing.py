@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from screen import AS_RECORDED, SIZES, compared, explored, frame, press
 
-from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
@@ -82,7 +82,7 @@ async def test_differences_are_walked_and_sides_swap(pair):
         assert app.screen.state.selection.row >= 0
         found = differences_of(app.screen.session)
         paired = int(np.flatnonzero((found.partner >= 0) & found.differs)[0])
-        app.screen.store.change(selected(app.screen.session, app.screen.state, *app.screen.session.place(paired)))
+        app.screen.store.change(select_event(app.screen.session, app.screen.state, *app.screen.session.locate(paired)))
         await shown(pilot, "base -> here: ")
         fields = {each.label: each.text for each in app.screen.panes.detail.choices if " -> " in each.text}
         assert {"Start", "Duration"} <= set(fields)

@@ -108,7 +108,7 @@ async def test_selection_is_shared_by_all_panes(profile):
         screen = explorer(pilot)
         await press(pilot, "2 j j j")
         number = int(screen.table.rows.order[screen.table.rows.position])
-        lane, row = screen.session.place(number)
+        lane, row = screen.session.locate(number)
         assert screen.state.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
         assert screen.query_one("#detail", DetailPane).selection == screen.state.selection
         assert screen.query_one("#tree", GroupTree).node.scope == Scope(profile.unit_number(profile.lanes[lane]), lane)
@@ -122,7 +122,7 @@ async def test_the_table_sorts_and_reverses(profile):
         await press(pilot, "2 greater_than_sign s")
         assert screen.state.sort.key == "duration"
         assert screen.state.sort.down
-        spans = [screen.session.span_of(*screen.session.place(int(number))) for number in screen.table.rows.order]
+        spans = [screen.session.span_of(*screen.session.locate(int(number))) for number in screen.table.rows.order]
         durations = [end - start for start, end in spans]
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "s")
@@ -140,7 +140,7 @@ async def test_the_table_can_follow_the_window(profile):
         window = (screen.state.start, screen.state.end)
         assert 0 < len(screen.table.rows.order) < profile.instructions
         for number in screen.table.rows.order.tolist():
-            start, end = screen.session.span_of(*screen.session.place(number))
+            start, end = screen.session.span_of(*screen.session.locate(number))
             assert start < window[1]
             assert end > window[0]
         assert "in the window" in frame(pilot.app)
@@ -166,7 +166,7 @@ async def test_large_tables_are_sorted_in_a_thread():
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign s")
         assert not screen.table.rows.is_sorting
-        first = screen.session.span_of(*screen.session.place(int(screen.table.rows.order[0])))
+        first = screen.session.span_of(*screen.session.locate(int(screen.table.rows.order[0])))
         assert first[1] - first[0] == max(int(lane["duration"].max()) for lane in screen.session.profile.lanes)
 
 
@@ -190,7 +190,7 @@ async def test_one_core_can_be_isolated(profile):
         assert screen.state.scope == Scope(0)
         assert {row.unit for row in screen.timeline.lanes.rows} <= {0, -1}
         await press(pilot, "2")
-        cores = {screen.session.place(int(number))[0] for number in screen.table.rows.order}
+        cores = {screen.session.locate(int(number))[0] for number in screen.table.rows.order}
         assert all(profile.unit_number(profile.lanes[lane]) in (0, -1) for lane in cores)
         await press(pilot, "o")
         assert screen.state.scope == Scope()

@@ -106,7 +106,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         assert list(rows[0]) == names.split("|")
         wanted = []
         for number in order.tolist():
-            lane, row = session.place(number)
+            lane, row = session.locate(number)
             start, end = session.span_of(lane, row)
             wanted.append(
                 (session.profile.lanes[lane].kind, end - start, int(session.profile.lanes[lane]["order"][row]))

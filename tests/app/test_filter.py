@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from profiles import big_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing, shown_session
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session, numbers_shown, with_condition
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
@@ -23,7 +23,7 @@ def view_of(session: Session, **changes: object) -> DisplayState:
 
 @pytest.mark.parametrize("text", ["", "dur>300", "engine=TIU core=1", "rms", "nothing_is_called_so", "!sys"])
 def test_masks_are_those_of_the_filter_lane_by_lane(session, text):
-    found = passing(session, text)
+    found = apply_filter(session, text)
     predicate = compile_filter(text, session.profile)
     for number, lane in enumerate(session.profile.lanes):
         assert (found.lane(number) == predicate(lane)).all()
@@ -31,7 +31,7 @@ def test_masks_are_those_of_the_filter_lane_by_lane(session, text):
 
 
 def test_a_filter_is_worked_out_once(session):
-    assert passing(session, "dur>300") is passing(session, "dur>300")
+    assert apply_filter(session, "dur>300") is apply_filter(session, "dur>300")
 
 
 @pytest.mark.parametrize("scope", [Scope(), Scope(1), Scope(0, 1)])
@@ -42,13 +42,13 @@ def test_filter_scope_and_window_narrow_together(session, scope, in_window):
     unfiltered = numbers_shown(session, everything)
     state = view_of(session, scope=scope, in_window=in_window, filter="dur>300")
     state = state.windowed(state.full_end // 3, state.span // 4)
-    mask = passing(session, "dur>300").mask
+    mask = apply_filter(session, "dur>300").mask
     assert numbers_shown(session, state).tolist() == [each for each in unfiltered.tolist() if mask[each]]
     assert 0 < len(numbers_shown(session, state)) < len(unfiltered)
 
 
 def test_the_session_of_what_passes_holds_just_that(session):
-    found = passing(session, "dur>300 !core=0")
+    found = apply_filter(session, "dur>300 !core=0")
     small = found.session
     assert small.profile.instructions == found.count
     assert len(small.profile.lanes) == len(session.profile.lanes)
@@ -58,7 +58,7 @@ def test_the_session_of_what_passes_holds_just_that(session):
             assert np.array_equal(lane[key], kept, equal_nan=kept.dtype.kind == "f"), key
             assert np.array_equal(lane.take(key, slice(1, 3)), kept[1:3], equal_nan=kept.dtype.kind == "f")
     assert small.indexes[0].work.between(0, 10**12) <= session.indexes[0].work.between(0, 10**12)
-    assert shown_session(session, "") is session
+    assert filtered_session(session, "") is session
 
 
 @given(st.lists(st.sampled_from(["dur>300", "core=0 | core=1", "rms"]), min_size=1, max_size=3))
@@ -67,15 +67,15 @@ def test_narrowing_is_and(parts):
     text, mask = "", np.ones(session.profile.instructions, bool)
     for part in parts:
         condition = f"({part})" if "|" in part else part
-        text = narrowed(text, condition)
-        mask &= passing(session, part).mask
-    assert (passing(session, text).mask == mask).all()
+        text = with_condition(text, condition)
+        mask &= apply_filter(session, part).mask
+    assert (apply_filter(session, text).mask == mask).all()
 
 
 async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        count = passing(screen.session, "dur>300").count
+        count = apply_filter(screen.session, "dur>300").count
         await press(pilot, "2 ampersand")
         assert "name=MM2*" in frame(pilot.app).splitlines()[-1]
         await press(pilot, " ".join(["d", "u", "r", "greater_than_sign", "3", "0", "0"]))
@@ -85,7 +85,7 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         assert screen.state.filter == "dur>300"
         assert len(screen.table.rows.order) == count
         assert f"{count:,} instructions pass dur>300, all cores" in frame(pilot.app)
-        spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.rows.order.tolist()]
+        spans = [screen.session.span_of(*screen.session.locate(number)) for number in screen.table.rows.order.tolist()]
         assert min(end - start for start, end in spans) > 300
         await press(pilot, "backslash ctrl+u enter")
         assert screen.state.filter == ""
@@ -157,7 +157,7 @@ async def test_the_summary_counts_only_what_passes(profile):
         await settled(pilot)
         assert counts(screen) == {label: count for label, count in every.items() if label.startswith("rms")}
         lanes = screen.summary.figures.answers["lanes"].table("lanes")
-        assert sum(lanes.column("count")) == passing(screen.session, "kernel=rms*").count
+        assert sum(lanes.column("count")) == apply_filter(screen.session, "kernel=rms*").count
         assert "filter kernel=rms*: all cores" in frame(pilot.app)
         await press(pilot, "escape")
         assert counts(screen) == every

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing
-from tpuprof_tui.analysis.selecting.grouping import group_table, knows_names, text_condition
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, numbers_shown, with_condition
+from tpuprof_tui.analysis.selecting.grouping import group_table, has_named_work, text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.export.table import SHARE
@@ -31,14 +31,14 @@ async def test_without_named_work_engines_are_grouped_though_waits_have_names():
         for engine in ("TIU", "GDMA")
     ]
     profile = make_profile(lanes, strings={"name": Strings(["wait"])})
-    assert not knows_names(Session.build(profile))
+    assert not has_named_work(Session.build(profile))
     async with opened(profile) as pilot:
         await press(pilot, "b")
         assert "Engine: 2 groups of 2 instructions (work)" in frame(pilot.app)
 
 
 def test_work_with_a_name_is_known_to_have_one(session):
-    assert knows_names(session)
+    assert has_named_work(session)
 
 
 # the groups themselves
@@ -50,7 +50,7 @@ def test_each_group_is_what_its_filter_leaves(session, column):
     table = group_table(session, state, column, work_only=False)
     assert int(table.groups.count.sum()) == len(numbers_shown(session, state)) == table.rows
     for place, condition in enumerate(table.conditions):
-        count = passing(session, narrowed(state.filter, condition)).count
+        count = apply_filter(session, with_condition(state.filter, condition)).count
         assert count == int(table.groups.count[place]), (table.labels[place], condition)
 
 
@@ -67,7 +67,7 @@ def test_groups_are_of_what_the_table_holds(session, changes, work_only):
     if state.in_window:
         state = state.windowed(state.full_end // 3, state.span // 5)
     table = group_table(session, state, "kernel", work_only=work_only)
-    places = [session.place(number) for number in numbers_shown(session, state).tolist()]
+    places = [session.locate(number) for number in numbers_shown(session, state).tolist()]
     lanes = session.profile.lanes
     spans = [
         session.span_of(lane, row) for lane, row in places if not work_only or lanes[lane]["role"][row] == Role.WORK
@@ -94,7 +94,7 @@ def test_any_name_can_be_asked_for_alone(texts):
     session = Session.build(make_profile([lane], strings={"name": Strings(texts)}))
     table = group_table(session, view_of(session), "name", work_only=False)
     for place, condition in enumerate(table.conditions):
-        found = passing(session, condition)
+        found = apply_filter(session, condition)
         assert bool(found.mask[place])
         assert found.count == 1, condition
         assert "\x1b" not in condition
@@ -126,7 +126,7 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         assert pilot.app.screen is screen
         assert screen.state.filter == table.conditions[first]
         assert screen.focused.id == "table"
-        assert len(screen.table.rows.order) == passing(screen.session, table.conditions[first]).count
+        assert len(screen.table.rows.order) == apply_filter(screen.session, table.conditions[first]).count
         await press(pilot, "escape")
         assert screen.state.filter == ""
 
@@ -267,7 +267,7 @@ async def test_rows_are_picked_and_copied(profile):
         assert len(lines) == 4
         header = lines[0].split("\t")
         for line, number in zip(lines[1:], picked, strict=True):
-            start, end = screen.session.span_of(*screen.session.place(number))
+            start, end = screen.session.span_of(*screen.session.locate(number))
             cells = dict(zip(header, line.split("\t"), strict=True))
             assert cells["Start ns"] == str(start)
             assert cells["Duration ns"] == str(end - start)
@@ -282,7 +282,7 @@ async def test_a_row_and_a_cell_are_copied(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign j Y")
-        start, end = screen.session.span_of(*screen.session.place(int(screen.table.rows.order[1])))
+        start, end = screen.session.span_of(*screen.session.locate(int(screen.table.rows.order[1])))
         assert pilot.app.clipboard == str(end - start)
         assert f"Copied Duration: {end - start}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "y")

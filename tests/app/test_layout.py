@@ -45,8 +45,8 @@ def test_one_core_shows_its_engines_and_all_of_them_what_they_did():
     layout = Layout(small=True)
     assert (layout.rows_fitting(whole), layout.rows_fitting(one)) == ("cores", "engines")
     layout.rows_chosen = True
-    cores = replace(whole, rows="cores")
+    cores = replace(whole, line_unit="cores")
     assert layout.rows_fitting(cores) == "cores"
     narrowed = layout.rows_scoped(cores, replace(cores, scope=Scope(1)))
-    assert narrowed.rows == "engines"
-    assert layout.rows_scoped(narrowed, replace(narrowed, scope=Scope())).rows == "cores"
+    assert narrowed.line_unit == "engines"
+    assert layout.rows_scoped(narrowed, replace(narrowed, scope=Scope())).line_unit == "cores"

@@ -12,7 +12,7 @@ from profiles import make_lane, make_profile
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import cell_at
-from tpuprof_tui.analysis.selecting.navigation import time_of
+from tpuprof_tui.analysis.selecting.navigation import parse_time
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError
@@ -65,16 +65,16 @@ def test_ticks_stand_in_their_cells(start, span, cells):
     ],
 )  # fmt: skip
 def test_cycles_can_be_typed(text, view, time):
-    assert time_of(text, view, DEVICE) == time
+    assert parse_time(text, view, DEVICE) == time
 
 
 def test_without_a_clock_there_are_no_cycles():
     with pytest.raises(TypedError, match="no clock"):
-        time_of("8000c", VIEW, Device("x"))
+        parse_time("8000c", VIEW, Device("x"))
     with pytest.raises(TypedError, match="no clock"):
-        time_of("8000c", VIEW)
+        parse_time("8000c", VIEW)
     with pytest.raises(TypedError, match="16,000,000 cycles"):
-        time_of("99000000c", IN_CYCLES, DEVICE)
+        parse_time("99000000c", IN_CYCLES, DEVICE)
 
 
 async def test_u_tells_all_times_of_the_timeline_in_cycles_and_back(profile):

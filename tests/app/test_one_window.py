@@ -9,7 +9,7 @@ from screen import explorer, frame, opened, press
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.groups import grouped
+from tpuprof_tui.analysis.totals.aggregates import group_by
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
@@ -64,9 +64,9 @@ def test_headline_tree_and_summary_have_one_window(session):
 
 
 def test_a_window_counts_as_far_as_the_device_ran(session):
-    assert session.counted(-500, 500) == (0, 500)
-    assert session.counted(-500, 500, 4) == (-500, 500)
-    assert session.counted(2000, 2500) == (2000, 2000)
+    assert session.clip_window(-500, 500) == (0, 500)
+    assert session.clip_window(-500, 500, 4) == (-500, 500)
+    assert session.clip_window(2000, 2500) == (2000, 2000)
     view = whole(session).windowed(-500, 1000)
     assert [core.utilisation for core in Query.of_state(session, view, Scope()).unit_figures] == [1.0, 1.0]
 
@@ -119,5 +119,5 @@ def test_means_are_rounded_and_the_same_in_every_list():
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
     assert row[3] == "2"
-    groups = grouped(names, np.array([2, 2, 1]))
+    groups = group_by(names, np.array([2, 2, 1]))
     assert time_text(round(float(groups.mean[0]))) == "2 ns"

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 
 
 def names_of(session: Session, number: int) -> list[str]:
-    lane_number, row = session.place(number)
+    lane_number, row = session.locate(number)
     lane, strings = session.profile.lanes[lane_number], session.profile.strings
     return [strings[key][int(lane[key][row])] for key in ("name", "kernel", "type") if key in lane]
 
@@ -50,7 +50,7 @@ def test_matches_are_those_of_every_name(session):
 
 def test_hits_in_time_are_by_start_then_lane(session):
     hits = hits_in_time(session, "rms", numbers_in(session, Scope(), None))
-    keys = [(session.span_of(*session.place(number))[0], number) for number in hits.numbers.tolist()]
+    keys = [(session.span_of(*session.locate(number))[0], number) for number in hits.numbers.tolist()]
     assert keys == sorted(keys)
     assert [key for key, _ in keys] == hits.keys.tolist()
 

@@ -15,7 +15,7 @@ from tpuprof_tui.sources.sophgo.schema import COLUMNS, SCHEMA
 
 def slow_key(session: Session, key: str, number: int):
     """The value of one instruction, looked up the obvious way; None where it is missing."""
-    lane_number, row = session.place(number)
+    lane_number, row = session.locate(number)
     lane = session.profile.lanes[lane_number]
     values = lane_values(session.profile, lane, key, np.array([row]))
     if values is None or is_missing(values)[0]:
@@ -55,7 +55,7 @@ def test_any_integers_sort(values, down):
 
 def test_numbers_and_places_are_inverse(session):
     total = session.profile.instructions
-    places = [session.place(number) for number in range(total)]
+    places = [session.locate(number) for number in range(total)]
     assert [session.number(*place) for place in places] == list(range(total))
     assert all(0 <= row < len(session.profile.lanes[lane]) for lane, row in places)
 
@@ -80,7 +80,7 @@ def test_a_window_holds_what_runs_or_starts_in_it(session):
     start, end = profile.end_ns // 3, profile.end_ns // 2
     found = set(numbers_in(session, Scope(), (start, end)).tolist())
     for number in range(profile.instructions):
-        begins, ends = session.span_of(*session.place(number))
+        begins, ends = session.span_of(*session.locate(number))
         assert (number in found) == (begins < end and max(ends, begins + 1) > start)
 
 
@@ -98,7 +98,7 @@ def test_rows_are_texts_in_the_order_asked_for():
     assert texts[1] == texts[3]
     keys = [column.key for column in session.columns]
     for number, cells in zip(numbers.tolist(), texts, strict=True):
-        start, end = session.span_of(*session.place(number))
+        start, end = session.span_of(*session.locate(number))
         assert cells[keys.index("start")] == f"{start:,}"
         assert cells[keys.index("duration")] == f"{end - start:,}"
     # a TIU moves no bytes

@@ -44,7 +44,7 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         lanes = [lane for lane in profile.lanes if "excess" in lane]
         assert lanes
         most = max(float(np.nanmax(lane["excess"])) for lane in lanes)
-        lane, row = screen.session.place(int(table.rows.order[0]))
+        lane, row = screen.session.locate(int(table.rows.order[0]))
         assert profile.lanes[lane]["excess"][row] == most
         assert f"{most:,.1f}" in frame(pilot.app).splitlines()[table.content_region.y + 1]
         # a whole column stands right behind those that stay, and none shows the end of its numbers alone

@@ -84,7 +84,7 @@ def test_the_line_of_steps_is_above_all_others():
     view = DisplayState.of(session.profile.start_ns, session.profile.end_ns)
     for state in (
         view,
-        replace(view, rows="cores"),
+        replace(view, line_unit="cores"),
         replace(view, pinned=((2, 0),)),
     ):
         first, *rest = rows_of(session, state)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import marked, measured_text, same_name, time_of
+from tpuprof_tui.analysis.selecting.navigation import measured_text, parse_time, same_name, toggle_mark
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.parsing import TypedError
@@ -40,19 +40,19 @@ def bottom_of(pilot) -> str:
     ],
 )  # fmt: skip
 def test_times_are_read_exactly(text, time):
-    assert time_of(text, VIEW) == time
+    assert parse_time(text, VIEW) == time
 
 
 @pytest.mark.parametrize("text", ["", "x", "12.5 parsec", "1e3", "5 5", "101%", "20ms", "-11ms", "+30%", "9" * 30])
 def test_what_is_no_time_says_so(text):
     with pytest.raises(TypedError):
-        time_of(text, VIEW)
+        parse_time(text, VIEW)
 
 
 @given(st.text(max_size=20))
 def test_any_text_is_a_time_of_the_capture_or_refused(text):
     try:
-        time = time_of(text, VIEW)
+        time = parse_time(text, VIEW)
     except TypedError:
         return
     assert VIEW.full_start <= time < VIEW.full_end
@@ -118,7 +118,7 @@ async def test_without_marks_there_is_nothing_to_go_to(profile):
 
 
 def test_a_letter_marks_one_time():
-    state = marked(marked(VIEW.at(5), "b").at(9), "b")
+    state = toggle_mark(toggle_mark(VIEW.at(5), "b").at(9), "b")
     assert state.marks == (("b", 9),)
     assert measured_text(replace(state, cursor=4)) == "from b 5 ns"
 

@@ -13,8 +13,8 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press,
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
-from tpuprof_tui.analysis.selecting.filter_masks import passing
-from tpuprof_tui.analysis.selecting.navigation import stepped_event
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
+from tpuprof_tui.analysis.selecting.navigation import step_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.app.drawing.colouring import is_summed
@@ -36,7 +36,7 @@ def filtered(lane, text, end, cells, glyphs=UNICODE, palette=None, strings=None)
     palette = palette or Palette()
     session = Session.build(make_profile([lane], strings=strings or NAMES))
     edges = edges_of(0, end, cells)
-    part = passing(session, text).session
+    part = apply_filter(session, text).session
     whole, some = (
         paint_lane(session.profile, each.indexes[0], edges, palette, glyphs) for each in (session, part)
     )  # fmt: skip
@@ -94,7 +94,7 @@ def test_halves_of_wide_characters_never_stay(cells, start, length):
 @pytest.mark.parametrize("text", ["dur>200", "engine=TIU", "!name=mm2*", "dur<0", "dur>=0"])
 def test_shares_are_those_of_what_passes(profile, text):
     session = Session.build(profile)
-    some = passing(session, text)
+    some = apply_filter(session, text)
     edges = edges_of(profile.start_ns, profile.end_ns, 60)
     for number, lane in enumerate(profile.lanes):
         mask = some.lane(number)
@@ -111,10 +111,10 @@ def test_a_launch_passes_at_its_full_length_if_any_of_its_instructions_does():
     )
     scopes = Scopes(np.array([0, 0], np.int32), np.zeros(2, np.int32))
     session = Session.build(make_profile([lane], scopes=scopes, strings={**NAMES, "kernel": Strings(["rope"])}))
-    found = launches_with(session, passing(session, "name=mm2").session, 0)
+    found = launches_with(session, apply_filter(session, "name=mm2").session, 0)
     assert [span_of(found, row) for row in range(len(found.lane))] == [(0, 30)]
     assert len(launches(session, 0).lane) == 2
-    assert len(launches_with(session, passing(session, "name=nothing").session, 0).lane) == 0
+    assert len(launches_with(session, apply_filter(session, "name=nothing").session, 0).lane) == 0
 
 
 async def test_the_timeline_follows_the_filter_and_says_so(profile):
@@ -143,7 +143,7 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
         screen.filtering.apply("dur>300")
         await settled(pilot)
         lane = screen.state.selection.lane
-        mask = passing(screen.session, "dur>300").lane(lane)
+        mask = apply_filter(screen.session, "dur>300").lane(lane)
         rows = np.flatnonzero(mask)
         seen = []
         for _ in range(3):
@@ -174,12 +174,12 @@ async def test_where_nothing_passes_a_step_says_so(profile):
 
 def test_where_nothing_passes_no_step_is_made(profile):
     session = Session.build(profile)
-    passing(session, "dur<0")
+    apply_filter(session, "dur<0")
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     from msgspec.structs import replace
 
     view = replace(view, filter="dur<0", selection=Selection(0, 0, 3))
-    assert stepped_event(session, view, 1, 0) is view
+    assert step_event(session, view, 1, 0) is view
 
 
 async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work():

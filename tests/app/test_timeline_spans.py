@@ -9,7 +9,7 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press,
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, ties_of
-from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
+from tpuprof_tui.analysis.selecting.navigation import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
@@ -23,23 +23,23 @@ VIEW = DisplayState.of(0, 1_000_000)
 
 
 def test_a_span_is_kept_gone_to_and_taken_away():
-    state = spanned(VIEW, "a", 100, 900)
+    state = toggle_span(VIEW, "a", 100, 900)
     assert state.spans == (("a", 100, 900),)
     zoomed = state.windowed(500_000, 1000)
-    found = gone_to_mark(zoomed, "a")
+    found = go_to_mark(zoomed, "a")
     assert found is not None
     assert found.range == (100, 900)
     assert found.start <= 100
     assert found.end >= 900
-    assert gone_to_mark(state, "b") is None
-    assert spanned(state, "a", 100, 900).spans == ()
-    assert spanned(state, "a", 5, 9).spans == (("a", 5, 9),)
+    assert go_to_mark(state, "b") is None
+    assert toggle_span(state, "a", 100, 900).spans == ()
+    assert toggle_span(state, "a", 5, 9).spans == (("a", 5, 9),)
 
 
 def test_a_letter_stands_for_one_thing():
-    state = marked(spanned(VIEW, "a", 100, 900), "a")
+    state = toggle_mark(toggle_span(VIEW, "a", 100, 900), "a")
     assert (state.marks, state.spans) == ((("a", VIEW.cursor),), ())
-    state = spanned(state, "a", 1, 2)
+    state = toggle_span(state, "a", 1, 2)
     assert (state.marks, state.spans) == ((), (("a", 1, 2),))
     assert marks_text(state) == "a 1 ns from 1 ns"
     assert measured_text(state) == ""
@@ -50,7 +50,7 @@ async def test_marks_are_set_and_gone_to_in_the_table(profile):
         screen = explorer(pilot)
         await press(pilot, "2 g j j j")
         number = int(screen.table.rows.order[screen.table.rows.position])
-        start, _ = screen.session.span_of(*screen.session.place(number))
+        start, _ = screen.session.span_of(*screen.session.locate(number))
         await press(pilot, "m a")
         assert screen.state.marks == (("a", start),)
         await press(pilot, "G apostrophe a")

@@ -44,7 +44,7 @@ from textual.geometry import Size  # noqa: E402
 from textual.scroll_view import ScrollView  # noqa: E402
 from textual.strip import Strip  # noqa: E402
 
-from tpuprof_tui.analysis.selecting.filter_masks import passing  # noqa: E402
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter  # noqa: E402
 from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
 from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
@@ -284,8 +284,8 @@ def rows_figures(screen: ExplorerScreen) -> list[tuple[str, int, float]]:
     ]
     # another number each time: filters are remembered
     figures += [
-        ("filter dur>N", 100, best(lambda turn: passing(session, f"dur>{1000 + turn}ns"))),
-        ("filter name and engine", 100, best(lambda turn: passing(session, f"name=*m* engine=GDMA dur>{turn}ns"))),
+        ("filter dur>N", 100, best(lambda turn: apply_filter(session, f"dur>{1000 + turn}ns"))),
+        ("filter name and engine", 100, best(lambda turn: apply_filter(session, f"name=*m* engine=GDMA dur>{turn}ns"))),
         ("search", 50, best(lambda turn: hits_in_table(session, "tensor"[: 3 + turn % 3], numbers))),
         ("summary of a new window, median", 20, windows_figure(screen)),
     ]

@@ -367,7 +367,7 @@ def test_a_launch_that_took_longer_is_a_difference_where_no_event_alone_is(writt
     events, before, after = found.launches
     kernels = Counter()
     for number, there, here in zip(events.tolist(), before.tolist(), after.tolist(), strict=True):
-        lane, row = other.place(number)
+        lane, row = other.locate(number)
         kernels[other.profile.text("kernel", int(other.profile.lanes[lane]["kernel"][row]))] += 1
         assert found.launch_at(number) == (there, here)
         assert found.differs[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed, passing
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
@@ -41,7 +41,7 @@ def call_tree_view(query: Query) -> Answer:
         above = int(tree.parent[row])
         condition = text_condition(key, text)
         if above >= 0 and names[above][0] not in ("", key) and names[above][2] >= 0:
-            condition = narrowed(text_condition(*names[above][:2]), condition)
+            condition = with_condition(text_condition(*names[above][:2]), condition)
         return Target(condition=condition)
 
     table = Table(
@@ -55,7 +55,7 @@ def call_tree_view(query: Query) -> Answer:
 def tree_of(query: Query) -> tuple[CallTree, Labels]:
     """The call tree of a query's work, and its labels."""
     units, lanes = query.groups_of_work()
-    passes = passing(query.session, query.passes).lane if query.passes else None
+    passes = apply_filter(query.session, query.full_filter).lane if query.full_filter else None
     return call_stacks(query.session, query.window, units=units, lanes=lanes, passes=passes)
 
 

@@ -83,7 +83,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         base = query.baseline
         assert base is not None
         alone = replace(query, baseline=None)
-        which = (query.scope, query.passes, base.scope)
+        which = (query.scope, query.full_filter, base.scope)
         return query.cache.get("comparison", lambda: cls(base, alone), *which, limit=4)
 
     # -- sums
@@ -93,10 +93,10 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         """Sums of work and alignment."""
         groups = [tuple(-2 if worker is None else worker.scope.group for worker in pair) for pair in self.pairs]
         steps: Any = None
-        if self.base.step is None and not self.base.passes and not self.other.passes:
+        if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
             found = [query.session.steps for query in self._queries]
             steps = tuple((each.steps.end - each.steps.start)[each.usual] for each in found)
-        return Comparison(self.base.shown.profile, self.other.shown.profile, pairs=groups,  # type: ignore[arg-type]
+        return Comparison(self.base.filtered_session.profile, self.other.filtered_session.profile, pairs=groups,  # type: ignore[arg-type]
                           run_noise=self.run_noise, steps=steps)  # fmt: skip
 
     @cached_property
@@ -219,7 +219,7 @@ def view_to_compare(profile: Profile, name: str) -> View:
 
 
 def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
-    if query.step is not None or query.passes or query.range is not None:
+    if query.step is not None or query.full_filter or query.range is not None:
         return query.window
     edges = []
     for worker in workers:
@@ -262,7 +262,7 @@ def _stacked(parts: Sequence[tuple[str, Answer]]) -> Answer:
 
 def _waits(query: Query) -> Answer:
     """Waiting time by unit, scope and name of the wait."""
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     sums: dict[tuple[str, str, str], list[int]] = {}
     for lane in profile.lanes:
         if lane.on_host or not len(lane):
@@ -400,7 +400,7 @@ def _change(compared: Compared, one: int, two: int) -> str:
     """Describes the operands that differ between two events of one operation."""
     both, sides = compared.comparison.both, []
     for query, work, place in ((compared.base, both.base, one), (compared.other, both.other, two)):
-        profile, told = query.shown.profile, {}
+        profile, told = query.filtered_session.profile, {}
         lane, row = profile.lanes[int(work.lane[place])], int(work.row[place])
         for key in profile.vocabulary.operands:
             if key in lane and profile.vocabulary.is_text(key):

@@ -75,5 +75,5 @@ def counters(query: Query) -> Answer:
 
 
 def _data(query: Query) -> ChartData:
-    key = (query.scope, query.state.start, query.state.end, query.passes)
+    key = (query.scope, query.state.start, query.state.end, query.full_filter)
     return query.cache.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, limit=1)

@@ -50,7 +50,7 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
     assert base is not None
     if partner < 0:
         return "Added: nothing of the base belongs to it." if differences.differs[number] else ""
-    (start, end), (begin, stop) = session.span_of(*session.place(number)), base.span_of(*base.place(partner))
+    (start, end), (begin, stop) = session.span_of(*session.locate(number)), base.span_of(*base.locate(partner))
     here, there = end - start, stop - begin
     between, within = differences.noise
     told = _change(there, here)

@@ -131,7 +131,7 @@ def lanes_doing(query: Query, activity: Activity) -> list[Rows]:
 
 
 def _lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     start, end = query.window
     units = set(query.units)
     for lane in profile.lanes:
@@ -173,7 +173,7 @@ def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     if "kernel" not in profile.strings:
         return
     waits: dict[str, dict[int, float]] = {}
@@ -207,7 +207,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     sums: dict[tuple[str, int], float] = {}
     for each in lanes_doing(query, Activity.TRANSFER):
         if "exposed" not in each.lane or "kernel" not in each.lane:
@@ -225,7 +225,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     if not len(profile.scopes):
         return
     start, end = query.window
@@ -244,7 +244,7 @@ def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     worst: tuple[float, int, int, int] = 0.0, -1, 0, 0
     for each in lanes_doing(query, Activity.TRANSFER):
         if "bytes" not in each.lane:

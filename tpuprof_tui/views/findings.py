@@ -103,7 +103,7 @@ def _found(query: Query) -> Iterator[Finding]:
             if told.gain is None or told.gain >= rule.threshold * query.span:
                 yield told
     # with a filter, gaps between the remaining events would be reported as pauses
-    if not query.passes:
+    if not query.full_filter:
         yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
     yield from found_by(RULES, query)
     own = query.vocabulary.entry("findings")

@@ -19,7 +19,7 @@ from .query import Query
 def overview(query: Query) -> Answer:
     """Length, counts, busiest and idlest unit, most exposed transfer, and caveats."""
     profile, words = query.profile, query.vocabulary
-    shown, (start, end) = query.shown, query.window
+    shown, (start, end) = query.filtered_session, query.window
     events = sum(starting_between(shown.indexes[number], start, end) for number in query.lanes)
     if not events:
         return Answer((Fact("total_us", "Total time", query.span, "duration"), Fact("events", "", 0, shown=False)),

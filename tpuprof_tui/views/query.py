@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.analysis.result_cache import ResultCache
-from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session
 from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
@@ -87,14 +87,14 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return ResultCache()
 
     @property
-    def passes(self) -> str:
+    def full_filter(self) -> str:
         """The filter expression including the step."""
         return self.filter if self.step is None else with_step(self.filter, self.step)
 
     @cached_property
-    def shown(self) -> Session:
+    def filtered_session(self) -> Session:
         """The session restricted to filter and step; O(events) the first time."""
-        return shown_session(self.session, self.passes)
+        return filtered_session(self.session, self.full_filter)
 
     @cached_property
     def state(self) -> DisplayState:
@@ -103,13 +103,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         state = DisplayState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
         if self.range is None and self.step is not None:
-            start, end = shown_session(self.session, with_step("", self.step)).device_window
-        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.passes)
+            start, end = filtered_session(self.session, with_step("", self.step)).device_window
+        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.full_filter)
 
     @cached_property
     def window(self) -> tuple[int, int]:
         """Window (start, end), ns, that shares refer to and unions are clipped to: device time within the range."""
-        return self.session.counted(self.state.start, self.state.end, self.scope.lane)
+        return self.session.clip_window(self.state.start, self.state.end, self.scope.lane)
 
     @property
     def span(self) -> int:
@@ -130,7 +130,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:
         """Figures of each unit of the scope in the window."""
-        shown = self.shown
+        shown = self.filtered_session
         return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window) for unit in self.units)
 
     @cached_property
@@ -151,8 +151,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
                 lane = session.profile.lanes[number]
                 starts = lane["start"]
                 chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
-                if self.passes:
-                    chosen &= passing(session, self.passes).lane(number)
+                if self.full_filter:
+                    chosen &= apply_filter(session, self.full_filter).lane(number)
                 rows = np.flatnonzero(chosen)
                 took = lane.take("end", rows) - starts[rows]
                 if int(took.max(initial=-1)) > best:
@@ -170,9 +170,9 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return "" if self.step is None else f", {self.session.steps.word.one} {self.step} alone"
 
 
-def query_of(profile: Profile, **asked: Any) -> Query:
+def query_of(profile: Profile, **selection: Any) -> Query:
     """A query about a newly opened profile; for scripts."""
-    return Query(Session.of(profile), **asked)
+    return Query(Session.of(profile), **selection)
 
 
 def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:

@@ -40,11 +40,10 @@ def steps(query: Query) -> Answer:
                                        f"a profile of {needs}" if needs else ""),))  # fmt: skip
     if query.scope.lane >= 0:
         return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose {a_unit}.")),))
-    table = query.shown.cache.get(
+    session = query.filtered_session
+    table = session.cache.get(
         "steps' figures",
-        lambda: step_table(
-            query.shown.profile, found, units=query.units, lanes=query.lanes, indexes=query.shown.indexes
-        ),
+        lambda: step_table(session.profile, found, units=query.units, lanes=query.lanes, indexes=session.indexes),
         query.scope,
         limit=_KEPT,
     )

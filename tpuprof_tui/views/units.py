@@ -74,7 +74,7 @@ def one_unit(query: Query) -> Answer:
         return Answer(
             missing=(Missing(say("This is about one {unit}."), do=say("Choose {a_unit}: --group, or the tree.")),)
         )
-    shown = query.shown
+    shown = query.filtered_session
     (unit,) = query.unit_figures
     busy = [shown.indexes.by_unit[each].either.between(*query.window) for each in shown.profile.units]
     window = unit.window
@@ -82,7 +82,7 @@ def one_unit(query: Query) -> Answer:
         return Answer()
     mean = sum(busy) / window / len(busy)
     # with a filter, gaps between the remaining events would be reported as pauses
-    pauses = () if query.passes else longest_pauses(shown, unit.unit, *query.window)
+    pauses = () if query.full_filter else longest_pauses(shown, unit.unit, *query.window)
     beyond = differences(shown, unit.unit, *query.window, unit.utilisation < mean)
 
     def share(key: str, title: str, ns: int) -> Fact:
@@ -123,7 +123,7 @@ def one_unit(query: Query) -> Answer:
 
 def lanes(query: Query) -> Answer:
     """Table of lanes with events, and table of sums by kind of lane."""
-    shown, profile, words = query.shown, query.profile, query.vocabulary
+    shown, profile, words = query.filtered_session, query.profile, query.vocabulary
     found = [
         (number, lane_figures(shown.indexes[number], *query.window))
         for number in query.lanes

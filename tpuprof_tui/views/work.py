@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.filter_masks import row_of_all
+from tpuprof_tui.analysis.selecting.filter_masks import unfiltered_row
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.totals.work_sums import (
     COUNT,
@@ -81,7 +81,7 @@ def _labels(profile: Profile, by: Grouping, places: Ints) -> tuple[list[str], In
 
 def _running_through(query: Query) -> tuple[Table, ...]:
     """Table of events that run through a window in which no work starts; empty if there are none."""
-    shown, (start, end) = query.shown, query.window
+    shown, (start, end) = query.filtered_session, query.window
     found = [(number, event_at(shown.indexes[number], start)) for number in query.lanes]
     events = [(number, row) for number, row in found if row >= 0 and shown.span_of(number, row)[1] > start]
     if not events or end <= start:
@@ -101,7 +101,7 @@ def _running_through(query: Query) -> tuple[Table, ...]:
 
     def target(place: int) -> Target:
         number, row = events[place]
-        return Target(event=(number, row_of_all(query.session, query.passes, number, row)))
+        return Target(event=(number, unfiltered_row(query.session, query.full_filter, number, row)))
 
     title = query.vocabulary.say("No work starts here; {events} run through")
     return (Table.of_rows("running_through", title, columns, rows, target=target, word=query.vocabulary.event.one),)
@@ -151,7 +151,7 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
     """Work by each column of ``_BY``, shared by the views of a query."""
-    shown, (units, lanes) = query.shown, query.groups_of_work()
+    shown, (units, lanes) = query.filtered_session, query.groups_of_work()
     which = (query.scope, *query.window)
 
     def made() -> dict[Grouping, WorkSums]:

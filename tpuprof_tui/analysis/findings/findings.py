@@ -18,7 +18,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..index.lane_index import LaneIndex
 from ..index.running_sums import BLOCK
-from ..selecting.filter_masks import row_of_all, shown_session
+from ..selecting.filter_masks import filtered_session, unfiltered_row
 from ..selecting.session import Session
 from ..selecting.state import DisplayState, Scope
 
@@ -45,14 +45,14 @@ def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> 
     Limited to the state's filter; on lanes outside any unit, to what the scope's unit submitted. O(instructions) the
     first time, then O(lanes + blocks): call it from a worker thread.
     """
-    shown = shown_session(session, state.filter)
+    shown = filtered_session(session, state.filter)
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
     lanes = [(number, index) for number, index in lanes if index.lane.in_sums]
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     shared = frozenset(number for number, index in lanes if index.lane.group not in within)
     scores = exposed_score, slow_score, wait_score
     return [
-        [Found(lane, row_of_all(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
+        [Found(lane, unfiltered_row(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
         for each in best_rows(lanes, state.start, state.end, scores, most, within, shared)
     ]
 

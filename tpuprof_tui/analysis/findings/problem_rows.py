@@ -103,7 +103,7 @@ def about_text(problem: Problem) -> str:
 def problem_text(session: Session, number: int) -> str:
     """Describes, in one line, the problems of an instruction that is among ``ProblemRows.numbers``."""
     found = problem_rows(session)
-    lane, row = session.place(number)
+    lane, row = session.locate(number)
     told = "  ".join(map(about_text, found.about(lane, row)))
     alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))
     many = f"{session.profile.vocabulary.event.of(alike)} in a row on " if alike > 1 else ""

@@ -86,7 +86,7 @@ def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
     return int(index.starts[row]), int(index.lane.take("end", rows)[0])
 
 
-def stepped_launch(session: Session, state: DisplayState, unit: int, steps: int) -> DisplayState:
+def step_launch(session: Session, state: DisplayState, unit: int, steps: int) -> DisplayState:
     """The state with a launch as its range: ``steps`` after the launch that is the range, else the one at the cursor.
 
     The window moves to show it, and the cursor to its start.

@@ -43,11 +43,11 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
     texts: list[list[str]] = [[] for _ in range(len(numbers))]
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane_number in np.unique(lanes).tolist():
-        places = np.flatnonzero(lanes == lane_number)
+        indexes = np.flatnonzero(lanes == lane_number)
         lane = session.profile.lanes[lane_number]
-        rows = numbers[places] - session.offsets[lane_number]
+        rows = numbers[indexes] - session.offsets[lane_number]
         by_column = [column_texts(session, lane, column, rows) for column in columns]
-        for place, cells in zip(places.tolist(), zip(*by_column, strict=True), strict=True):
+        for place, cells in zip(indexes.tolist(), zip(*by_column, strict=True), strict=True):
             texts[place] = list(cells)
     return texts
 

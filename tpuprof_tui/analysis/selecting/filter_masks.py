@@ -22,26 +22,26 @@ KEPT: Final = 4
 _EAGER: Final = ("start", "end", "role", "sublane")
 
 
-class Passing(Struct, frozen=True, eq=False):
+class FilterResult(Struct, frozen=True, eq=False):
     """The instructions that pass a filter.
 
     Attributes:
         text: The filter expression.
-        whole: The session of all instructions.
+        unfiltered: The session of all instructions.
         mask: bool, by instruction number.
         count: Number of instructions that pass.
         cache: Cache of results computed from these instructions alone.
     """
 
     text: str
-    whole: Session
+    unfiltered: Session
     mask: Mask
     count: int
     cache: ResultCache = field(default_factory=ResultCache)
 
     def lane(self, number: int) -> Mask:
         """Mask over the rows of a lane."""
-        return self.mask[int(self.whole.offsets[number]) : int(self.whole.offsets[number + 1])]
+        return self.mask[int(self.unfiltered.offsets[number]) : int(self.unfiltered.offsets[number + 1])]
 
     @property
     def session(self) -> Session:
@@ -57,7 +57,7 @@ class Passing(Struct, frozen=True, eq=False):
         return self.cache.peek("session") is not None
 
     def _session(self) -> Session:
-        profile = self.whole.profile
+        profile = self.unfiltered.profile
         masks = map(self.lane, range(len(profile.lanes)))
         lanes = tuple(
             lane if mask.all() else lane.taking(np.flatnonzero(mask), eager=_EAGER)
@@ -65,38 +65,38 @@ class Passing(Struct, frozen=True, eq=False):
         )
         session = Session.build(replace(profile, lanes=lanes))
         # steps are detected from all instructions, regardless of the filter
-        session.cache.get("steps", lambda: self.whole.steps)
+        session.cache.get("steps", lambda: self.unfiltered.steps)
         return session
 
 
-def passing(session: Session, text: str) -> Passing:
+def apply_filter(session: Session, text: str) -> FilterResult:
     """The instructions that pass a filter, cached (``KEPT``); raises FilterError. O(instructions) the first time."""
-    return session.cache.get("passing", lambda: _passing(session, text), text, limit=KEPT)
+    return session.cache.get("passing", lambda: _apply_filter(session, text), text, limit=KEPT)
 
 
-def _passing(session: Session, text: str) -> Passing:
+def _apply_filter(session: Session, text: str) -> FilterResult:
     from .filters import compile_filter  # lazy: commands without a filter start faster
 
     predicate = compile_filter(text, session.profile)
     mask = np.empty(session.profile.instructions, np.bool_)
     for number, lane in enumerate(session.profile.lanes):
         mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
-    return Passing(text, session, mask, int(np.count_nonzero(mask)))
+    return FilterResult(text, session, mask, int(np.count_nonzero(mask)))
 
 
-def is_known(session: Session, text: str) -> bool:
-    """Whether ``passing`` is cached."""
+def is_filter_cached(session: Session, text: str) -> bool:
+    """Whether the result of ``apply_filter`` is cached."""
     return not text or session.cache.peek("passing", text) is not None
 
 
-def shown_session(session: Session, text: str) -> Session:
+def filtered_session(session: Session, text: str) -> Session:
     """The session restricted by a filter; ``session`` itself without one. O(instructions) the first time."""
-    return passing(session, text).session if text else session
+    return apply_filter(session, text).session if text else session
 
 
-def row_of_all(session: Session, text: str, lane: int, row: int) -> int:
+def unfiltered_row(session: Session, text: str, lane: int, row: int) -> int:
     """Converts a row of the filtered lane into a row of the unfiltered lane."""
-    return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row
+    return int(np.flatnonzero(apply_filter(session, text).lane(lane))[row]) if text else row
 
 
 def numbers_shown(session: Session, state: DisplayState) -> Ints:
@@ -104,7 +104,7 @@ def numbers_shown(session: Session, state: DisplayState) -> Ints:
     numbers = numbers_in(session, state.scope, state.figures_window if state.in_window else None)
     if not state.filter:
         return numbers
-    mask = passing(session, state.filter).mask
+    mask = apply_filter(session, state.filter).mask
     if len(numbers) == len(mask):
         return np.flatnonzero(mask)
     return numbers[mask[numbers]]
@@ -116,7 +116,7 @@ def total_duration(session: Session, numbers: Ints) -> int:
     return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 
 
-def narrowed(text: str, condition: str) -> str:
+def with_condition(text: str, condition: str) -> str:
     """The filter with a further condition added by ``and``."""
     text = text.strip()
     if not text or text == condition:

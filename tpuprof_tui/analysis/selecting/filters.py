@@ -69,13 +69,13 @@ class Token(Struct, frozen=True):
 
     Attributes:
         kind: ``condition``, ``word``, ``regex``, or the punctuation mark itself.
-        place, end: Range of characters in the text, half-open.
+        start, end: Range of characters in the text, half-open.
         text: The word, the regular expression, or the condition's value.
         key, op: Key and operator of a condition.
     """
 
     kind: str
-    place: int
+    start: int
     end: int
     text: str = ""
     key: str = ""
@@ -90,7 +90,7 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     parser = _Parser(tokens, profile, len(text))
     predicate = parser.either()
     if parser.at < len(tokens):
-        raise FilterError("A parenthesis closes nothing", tokens[parser.at].place)
+        raise FilterError("A parenthesis closes nothing", tokens[parser.at].start)
     return predicate
 
 
@@ -123,18 +123,18 @@ def tokens_of(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise FilterError("This cannot be read", at + len(text[at:]) - len(text[at:].lstrip()))
-        place = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
+        start = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
         if match["mark"]:
-            result.append(Token(match["mark"], place, match.end()))
+            result.append(Token(match["mark"], start, match.end()))
         elif match["key"]:
             operator = "=" if match["op"] == "==" else match["op"]
-            result.append(Token("condition", place, match.end(), _unquoted(match["value"]), match["key"], operator))
+            result.append(Token("condition", start, match.end(), _unquoted(match["value"]), match["key"], operator))
         elif match["regex"]:
-            result.append(Token("regex", place, match.end(), match["regex"][1:-1]))
+            result.append(Token("regex", start, match.end(), match["regex"][1:-1]))
         elif _UNFINISHED.fullmatch(match["word"]):
             raise FilterError("A value is missing here", match.end())
         else:
-            result.append(Token("word", place, match.end(), _unquoted(match["word"])))
+            result.append(Token("word", start, match.end(), _unquoted(match["word"])))
         at = match.end()
     return result
 
@@ -170,8 +170,8 @@ class _Parser:
         while self._peek() not in ("", "|", ")"):
             parts.append(self._one())
         if not parts:
-            place = self.tokens[self.at].place if self.at < len(self.tokens) else self.length
-            raise FilterError("A condition is missing here", place)
+            start = self.tokens[self.at].start if self.at < len(self.tokens) else self.length
+            raise FilterError("A condition is missing here", start)
         return parts[0] if len(parts) == 1 else lambda lane: np.logical_and.reduce([part(lane) for part in parts])
 
     def _one(self) -> Predicate:
@@ -180,14 +180,14 @@ class _Parser:
         if token.kind in "!(":
             self.depth += 1
             if self.depth > 64:
-                raise FilterError("The filter is nested too deeply", token.place)
+                raise FilterError("The filter is nested too deeply", token.start)
             if token.kind == "(":
                 inner = self.either()
                 if self._peek() != ")":
-                    raise FilterError("This parenthesis is not closed", token.place)
+                    raise FilterError("This parenthesis is not closed", token.start)
                 self.at += 1
             elif self._peek() in ("", "|", ")"):
-                raise FilterError("There is nothing to negate", token.place)
+                raise FilterError("There is nothing to negate", token.start)
             else:
                 inner = _negated(self._one())
             self.depth -= 1
@@ -206,7 +206,7 @@ class _Parser:
         if own is not None:
             word, mask = token.text.lower(), imported(own.mask)
             if token.op not in ("=", "!=") or word not in own.words:
-                raise FilterError(own.fault, token.place)
+                raise FilterError(own.fault, token.start)
             return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)
         either = self.vocabulary.either.get(token.key.lower())
         column = self.keys.get(token.key.lower())
@@ -215,11 +215,11 @@ class _Parser:
         if column is None:
             near = [key for key in self.keys if key.startswith(token.key[:2].lower())][:4]
             hint = f"Did you mean {', '.join(near)}?" if near else "The help lists the columns."
-            raise FilterError(f"There is no column {token.key!r}", token.place, hint)
+            raise FilterError(f"There is no column {token.key!r}", token.start, hint)
         if column.kind != "text":
             return _number_condition(token, (column.key,), column, self.profile)
         if token.op not in ("=", "!=", "~"):
-            raise FilterError(f"{token.key} is text: use =, != or ~", token.place)
+            raise FilterError(f"{token.key} is text: use =, != or ~", token.start)
         pattern = _regex(token.text if token.op == "~" else rf"\A{translate(token.text)}", token)
         found = self._searching(pattern, (column.key,))
         if token.op != "!=":
@@ -257,15 +257,15 @@ def _regex(text: str, token: Token) -> re.Pattern[str]:
     try:
         return re.compile(text, 0 if any(letter.isupper() for letter in token.text) else re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise FilterError(f"Not a regular expression: {error}", token.place) from None
+        raise FilterError(f"Not a regular expression: {error}", token.start) from None
 
 
 def _role_condition(token: Token) -> Predicate:
     if token.op not in ("=", "!="):
-        raise FilterError("role is a word: use = or !=", token.place)
+        raise FilterError("role is a word: use = or !=", token.start)
     words = token.text.lower().split(",")
     if not set(words) <= _ROLES.keys():
-        raise FilterError(f"{token.text!r} is no role", token.place, "Roles are work, wait and sync.")
+        raise FilterError(f"{token.text!r} is no role", token.start, "Roles are work, wait and sync.")
     wanted = [int(_ROLES[word]) for word in words]
     return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
@@ -273,11 +273,11 @@ def _role_condition(token: Token) -> Predicate:
 def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profile: Profile) -> Predicate:
     compare = _COMPARE.get(token.op)
     if compare is None:
-        raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.place)
+        raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.start)
     try:
         goal = number_typed(token.text, column.unit)
     except TypedError as error:
-        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, error.hint) from None
+        raise FilterError(f"{token.text!r} is no value for {token.key}", token.start, error.hint) from None
 
     def mask(lane: Lane) -> Mask:
         result = np.zeros(len(lane), np.bool_)
@@ -316,13 +316,13 @@ def split_step(text: str) -> tuple[int | None, str]:
     if _has_or(text):
         return None, text
     depth = 0
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.kind, 0)
-        negated = place > 0 and tokens[place - 1].kind == "!"
+        negated = index > 0 and tokens[index - 1].kind == "!"
         if depth or negated or token.kind != "condition" or token.key.lower() != STEP_KEY:
             continue
         if token.op == "=" and token.text.isdecimal():
-            rest = f"{text[: token.place].rstrip()} {text[token.end :].lstrip()}".strip()
+            rest = f"{text[: token.start].rstrip()} {text[token.end :].lstrip()}".strip()
             return int(token.text), rest
     return None, text
 

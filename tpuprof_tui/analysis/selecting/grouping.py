@@ -15,7 +15,7 @@ from tpuprof_tui.model.lane import Rows, row_numbers
 
 from ..compare.operation_names import renamed_operations
 from ..index.ordering import column_values, lane_rows
-from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
+from ..totals.aggregates import Aggregates, Array, even_edges, group_by, in_ranges, wide_edges
 from .cell_texts import value_text
 from .filter_masks import numbers_shown
 from .session import Ints, Session
@@ -45,7 +45,7 @@ class GroupTable(Struct, frozen=True, eq=False):
     """
 
     column: Column
-    groups: Groups
+    groups: Aggregates
     labels: tuple[str, ...]
     conditions: tuple[str, ...]
     rows: int
@@ -58,7 +58,7 @@ class GroupTable(Struct, frozen=True, eq=False):
         return self.groups.total - (0 if self.base is None else self.base)
 
 
-def knows_names(session: Session) -> bool:
+def has_named_work(session: Session) -> bool:
     """Whether any work has a name; a capture without commands names only waits. O(instructions) if none has."""
     return any(
         bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
@@ -77,38 +77,38 @@ def group_table(
     """
     column = session.profile.vocabulary.schema[key]
     values, durations = _grouped_columns(session, state, key, work_only=work_only)
-    groups = grouped(values, durations)
+    groups = group_by(values, durations)
     edges: list[float] = []
     if column.kind != "text" and len(groups) > MANY:
         known = groups.values[~groups.missing]
         edges = _edges(column, float(known[0]), float(known[-1]))
-        groups = grouped(in_ranges(values, edges), durations)
-    labels, conditions = _told(session, column, groups, edges)
+        groups = group_by(in_ranges(values, edges), durations)
+    labels, conditions = _labels_and_conditions(session, column, groups, edges)
     if base is None or session.baseline is None:
         return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only)
-    values, lengths = _grouped_columns(session.baseline, base, key, work_only=work_only)
-    theirs = grouped(in_ranges(values, edges) if edges else values, lengths)
-    names, filters = _told(session.baseline, column, theirs, edges)
+    values, base_durations = _grouped_columns(session.baseline, base, key, work_only=work_only)
+    base_groups = group_by(in_ranges(values, edges) if edges else values, base_durations)
+    base_labels, base_conditions = _labels_and_conditions(session.baseline, column, base_groups, edges)
     if key == "name":
-        called = renamed_operations(session.profile, session.baseline.profile)
-        here = {clean(there): clean(own) for there, own in called.items()}
-        names = [here.get(name, name) for name in names]
+        renamed = renamed_operations(session.profile, session.baseline.profile)
+        here = {clean(there): clean(own) for there, own in renamed.items()}
+        base_labels = [here.get(name, name) for name in base_labels]
     totals: dict[str, int] = {}
-    for name, total in zip(names, theirs.total.tolist(), strict=True):
+    for name, total in zip(base_labels, base_groups.total.tolist(), strict=True):
         totals[name] = totals.get(name, 0) + total
-    mine = set(labels)
-    gone = [place for place, name in enumerate(names) if name not in mine]
-    none = np.zeros(len(gone), np.int64)
-    groups = Groups(
-        np.append(groups.values, theirs.values[gone]),
+    own_labels = set(labels)
+    base_only = [place for place, name in enumerate(base_labels) if name not in own_labels]
+    none = np.zeros(len(base_only), np.int64)
+    groups = Aggregates(
+        np.append(groups.values, base_groups.values[base_only]),
         *(np.append(each, none) for each in (groups.count, groups.total, groups.longest)),
     )
-    labels += [names[place] for place in gone]
-    conditions += [filters[place] for place in gone]
-    told: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
+    labels += [base_labels[place] for place in base_only]
+    conditions += [base_conditions[place] for place in base_only]
+    first_with: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
     # the total of a label that two groups share is given to the first of them
     base_total = np.array(
-        [totals.get(name, 0) if told[name] == place else 0 for place, name in enumerate(labels)], np.int64
+        [totals.get(name, 0) if first_with[name] == place else 0 for place, name in enumerate(labels)], np.int64
     )
     return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only, base_total)
 
@@ -123,7 +123,9 @@ def _grouped_columns(session: Session, state: DisplayState, key: str, *, work_on
     return column_values(profile, key, chosen), np.concatenate([np.zeros(0, np.int64), *durations])
 
 
-def _told(session: Session, column: Column, groups: Groups, edges: list[float]) -> tuple[list[str], list[str]]:
+def _labels_and_conditions(
+    session: Session, column: Column, groups: Aggregates, edges: list[float]
+) -> tuple[list[str], list[str]]:
     """Label of each group, and the filter that selects it."""
     table, key = session.profile.strings[column.key] if column.kind == "text" else (), column.key
     same = Counter(text.lower() for text in table)

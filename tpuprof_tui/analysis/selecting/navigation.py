@@ -12,7 +12,7 @@ from tpuprof_tui.formats.parsing import TypedError, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
 
 from ..index.lane_index import event_at
-from .filter_masks import is_known, passing
+from .filter_masks import apply_filter, is_filter_cached
 from .session import Ints, Session
 from .state import DisplayState, Selection
 from .time_scale import TIME, Measure, base_of_state, measure_of
@@ -23,7 +23,7 @@ Chosen = npt.NDArray[np.bool_]
 _ROWS: Final = 65_536
 
 
-def time_of(text: str, state: DisplayState, device: Device | None = None) -> int:
+def parse_time(text: str, state: DisplayState, device: Device | None = None) -> int:
     """Parses a time (``formats.parsing``), ns; TypedError if invalid or outside the capture."""
     time = time_typed(text, base_of_state(state, device))
     # the end itself is outside; "100%" means the last ns
@@ -38,7 +38,7 @@ def _outside(state: DisplayState, device: Device | None) -> TypedError:
     return TypedError(f"outside: the capture is {measure.exact(state.full_start)} to {measure.exact(state.full_end)}")
 
 
-def window_of(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
+def parse_window(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
     """Parses a range of time and clips it to the capture, ns; TypedError if nothing is left."""
     start, end = range_typed(text, base_of_state(state, device))
     start = state.full_start if start is None else max(start, state.full_start)
@@ -48,7 +48,7 @@ def window_of(text: str, state: DisplayState, device: Device | None = None) -> t
     return start, end
 
 
-def gone_to(state: DisplayState, time: int) -> DisplayState:
+def go_to(state: DisplayState, time: int) -> DisplayState:
     """The state with the cursor at a time, the window centered on it if it was not visible."""
     return state.showing(time, time + 1).at(time)
 
@@ -56,20 +56,20 @@ def gone_to(state: DisplayState, time: int) -> DisplayState:
 # marks
 
 
-def marked(state: DisplayState, letter: str) -> DisplayState:
+def toggle_mark(state: DisplayState, letter: str) -> DisplayState:
     """Toggles a mark: sets the letter at the cursor, or removes it if it is there already."""
-    return _toggled(state, "marks", (letter, state.cursor))
+    return _toggle(state, "marks", (letter, state.cursor))
 
 
-def _toggled(state: DisplayState, key: str, entry: tuple[Any, ...]) -> DisplayState:
-    gone = entry in getattr(state, key)
+def _toggle(state: DisplayState, key: str, entry: tuple[Any, ...]) -> DisplayState:
+    present = entry in getattr(state, key)
     state = without_mark(state, entry[0])
-    return state if gone else replace(state, **{key: tuple(sorted((*getattr(state, key), entry)))})
+    return state if present else replace(state, **{key: tuple(sorted((*getattr(state, key), entry)))})
 
 
-def spanned(state: DisplayState, letter: str, start: int, end: int) -> DisplayState:
+def toggle_span(state: DisplayState, letter: str, start: int, end: int) -> DisplayState:
     """Toggles a span: stores it under a letter, or removes it if the letter holds that span already."""
-    return _toggled(state, "spans", (letter, start, end))
+    return _toggle(state, "spans", (letter, start, end))
 
 
 def without_mark(state: DisplayState, letter: str) -> DisplayState:
@@ -82,7 +82,7 @@ def without_mark(state: DisplayState, letter: str) -> DisplayState:
     )
 
 
-def span_at_hand(state: DisplayState, session: Session) -> tuple[int, int]:
+def default_span(state: DisplayState, session: Session) -> tuple[int, int]:
     """The default span to store: the range, else the selected instruction, else the window."""
     if state.range is not None:
         return state.range
@@ -97,11 +97,11 @@ def _selected_span(state: DisplayState, session: Session) -> tuple[int, int] | N
     return None if start == INT_MISSING else (start, max(end, start + 1))
 
 
-def gone_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
+def go_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
     """The state with the cursor at a mark, or with a stored span as the range; None if the letter is unused."""
     time = dict(state.marks).get(letter)
     if time is not None:
-        return gone_to(state, time)
+        return go_to(state, time)
     for name, start, end in state.spans:
         if name == letter:
             return replace(state.showing(start, end).at(start), range=(start, end), anchor=None)
@@ -110,21 +110,21 @@ def gone_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
 
 def nearest_start(session: Session, numbers: Ints, time: int) -> int:
     """The instruction (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
-    apart = np.empty(len(numbers), np.int64)
+    distances = np.empty(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for number, lane in enumerate(session.profile.lanes):
-        mine = np.flatnonzero(lanes == number)
-        apart[mine] = np.abs(lane.take("start", numbers[mine] - session.offsets[number]) - time)
-    return int(numbers[apart.argmin()])
+        indexes = np.flatnonzero(lanes == number)
+        distances[indexes] = np.abs(lane.take("start", numbers[indexes] - session.offsets[number]) - time)
+    return int(numbers[distances.argmin()])
 
 
 def marks_text(state: DisplayState, measure: Measure = TIME) -> str:
     """All marks with their times and all spans with their lengths, as text."""
-    told = [f"{letter} {measure.exact(time)}" for letter, time in state.marks]
-    told += [
+    texts = [f"{letter} {measure.exact(time)}" for letter, time in state.marks]
+    texts += [
         f"{letter} {measure.length(end - start)} from {measure.exact(start)}" for letter, start, end in state.spans
     ]
-    return ", ".join(told)
+    return ", ".join(texts)
 
 
 def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
@@ -146,7 +146,7 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
 # ranges
 
 
-def ranged(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
+def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
     """Handles the range key: the new state, and a message for the status line.
 
     It ends a started range at the cursor; else toggles the selected instruction as the range; else starts a range at
@@ -195,14 +195,14 @@ def same_name(session: Session, lane_number: int, row: int, steps: int, passes: 
     return -1
 
 
-def selected(session: Session, state: DisplayState, lane: int, row: int) -> DisplayState:
+def select_event(session: Session, state: DisplayState, lane: int, row: int) -> DisplayState:
     """The state with an instruction selected and visible, and the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = state.showing(start, max(end, start + 1)).at(start)
     return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
 
 
-def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
+def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
     """Selects the event ``steps`` after the selected one, else the one nearest to the cursor; respects the filter."""
     if lane < 0 or not len(session.profile.lanes[lane]):
         return state
@@ -210,11 +210,11 @@ def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) 
         row = state.selection.row + steps
     else:
         row = event_at(session.indexes[lane], state.cursor, state.full_end - state.full_start)
-    if state.filter and is_known(session, state.filter):
+    if state.filter and is_filter_cached(session, state.filter):
         # the first event in the direction of the steps that passes
-        rows = np.flatnonzero(passing(session, state.filter).lane(lane))
+        rows = np.flatnonzero(apply_filter(session, state.filter).lane(lane))
         rows = rows[rows <= row][-1:] if steps < 0 else rows[rows >= row][:1]
         if not len(rows):
             return state
         row = int(rows[0])
-    return selected(session, state, lane, min(max(row, 0), len(session.profile.lanes[lane]) - 1))
+    return select_event(session, state, lane, min(max(row, 0), len(session.profile.lanes[lane]) - 1))

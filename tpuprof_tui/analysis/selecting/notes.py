@@ -128,7 +128,7 @@ def write_notes(path: Path, notes: Notes) -> None:
         stream.write(json.dumps(record, indent=1).encode() + b"\n")
 
 
-def noted(state: DisplayState, letter: str, text: str) -> DisplayState:
+def set_note_text(state: DisplayState, letter: str, text: str) -> DisplayState:
     """The state with a text for a mark or span; an empty text removes it."""
     others = [each for each in state.texts if each[0] != letter]
     return replace(state, texts=tuple(sorted([*others, *([(letter, text[:_LONGEST])] if text else [])])))

@@ -11,7 +11,7 @@ from tpuprof_tui.formats.parsing import range_text, range_typed
 from tpuprof_tui.model import Groups, Profile
 
 from .filters import compile_filter
-from .navigation import selected
+from .navigation import select_event
 from .session import Session
 from .state import DisplayState, Place, Scope
 from .time_scale import base_of
@@ -26,7 +26,7 @@ def at_place(session: Session, state: DisplayState, place: Place) -> DisplayStat
         state = replace(state, filter=place.filter)
     state = replace(state, scope=scope, selection=replace(state.selection, group=scope.group))
     if place.select:
-        state = selected(session, state, *_event_named(profile, place.select))
+        state = select_event(session, state, *_event_named(profile, place.select))
     if place.range:
         first, last = range_typed(place.range, base_of(profile))
         start = max(state.full_start if first is None else first, state.full_start)

@@ -69,29 +69,29 @@ class Hits(Struct, frozen=True, eq=False):
 
     def stepped(self, key: int, number: int, steps: int) -> tuple[int, bool]:
         """Index of the hit ``steps`` from an instruction, and whether the search wrapped around; requires any hits."""
-        place = self.index(key, number)
-        on_hit = place < len(self) and int(self.numbers[place]) == number and int(self.keys[place]) == key
-        wanted = place + steps - (steps > 0 and not on_hit)
+        index = self.index(key, number)
+        on_hit = index < len(self) and int(self.numbers[index]) == number and int(self.keys[index]) == key
+        wanted = index + steps - (steps > 0 and not on_hit)
         return wanted % len(self), not 0 <= wanted < len(self)
 
 
 def hits_in_table(session: Session, text: str, order: Ints) -> Hits:
     """Hits in table order (``order``: instruction number of each row), keyed by row; none for an empty text."""
-    return marked_in_table(matching(session, text), order, text)
+    return masked_in_table(matching(session, text), order, text)
 
 
-def marked_in_table(mask: Mask, order: Ints, text: str = "") -> Hits:
+def masked_in_table(mask: Mask, order: Ints, text: str = "") -> Hits:
     """The instructions of a mask (by number) in table order."""
-    places = np.flatnonzero(mask[order])
-    return Hits(text, places, order[places])
+    rows = np.flatnonzero(mask[order])
+    return Hits(text, rows, order[rows])
 
 
 def hits_in_time(session: Session, text: str, numbers: Ints) -> Hits:
     """Hits among instructions (ascending numbers), keyed and sorted by start; none for an empty text."""
-    return marked_in_time(session, matching(session, text), numbers, text)
+    return masked_in_time(session, matching(session, text), numbers, text)
 
 
-def marked_in_time(session: Session, mask: Mask, numbers: Ints, text: str = "") -> Hits:
+def masked_in_time(session: Session, mask: Mask, numbers: Ints, text: str = "") -> Hits:
     """The instructions of a mask (by number) that are among ``numbers`` (ascending), by start."""
     found = numbers[mask[numbers]]
     chosen = lane_rows(session.profile, session.offsets, found)

@@ -89,22 +89,22 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def _columns(self) -> tuple[Column, ...]:
         lanes = self.profile.lanes
-        known: set[str] = set().union(*(lane.keys() for lane in lanes), _OF_LANE)
+        keys: set[str] = set().union(*(lane.keys() for lane in lanes), _OF_LANE)
         if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in lanes):
-            known.discard("port")
+            keys.discard("port")
         columns = [
             column
             for column in self.profile.vocabulary.columns
-            if column.key in known and (not lanes or any(column.applies_to(lane.kind) for lane in lanes))
+            if column.key in keys and (not lanes or any(column.applies_to(lane.kind) for lane in lanes))
         ]
-        first = {key: place for place, key in enumerate(_FIRST)}
-        return tuple(sorted(columns, key=lambda column: (first.get(column.key, len(_FIRST)), not column.shown)))
+        ranks = {key: place for place, key in enumerate(_FIRST)}
+        return tuple(sorted(columns, key=lambda column: (ranks.get(column.key, len(_FIRST)), not column.shown)))
 
     def number(self, lane: int, row: int) -> int:
         """Number of the instruction in a row of a lane."""
         return int(self.offsets[lane]) + row
 
-    def place(self, number: int) -> tuple[int, int]:
+    def locate(self, number: int) -> tuple[int, int]:
         """Lane and row of an instruction number."""
         lane = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return lane, number - int(self.offsets[lane])
@@ -142,10 +142,10 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def device_window(self) -> tuple[int, int]:
         """First start and last end of the device's instructions, ns; of all instructions if only a host was traced."""
         device = self.profile.device_part
-        known = device if device.instructions else self.profile
-        return known.start_ns, known.end_ns
+        part = device if device.instructions else self.profile
+        return part.start_ns, part.end_ns
 
-    def counted(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
+    def clip_window(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
         """Clips a window to the time that shares and sums refer to, in all panes.
 
         The host starts before the device and ends after it: cores, ports and their lanes count only the device's time,
@@ -163,8 +163,8 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         if not on_host.any():
             return self.profile.vocabulary.event.of(len(numbers))
         slices = int(np.count_nonzero(on_host[np.searchsorted(self.offsets, numbers, side="right") - 1]))
-        told = self.profile.vocabulary.event.of(len(numbers) - slices)
-        return f"{told} and {plural(slices, 'host slice')}" if slices else told
+        events = self.profile.vocabulary.event.of(len(numbers) - slices)
+        return f"{events} and {plural(slices, 'host slice')}" if slices else events
 
     def say(self, sentence: str, **more: object) -> str:
         """Fills a sentence with the words of the profile's source (``Vocabulary.say``)."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 #: Unit of a line of the timeline.
-Rows = Literal["engines", "cores"]
+LineUnit = Literal["engines", "cores"]
 #: Meaning of colours: ``operation``, ``kernel``, or the key of a share (``Vocabulary.shares``).
 Colouring = str
 #: Chart drawn below each lane; empty: none.
@@ -84,11 +84,11 @@ class DisplayState(Struct, frozen=True):
         selection: Shared by all panes.
         scope: Restriction of tree, timeline, table and summary.
         in_window: Whether the table is limited to instructions of the visible window.
-        rows: Whether a line of the timeline is an engine or a whole core.
+        line_unit: Whether a line of the timeline is an engine or a whole core.
         filter: Filter expression of table and timeline; empty: none.
         marks: Marks: letter, time.
         spans: Stored spans of time: letter, start, end.
-        path: Whether the critical path, once computed, is a lane of the timeline.
+        critical_path: Whether the critical path, once computed, is a lane of the timeline.
         texts: Notes on marks and spans: letter, text.
         search: Last search text; empty: none.
         columns: Keys of the table's columns in order; empty: the default ones.
@@ -111,7 +111,7 @@ class DisplayState(Struct, frozen=True):
     scope: Scope = Scope()
     sort: Sort = Sort()
     in_window: bool = False
-    rows: Rows = "engines"
+    line_unit: LineUnit = "engines"
     filter: str = ""
     marks: tuple[tuple[str, int], ...] = ()
     search: str = ""
@@ -128,7 +128,7 @@ class DisplayState(Struct, frozen=True):
     scale: TimeScale = "time"
     spans: tuple[tuple[str, int, int], ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
-    path: bool = False
+    critical_path: bool = False
 
     @classmethod
     def of(cls, start: int, end: int) -> DisplayState:
@@ -144,7 +144,7 @@ class DisplayState(Struct, frozen=True):
     @property
     def lines_shown(self) -> tuple[object, ...]:
         """All fields that determine the number of lines of the timeline, to detect when its layout changes."""
-        return (self.rows, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.path,
+        return (self.line_unit, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.critical_path,
                 self.legend and self.colouring)  # fmt: skip
 
     @property
@@ -153,7 +153,7 @@ class DisplayState(Struct, frozen=True):
         return self.range or (self.start, self.end)
 
     @property
-    def figured(self) -> DisplayState:
+    def figures_state(self) -> DisplayState:
         """The state with the window of the figures as its visible window."""
         start, end = self.figures_window
         return replace(self, start=start, end=end)

@@ -46,9 +46,9 @@ class Measure(Struct, frozen=True):
         """Ticks of a window at round times or cycles; ``cell_of`` maps a time to its cell on a non-linear axis."""
         if not self.mhz:
             return ruler(start, end, cells, cell_of)
-        place = cell_of or (lambda time: cell_at(time, start, end, cells))
+        cell_of_time = cell_of or (lambda time: cell_at(time, start, end, cells))
         low, high = self.cycles(start), max(self.cycles(end), self.cycles(start) + 1)
-        return ruler(low, high, cells, lambda cycle: place(self.ns(Fraction(cycle))), CYCLE_UNITS)
+        return ruler(low, high, cells, lambda cycle: cell_of_time(self.ns(Fraction(cycle))), CYCLE_UNITS)
 
 
 TIME: Final = Measure()

@@ -20,7 +20,7 @@ from tpuprof_tui.model import Lane, Profile
 
 from ..index.intervals import positions_in_runs
 from ..selecting.session import Session
-from .groups import grouped
+from .aggregates import group_by
 from .work_sums import chosen_lanes, chosen_work
 
 Ints = npt.NDArray[np.int64]
@@ -166,7 +166,7 @@ class _Rows:
         for each in codes:
             sizes.append(int(each.max(initial=0)) + 1)
             combined = combined * sizes[-1] + each
-        found = grouped(combined, took)
+        found = group_by(combined, took)
         rest = found.values
         levels: list[Ints] = []
         for size in reversed(sizes):

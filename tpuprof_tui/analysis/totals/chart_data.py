@@ -16,7 +16,7 @@ from tpuprof_tui.model.lane import Rows
 from ..index.axis import edges_of
 from ..index.lane_index import LaneIndex, rows_between
 from ..index.running_sums import BLOCK, FEWEST, PiecewiseRate, inner_blocks
-from ..selecting.filter_masks import shown_session
+from ..selecting.filter_masks import filtered_session
 from .work_sums import owners_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
 
     O(lanes x bins), plus O(instructions) of a lane the first time.
     """
-    shown = shown_session(session, state.filter)
+    shown = filtered_session(session, state.filter)
     edges = edges_of(state.start, state.end, BINS)
     moved: dict[str, Floats] = {}
     durations = np.zeros(len(BOUNDS) + 1, np.int64)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
 from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
-from tpuprof_tui.analysis.selecting.filter_masks import Passing
+from tpuprof_tui.analysis.selecting.filter_masks import FilterResult
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.escape import clean
@@ -175,7 +175,7 @@ def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
     return colouring in PLAIN or index.cache.peek("colours", colouring) is not None
 
 
-def summed(session: Session, passing: Passing | None, colouring: Colouring) -> Iterator[None]:
+def summed(session: Session, passing: FilterResult | None, colouring: Colouring) -> Iterator[None]:
     """Makes these of all lanes, and of what passes a filter, one lane after the other; O(events)."""
     profile, named = session.profile, session.profile.vocabulary.names(colouring)
     numbers: Sequence[npt.NDArray[np.int32]] = ()

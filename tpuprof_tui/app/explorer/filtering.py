@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, narrowed, passing
+from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached, with_condition
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
@@ -48,7 +48,7 @@ class Filtering:
             self._stop_counting()
             return found or self._hint()
         session = self.store.session
-        self.background.compute("filter", lambda: passing(session, text.strip()), self._count)
+        self.background.compute("filter", lambda: apply_filter(session, text.strip()), self._count)
         return note_so_far(self.prompting, self.background)
 
     def fault_of(self, text: str) -> Note | None:
@@ -63,7 +63,7 @@ class Filtering:
     def _hint(self) -> Note:
         return Note(self.store.session.profile.vocabulary.phrase("filter_hint", _HINT))
 
-    def _count(self, found: Passing) -> None:
+    def _count(self, found: FilterResult) -> None:
         self.prompting.prompt.tell(Note(f"{found.count:,} of {self.store.session.profile.instructions:,} pass"))
 
     def _stop_counting(self) -> None:
@@ -79,18 +79,18 @@ class Filtering:
         """Lets all panes show only what passes; they get the filter when its masks are there."""
         self._stop_counting()
         session = self.store.session
-        if is_known(session, text):
+        if is_filter_cached(session, text):
             self._take(text)
             return
         self.say("Filtering ...")
-        self.background.compute("filter", lambda: passing(session, text).text, self._take)
+        self.background.compute("filter", lambda: apply_filter(session, text).text, self._take)
 
     def _take(self, text: str) -> None:
         self.store.change(replace(self.store.state, filter=text))
         if not text:
             return
         session = self.store.session
-        count, every = passing(session, text).count, session.profile.instructions
+        count, every = apply_filter(session, text).count, session.profile.instructions
         told = f"{count:,} of {session.profile.vocabulary.event.of(every)} pass."
         self.say(f"{told} & changes the filter, Esc clears it.")
 
@@ -99,7 +99,7 @@ class Filtering:
     def narrow(self, condition: str, step: int | None) -> None:
         """One condition more, or another step."""
         text = self.store.state.filter
-        self.apply(narrowed(text, condition) if step is None else with_step(text, step))
+        self.apply(with_condition(text, condition) if step is None else with_step(text, step))
 
     def narrow_to_node(self, scope: Scope, condition: str) -> None:
         """A node of the tree alone, or everything again where it was alone."""
@@ -109,7 +109,7 @@ class Filtering:
         own = node_conditions(self.store.session.profile.vocabulary)
         rest = " ".join(word for word in state.filter.split() if word not in own)
         self.store.change(replace(state, scope=Scope() if alone else scope))
-        text = rest if alone or not condition else narrowed(rest, condition)
+        text = rest if alone or not condition else with_condition(rest, condition)
         if text != state.filter:
             self.apply(text)
 

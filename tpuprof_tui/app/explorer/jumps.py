@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_tex
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, dependencies_of, known_dependencies
 from tpuprof_tui.analysis.links.releases import barrier_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.search import Hits
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import GUESS, time_text
@@ -50,13 +50,15 @@ class Jumps:
     def _path(self, text: str) -> Done:
         """The critical path as a lane, or no more."""
         state, session = self.store.state, self.store.session
-        if state.path:
-            self.store.change(replace(state, path=False))
+        if state.critical_path:
+            self.store.change(replace(state, critical_path=False))
             return None
         if not session.profile.timed:
             return fault(session.say("there are no times of {events}"))
         self.background.compute(
-            "path", lambda: path_lane(session), lambda _: self.store.change(replace(self.store.state, path=True))
+            "path",
+            lambda: path_lane(session),
+            lambda _: self.store.change(replace(self.store.state, critical_path=True)),
         )
         return None
 
@@ -86,7 +88,7 @@ class Jumps:
             elif self.store.state.selection == selection:
                 # what held it up, or was released, without delay comes first
                 dependency = min(found, key=lambda each: each.slack_ns)
-                self.store.change(selected(session, self.store.state, *end(dependency)))
+                self.store.change(select_event(session, self.store.state, *end(dependency)))
                 self.say(self._told(dependency, len(found)))
 
         known = known_dependencies(session) is not None
@@ -168,6 +170,6 @@ class Jumps:
         session = self.store.session
         place, wrapped = hits.stepped(*here, steps)
         number = int(hits.numbers[place])
-        self.store.change(selected(session, self.store.state, *session.place(number)))
+        self.store.change(select_event(session, self.store.state, *session.locate(number)))
         again = f"  From the {'start' if steps > 0 else 'end'} again." if wrapped else ""
         return number, f"{place + 1:,}/{len(hits):,}  ", again

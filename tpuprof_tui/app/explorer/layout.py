@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Rows
+from tpuprof_tui.analysis.selecting.state import DisplayState, LineUnit
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
@@ -48,7 +48,7 @@ class Layout(Struct):
     tree_wanted: bool = True
     detail_wanted: bool | None = None
     rows_chosen: bool = False
-    rows_of_all: Rows = "engines"
+    rows_of_all: LineUnit = "engines"
     small: bool = False
 
     def fit(self, width: int, height: int) -> bool:
@@ -91,10 +91,10 @@ class Layout(Struct):
 
     # what a line of the timeline is
 
-    def rows_fitting(self, state: DisplayState) -> Rows:
+    def rows_fitting(self, state: DisplayState) -> LineUnit:
         """Engines, or cores where all of them are to fit beside other panes; once a key chose as that said."""
         if self.rows_chosen:
-            return state.rows
+            return state.line_unit
         return "cores" if self.small and not self.maximised and state.scope.everything else "engines"
 
     def rows_scoped(self, old: DisplayState, new: DisplayState) -> DisplayState:
@@ -102,6 +102,6 @@ class Layout(Struct):
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new
         if new.scope.everything:
-            return replace(new, rows=self.rows_of_all)
-        self.rows_of_all = old.rows
-        return replace(new, rows="engines")
+            return replace(new, line_unit=self.rows_of_all)
+        self.rows_of_all = old.line_unit
+        return replace(new, line_unit="engines")

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from textual import events
 
 from tpuprof_tui.analysis.selecting.navigation import (
-    gone_to_mark,
-    marked,
+    default_span,
+    go_to_mark,
     marks_text,
     nearest_start,
-    selected,
-    span_at_hand,
-    spanned,
+    select_event,
+    toggle_mark,
+    toggle_span,
 )
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 
@@ -48,7 +48,7 @@ class Marks:
     def keep_span(self) -> None:
         """Keeps the range, the selection's span or the window under the next letter."""
         self._letter_for = self._keep_span
-        start, end = span_at_hand(self.store.state, self.store.session)
+        start, end = default_span(self.store.state, self.store.session)
         self.say(f"Keep {self._span_text(start, end)} with a letter ...")
 
     def take(self, event: events.Key) -> None:
@@ -75,23 +75,23 @@ class Marks:
         state, session = self.store.state, self.store.session
         if self.position.in_table and self.position.row >= 0:
             # selected by a key or not
-            state = state.at(session.span_of(*session.place(self.position.row))[0])
+            state = state.at(session.span_of(*session.locate(self.position.row))[0])
         gone = (letter, state.cursor) in state.marks
         self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(state.cursor)}")
-        self.store.change(marked(state, letter))
+        self.store.change(toggle_mark(state, letter))
 
     def _keep_span(self, letter: str) -> None:
         state = self.store.state
-        start, end = span_at_hand(state, self.store.session)
+        start, end = default_span(state, self.store.session)
         gone = (letter, start, end) in state.spans
         self.say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
-        self.store.change(spanned(state, letter, start, end))
+        self.store.change(toggle_span(state, letter, start, end))
 
     def _span_text(self, start: int, end: int) -> str:
         return f"the span of {self._measure.length(end - start)} from {self._measure.exact(start)}"
 
     def _go_to_mark(self, letter: str) -> None:
-        state = gone_to_mark(self.store.state, letter)
+        state = go_to_mark(self.store.state, letter)
         if state is None:
             self.say(f"No mark {letter}: there are {marks_text(self.store.state, self._measure)}.")
             return
@@ -100,5 +100,5 @@ class Marks:
         if self.position.in_table and self.position.row >= 0:
             # a table has no cursor between its rows
             session = self.store.session
-            place = session.place(nearest_start(session, self.position.table.rows.order, state.cursor))
-            self.store.change(replace(selected(session, state, *place), range=state.range))
+            place = session.locate(nearest_start(session, self.position.table.rows.order, state.cursor))
+            self.store.change(replace(select_event(session, state, *place), range=state.range))

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
+from tpuprof_tui.analysis.selecting.navigation import go_to, parse_time, parse_window
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.formats.parsing import TypedError
 
@@ -116,14 +116,14 @@ class Navigation:
     def _go(self, text: str) -> Done:
         state = self.store.state
         try:
-            self.store.change(gone_to(state, time_of(text, state, self.store.session.profile.device)))
+            self.store.change(go_to(state, parse_time(text, state, self.store.session.profile.device)))
         except TypedError as error:
             return fault(str(error))
         return None
 
     def _window(self, text: str) -> Done:
         try:
-            start, end = window_of(text, self.store.state, self.store.session.profile.device)
+            start, end = parse_window(text, self.store.state, self.store.session.profile.device)
         except TypedError as error:
             return fault(str(error))
         self.store.change(self.store.state.windowed(start, end - start))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 
-from tpuprof_tui.analysis.selecting.notes import Notes, noted, write_notes
+from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
@@ -53,7 +53,7 @@ class NoteKeeping:
         known = sorted([*dict(state.marks), *(letter for letter, _, _ in state.spans)])
         if letter not in known:
             return fault(f"the letter of a mark or span, then the text; there are {', '.join(known) or 'none'}")
-        self.store.change(noted(state, letter, words.strip()))
+        self.store.change(set_note_text(state, letter, words.strip()))
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
     def _place(self, text: str) -> Done:

@@ -117,8 +117,8 @@ class PaneManager:
         """Shows the panes that size and state ask for."""
         panes, layout, state = self.panes, self.layout, self.store.state
         rows = layout.rows_fitting(state)
-        if state.rows != rows:
-            self.store.change(replace(state, rows=rows))
+        if state.line_unit != rows:
+            self.store.change(replace(state, line_unit=rows))
         self.place(size or self._size())
         panes.table.activate(panes.table.display)
         panes.summary.activate(panes.summary.display)

@@ -15,7 +15,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tpuprof_tui.analysis.selecting.filter_masks import shown_session
+from tpuprof_tui.analysis.selecting.filter_masks import filtered_session
 from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
@@ -190,7 +190,7 @@ class ExplorerScreen(DrawnScreen[None]):
         """A pane asks for another state."""
         message.stop()
         state, layout = message.update(self.state), self.manager.layout
-        layout.rows_chosen = layout.rows_chosen or state.rows != self.state.rows
+        layout.rows_chosen = layout.rows_chosen or state.line_unit != self.state.line_unit
         self.store.change(state)
 
     def _changed(self, old: DisplayState) -> None:
@@ -213,7 +213,7 @@ class ExplorerScreen(DrawnScreen[None]):
             return
 
         def of_step() -> Session:
-            shown = shown_session(self.session, with_step("", step))
+            shown = filtered_session(self.session, with_step("", step))
             _ = shown.headline  # made here, where no key waits for it
             return shown
 
@@ -227,7 +227,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.panes.tree.show(state)
         self.panes.detail.show(state)
         self.table.show(state)
-        self.summary.show(state.figured)
+        self.summary.show(state.figures_state)
 
     # keys
 

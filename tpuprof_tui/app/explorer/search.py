@@ -161,8 +161,8 @@ class NameSearch:
         state = self.store.state
         unfolded = dict.fromkeys((*state.unfolded, *folded_into(lines, number)))
         selection = Selection(lines[number].group, counters=number)
-        self.store.change(replace(state, scope=Scope(), rows="engines", unfolded=tuple(unfolded), selection=selection,
-                                  search=text))  # fmt: skip
+        self.store.change(replace(state, scope=Scope(), line_unit="engines", unfolded=tuple(unfolded),
+                                  selection=selection, search=text))  # fmt: skip
         self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 
     def _find(self, text: str, take: Callable[[Hits], None]) -> None:
@@ -189,7 +189,7 @@ class NameSearch:
 
     def _go_to(self, hits: Hits, place: int) -> None:
         session = self.store.session
-        lane, row = session.place(int(hits.numbers[place]))
+        lane, row = session.locate(int(hits.numbers[place]))
         start, end = session.span_of(lane, row)
         moved = self.store.state.showing(start, max(end, start + 1)).at(start)
         selection = Selection(session.unit_of(lane), lane, row)

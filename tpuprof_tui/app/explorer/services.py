@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
-from tpuprof_tui.analysis.selecting.search import Hits, Mask, marked_in_table, marked_in_time
+from tpuprof_tui.analysis.selecting.search import Hits, Mask, masked_in_table, masked_in_time
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 
@@ -113,9 +113,9 @@ class Position:
         """Finds the instructions of a mask (by number) in the order one goes through now; also from a thread."""
         session, order = self.store.session, self.table.rows.order
         if self.in_table:
-            return lambda mask: marked_in_table(mask, order)
+            return lambda mask: masked_in_table(mask, order)
         state = replace(self.store.state, in_window=False)
-        return lambda mask: marked_in_time(session, mask, numbers_shown(session, state))
+        return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
 
     def here(self) -> tuple[int, int]:
         """The key of the order one goes through (a row, or a time in ns), and the instruction's number (-1: none)."""

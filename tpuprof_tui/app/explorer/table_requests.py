@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed
-from tpuprof_tui.analysis.selecting.grouping import knows_names
+from tpuprof_tui.analysis.selecting.filter_masks import with_condition
+from tpuprof_tui.analysis.selecting.grouping import has_named_work
 from tpuprof_tui.analysis.selecting.state import Scope, Sort
 from tpuprof_tui.views.query import Query
 
@@ -37,7 +37,7 @@ class TableRequests:
 
     def _group_by_name(self) -> None:
         """What took the time, by name; without names by engine."""
-        self._open_groups("name" if knows_names(self.store.session) else "engine", work_only=True)
+        self._open_groups("name" if has_named_work(self.store.session) else "engine", work_only=True)
 
     def group_by(self, key: str) -> None:
         """How often each value of a column occurs."""
@@ -66,7 +66,7 @@ class TableRequests:
         if not scope.everything:
             self.store.change(replace(state, scope=scope))
         if condition:
-            self.filtering.apply(narrowed(state.filter, condition))
+            self.filtering.apply(with_condition(state.filter, condition))
         self.go("table")
 
     def choose_columns(self) -> None:

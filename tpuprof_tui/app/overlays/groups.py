@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed
+from tpuprof_tui.analysis.selecting.filter_masks import with_condition
 from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
@@ -195,7 +195,7 @@ class GroupList(LinesView):
         if self.table is not None and len(self.order):
             condition = self.table.conditions[int(self.order[self.cursor])]
             if condition:
-                self.post_message(Close(narrowed(self.state.filter, condition)))
+                self.post_message(Close(with_condition(self.state.filter, condition)))
 
     def action_next_grouping(self) -> None:
         """Group by the next column."""

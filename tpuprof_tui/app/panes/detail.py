@@ -11,7 +11,7 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies, may_have_dependencies
-from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
+from tpuprof_tui.analysis.selecting.navigation import select_event, step_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.formats.text import fit, wrap
@@ -82,13 +82,13 @@ class DetailPane(LinesView):
             return
         self.cursor, self.choices = 0, []
         self.scroll_to(y=0, animate=False, immediate=True)
-        self.post_message(Change(lambda state: selected(self.session, state, *target)))
+        self.post_message(Change(lambda state: select_event(self.session, state, *target)))
 
     def action_step(self, steps: int) -> None:
         """The event so many steps on, on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
-            self.post_message(Change(lambda state: stepped_event(self.session, state, steps, lane)))
+            self.post_message(Change(lambda state: step_event(self.session, state, steps, lane)))
 
     def text_of_item(self) -> str:
         """The field or link under the cursor, without its explanation."""

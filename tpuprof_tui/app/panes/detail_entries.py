@@ -127,7 +127,7 @@ def _beside_base(session: Session, differences: Differences, number: int, row: i
         yield Entry("remark", told)
     if partner < 0 or base is None:
         return
-    other, place = base.place(partner)
+    other, place = base.locate(partner)
     before = {entry.label: entry.text for entry in _fields(base, base.profile.lanes[other], place)}
     yield Entry("group", f"base -> here: {_named(base, other, place)}")
     for entry in _fields(session, session.profile.lanes[number], row):

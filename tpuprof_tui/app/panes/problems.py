@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
-from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.formats.escape import clean
@@ -131,7 +131,7 @@ class ProblemsPane(LinesView):
                 self.post_message(
                     Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
                 )
-            return selected(self.session, state, lane, int(rows[place]))
+            return select_event(self.session, state, lane, int(rows[place]))
 
         self.post_message(Change(chosen))
 

@@ -17,7 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
-from tpuprof_tui.analysis.selecting.navigation import stepped_event
+from tpuprof_tui.analysis.selecting.navigation import step_event
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
@@ -299,7 +299,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(x=left, animate=False, immediate=True)
 
     def _select(self) -> None:
-        lane, row = self.session.place(self.rows.number)
+        lane, row = self.session.locate(self.rows.number)
         selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(Change(lambda state: replace(state.at(start), selection=selection)))
@@ -313,10 +313,10 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_step(self, steps: int) -> None:
         """The event so many steps on, on the same lane."""
         if len(self.rows.order):
-            lane, row = self.session.place(self.rows.number)
+            lane, row = self.session.locate(self.rows.number)
             here = Selection(self.session.unit_of(lane), lane, row)
             self.post_message(
-                Change(lambda state: stepped_event(self.session, replace(state, selection=here), steps, lane))
+                Change(lambda state: step_event(self.session, replace(state, selection=here), steps, lane))
             )
 
     # columns and order

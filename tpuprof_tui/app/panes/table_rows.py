@@ -111,7 +111,7 @@ class TableRows:
         if SHARE in columns:
             place = columns.index(SHARE)
             for number, texts in zip(numbers.tolist(), rows, strict=True):
-                start, end = self._session.span_of(*self._session.place(number))
+                start, end = self._session.span_of(*self._session.locate(number))
                 texts[place] = f"{100 * (end - start) / max(self.total_ns, 1):.{SHARE.decimals}f}%"
         return rows
 

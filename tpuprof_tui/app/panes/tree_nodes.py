@@ -173,7 +173,7 @@ class _Nodes:
         """A lane; of no unit also the parts that conditions of the source make."""
         session, nodes, place = self._session, self._nodes, len(self._nodes)
         profile, lane = session.profile, session.profile.lanes[number]
-        figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
+        figures = lane_figures(session.indexes[number], *session.clip_window(profile.start_ns, profile.end_ns, number))
         nodes.append(Node(
             clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind,
             share=figures.utilisation, busy=figures.busy, count=figures.count, guessed=lane.role_guessed,

@@ -13,8 +13,8 @@ from textual.binding import BindingType
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.selecting.filter_masks import is_known, narrowed
-from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
+from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.drawing.glyphs import Glyphs
@@ -314,8 +314,8 @@ class SummaryPane(LinesView):
         asked = self.figures.asked
         if asked is None:
             return
-        query = replace(asked, filter=narrowed(asked.filter, condition))
-        known = is_known(self.session, query.passes)
+        query = replace(asked, filter=with_condition(asked.filter, condition))
+        known = is_filter_cached(self.session, query.full_filter)
         self._background.compute("longest", query.longest, self._take_longest, at_once=known)
 
     def _take_longest(self, found: tuple[int, int] | None) -> None:
@@ -372,7 +372,7 @@ def _goal(session: Session, target: Target) -> tuple[Update, str] | None:
 def _event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
     """An event selected and in view; ``what`` says why it is this one."""
     told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
-    return lambda state: selected(session, state, lane, row), told
+    return lambda state: select_event(session, state, lane, row), told
 
 
 def _time_goal(start: int, end: int) -> Update:

@@ -8,11 +8,10 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.counter_lines import counter_curve
-from tpuprof_tui.analysis.links.launches import stepped_launch
+from tpuprof_tui.analysis.links.launches import step_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.filter_masks import is_known as is_passing_known
-from tpuprof_tui.analysis.selecting.filter_masks import passing
-from tpuprof_tui.analysis.selecting.navigation import gone_to, ranged, same_name, selected, stepped_event
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached
+from tpuprof_tui.analysis.selecting.navigation import go_to, same_name, select_event, step_event, toggle_range
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind, TimeScale
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
@@ -57,7 +56,7 @@ def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Change
     counters = layout.counters_of(state)
     if counters is not None and not counters.folds:
         time = counter_curve(layout.session, counters.counters[0]).stepped(state.cursor, steps)
-        return (state, f"{counters.label} does not change any more.") if time is None else (gone_to(state, time), "")
+        return (state, f"{counters.label} does not change any more.") if time is None else (go_to(state, time), "")
     found = launch_or_event(layout, state, steps)
     way = "later" if steps > 0 else "earlier"
     told = "No {way} {event} of this lane passes the filter; Esc clears it."
@@ -68,8 +67,8 @@ def launch_or_event(layout: LaneLayout, state: DisplayState, steps: int) -> Disp
     """The state with the launch or event so many steps on; 0: the nearest to the cursor."""
     row = layout.launches_row(state)
     if row is not None:
-        return stepped_launch(layout.session, state, row.unit, steps)
-    return stepped_event(layout.session, state, steps, layout.lane_for_steps(state))
+        return step_launch(layout.session, state, row.unit, steps)
+    return step_event(layout.session, state, steps, layout.lane_for_steps(state))
 
 
 def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
@@ -92,15 +91,15 @@ def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed
     if row < 0:
         return state, session.say("Nothing selected: . and , go to the next and previous {event}.")
     name = text_of(session.profile, session.profile.lanes[lane], "name", row)
-    filtered = bool(state.filter) and is_passing_known(session, state.filter)
-    found = same_name(session, lane, row, steps, passing(session, state.filter).lane(lane) if filtered else None)
+    filtered = bool(state.filter) and is_filter_cached(session, state.filter)
+    found = same_name(session, lane, row, steps, apply_filter(session, state.filter).lane(lane) if filtered else None)
     told = ""
     if not name:
         told = f"The capture knows no names here: they need {session.profile.vocabulary.needs(NAMES)}."
     elif found < 0:
         end = "of this lane passes the filter; Esc clears it." if filtered else "on this lane."
         told = f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}"
-    return (state if found < 0 else selected(session, state, lane, found)), told
+    return (state if found < 0 else select_event(session, state, lane, found)), told
 
 
 def rescaled(layout: LaneLayout, state: DisplayState) -> Changed:
@@ -136,7 +135,7 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
 def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:
     """The next kind of strip below each lane."""
     profile = layout.session.profile
-    if state.rows == "cores" and not any(row.lane >= 0 for row in layout.rows):
+    if state.line_unit == "cores" and not any(row.lane >= 0 for row in layout.rows):
         return state, layout.session.say("Strips belong to {lanes}: e shows them.")
     after: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
     strip = after[state.strip]
@@ -188,13 +187,15 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "lane-first": _silent(lambda _, state: state.at(state.start)),
     "lane-last": _silent(lambda _, state: state.at(state.end - 1)),
     "fit": _silent(lambda _, state: state.fitted()),
-    "engines": _silent(lambda _, state: replace(state, rows="cores" if state.rows == "engines" else "engines")),
+    "engines": _silent(
+        lambda _, state: replace(state, line_unit="cores" if state.line_unit == "engines" else "engines")
+    ),
     "legend": _silent(lambda _, state: replace(state, legend=not state.legend)),
     "previous": lambda layout, state: event_stepped(layout, state, -1),
     "next": lambda layout, state: event_stepped(layout, state, 1),
     "next-same": lambda layout, state: name_stepped(layout, state, 1),
     "previous-same": lambda layout, state: name_stepped(layout, state, -1),
-    "range": lambda layout, state: ranged(state, layout.session),
+    "range": lambda layout, state: toggle_range(state, layout.session),
     "scale": rescaled,
     "colours": recoloured,
     "strips": strips_changed,

@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.links.dependencies import (
     ties_of,
 )
 from tpuprof_tui.analysis.links.launches import launches_with
-from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passing
+from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, is_summed, summed
@@ -47,7 +47,7 @@ class LaneFigures:
         self.session = session
         self._background = background
         self._changed = changed
-        self.passing: Passing | None = None
+        self.passing: FilterResult | None = None
         self.ties: tuple[Tie, ...] = ()
         #: What threads compute, by what it makes: of one kind the latest alone is waited for.
         self._running: dict[str, str] = {}
@@ -72,7 +72,7 @@ class LaneFigures:
         if not text:
             return
         session = self.session
-        found = passing(session, text) if self._is_small or is_known(session, text) else None
+        found = apply_filter(session, text) if self._is_small or is_filter_cached(session, text) else None
         if found is not None and (self._is_small or found.has_session):
             self.passing = found
         else:
@@ -116,7 +116,7 @@ class LaneFigures:
 
 
 def _filter_lanes(session: Session, text: str) -> None:
-    found = passing(session, text).session
+    found = apply_filter(session, text).session
     for unit in session.profile.units:
         launches_with(session, found, unit)
 

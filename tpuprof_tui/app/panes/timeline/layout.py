@@ -102,7 +102,7 @@ class LaneLayout:
     def show(self, state: DisplayState) -> None:
         """Lays another state out; ``fit`` is to be called after it."""
         old, self.state = self.state, state
-        deciding = ("scope", "rows", "strip", "pinned", "unfolded", "path")
+        deciding = ("scope", "line_unit", "strip", "pinned", "unfolded", "critical_path")
         if any(getattr(old, key) != getattr(state, key) for key in deciding):
             self._take_rows()
 
@@ -260,7 +260,7 @@ def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tu
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
     """The line of the critical path, where it is wanted and known."""
-    known = state.path and state.scope.everything and known_path_lane(session) is not None
+    known = state.critical_path and state.scope.everything and known_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
 
 
@@ -285,7 +285,7 @@ def is_pinned(row: Row, state: DisplayState) -> bool:
 def _ordered(session: Session, state: DisplayState) -> list[Row]:
     lanes, groups = session.profile.lanes, session.profile.groups
     numbers, scopes = session.lanes_in(state.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
-    if state.rows == "cores" and state.scope.lane < 0:
+    if state.line_unit == "cores" and state.scope.lane < 0:
         units = groups.units_within(state.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
         rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
@@ -356,7 +356,7 @@ def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
 
 def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
     """Lanes that only the base has, below all others."""
-    if not state.scope.everything or state.rows == "cores":
+    if not state.scope.everything or state.line_unit == "cores":
         return []
     rows = []
     for number in both.alone:

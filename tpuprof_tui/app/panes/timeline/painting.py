@@ -61,7 +61,7 @@ class LanePainter:
         if not state.legend:
             return []
         names = known_names(self._session, state.colouring)
-        key = (state.colouring, names is None, state.rows, state.scope, width)
+        key = (state.colouring, names is None, state.line_unit, state.scope, width)
         if self._legend[0] != key:
             look = width, self._palette, self._glyphs
             lines = [painter.unit_legend(profile.vocabulary, *look)] if layout.shows_units else []
@@ -123,7 +123,7 @@ class LanePainter:
         layout, state = self._layout, self._view
         row = layout.rows[number]
         painted = self._painted(row, state.start, state.end, layout.cells)
-        start, end = self._session.counted(*state.figures_window, row.lane)
+        start, end = self._session.clip_window(*state.figures_window, row.lane)
         told = (
             painted if (start, end) == (state.start, state.end) else self._painted(row, start, max(end, start + 1), 1)
         )
@@ -267,9 +267,9 @@ class LanePainter:
             return
         partner = int(known.partner[self._session.number(selection.lane, selection.row)])
         base = self._figures_of(row).session
-        if partner < 0 or base.place(partner)[0] != row.base.lane:
+        if partner < 0 or base.locate(partner)[0] != row.base.lane:
             return
-        start, end = base.span_of(*base.place(partner))
+        start, end = base.span_of(*base.locate(partner))
         edges = layout.axis.base_edges(layout.state.start, layout.state.end, layout.cells)
         first, last = np.searchsorted(edges, (start, max(end - 1, start)), side="right") - 1
         self._select(styles, max(int(first), 0), min(int(last), layout.cells - 1))

@@ -34,7 +34,8 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
     waiting = " (computing ...)" if computing else ""
     passing = f"  pass {clean(state.filter)}" if state.filter else ""
     shares = "  % of range" if state.range is not None else ""
-    shares = shares if session.counted(*state.figures_window) == state.figures_window else "  % of the device's time"
+    clipped = session.clip_window(*state.figures_window)
+    shares = shares if clipped == state.figures_window else "  % of the device's time"
     base = "  beside its base" if layout.has_base else ""
     return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
@@ -44,7 +45,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
     below = len(layout.rows) - layout.top - layout.lines
     hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
     above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
-    if layout.state.rows == "cores":
+    if layout.state.line_unit == "cores":
         shade = "T" if glyphs.letters else "▒"
         meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
     else:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.selecting.navigation import gone_to, measured_text, time_of
+from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.analysis.steps.step_figures import step_lane
@@ -239,7 +239,9 @@ class Timeline(Widget, can_focus=True):
 
         def judged(text: str) -> Note | None:
             try:
-                return Note(self.lanes.measure.exact(time_of(text, self.lanes.state, device))) if text.strip() else None
+                return (
+                    Note(self.lanes.measure.exact(parse_time(text, self.lanes.state, device))) if text.strip() else None
+                )
             except TypedError as error:
                 return Note(str(error), fault=True)
 
@@ -247,8 +249,8 @@ class Timeline(Widget, can_focus=True):
             note = judged(text)
             if note is None or note.fault:
                 return note
-            time = time_of(text, self.lanes.state, device)
-            self.post_message(Change(lambda state: gone_to(state, time)))
+            time = parse_time(text, self.lanes.state, device)
+            self.post_message(Change(lambda state: go_to(state, time)))
             return None
 
         self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted)))

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter as passes
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.groups import distinct_together
+from tpuprof_tui.analysis.totals.aggregates import distinct_together
 from tpuprof_tui.model import INT_MISSING, Lane
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query

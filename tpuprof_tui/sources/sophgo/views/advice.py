@@ -56,7 +56,7 @@ _SIZES: Final = re.compile(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     # by name and unit: time lost and taken; what has it, with the time that each lost
     sums: dict[tuple[str, int], tuple[float, float]] = {}
     parts: dict[int, list[tuple[Rows, Floats]]] = {}
@@ -131,7 +131,7 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
 
 
 def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     moved = [each for each in lanes_doing(query, Activity.TRANSFER)
              if "bytes" in each.lane and "direction" in each.lane]  # fmt: skip
     if not moved:
@@ -170,10 +170,10 @@ def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding
 
 
 def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.shown.profile
-    if not any("depends_on" in lane for lane in profile.lanes) or not may_have_dependencies(query.shown):
+    profile = query.filtered_session.profile
+    if not any("depends_on" in lane for lane in profile.lanes) or not may_have_dependencies(query.filtered_session):
         return
-    known = dependencies_of(query.shown)
+    known = dependencies_of(query.filtered_session)
     began = ~np.isin(known.links.kind, list(known.links.ending))
     # in the order of who waited, lane by lane
     waiters, waited, slack = known.waiter_lane[began], known.waiter_row[began], known.slack_ns[began]
@@ -204,7 +204,7 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         text = (f"{lane.label} of {label} is idle {count:,} times while another engine works and no command id or "
                 f"message holds it back, {time_text(gain)} in all, {time_text(length)} at the longest.")  # fmt: skip
         yield Finding(rule.key, label, gain, text, evidence(label, begun, length, "", lane.label), rule.advice,
-                      Target(event=(number, row)) if query.shown is query.session
+                      Target(event=(number, row)) if query.filtered_session is query.session
                       else Target(time=(begun, begun + length)))  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _work(lanes: list[Lane]) -> Intervals:
 
 def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
     """Loads from the large memory, with their addresses and sizes."""
-    profile = query.shown.profile
+    profile = query.filtered_session.profile
     for each in lanes_doing(query, Activity.TRANSFER):
         lane = each.lane
         if not all(key in lane for key in ("src_addr", "bytes", "from_memory", "to_memory")):

@@ -33,7 +33,7 @@ def kernel_launches(query: Query) -> Answer:
 
     A launch lasts from its first start to its last end on all engines of its core.
     """
-    profile, shown = query.profile, query.shown
+    profile, shown = query.profile, query.filtered_session
     names = profile.strings.get("kernel")
     if names is None or not len(profile.scopes):
         return Answer(missing=(Missing("Launches of kernel functions are not known here."),))

@@ -66,7 +66,7 @@ def published(query: Query) -> Answer:
 
 
 def _rows(query: Query) -> Iterator[SummaryRow]:
-    shown, state, scope = query.shown, query.state, query.scope
+    shown, state, scope = query.filtered_session, query.state, query.scope
     profile = shown.profile
     indexes = [index for index in shown.indexes if not index.lane.on_host]
     units = profile.groups.units_within(scope.group)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in, releases_of, work_meanwhile
-from tpuprof_tui.analysis.selecting.filter_masks import passing
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.lane import taken
@@ -37,11 +37,11 @@ def waits(query: Query) -> Answer:
 def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
     start, end = query.window
     chosen = (everything.start >= start) & (everything.start < end)
-    if query.scope.everything and not query.passes:
+    if query.scope.everything and not query.full_filter:
         return chosen
     chosen &= np.isin(everything.waiter, numbers_in(query.session, query.scope, None))
-    if query.passes:
-        chosen &= passing(query.session, query.passes).mask[everything.waiter]
+    if query.full_filter:
+        chosen &= apply_filter(query.session, query.full_filter).mask[everything.waiter]
     return chosen
 
 
@@ -66,7 +66,7 @@ def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
         "makers", "Who makes the others wait", columns,
         [(title(unit), waited, count, len(last), int(last.sum()))
          for waited, unit, count, last, _, _ in rows],
-        target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
+        target=lambda row: Target(event=query.session.locate(rows[row][5])), word=query.vocabulary.unit.one,
         guessed=frozenset(place for place, row in enumerate(rows) if row[4]),
         notes=("Others waited: time of the waits that it released, of other cores alone. Late by: how much later it "
                "came to barriers than the last of the others.",),
@@ -129,7 +129,7 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
         "barriers", "Barriers", columns,
         (told.time, list(map(query.profile.groups.title, units)), told.late_ns, told.waited_ns, told.waits,
          Later(len(told), lambda rows: list(map(meanwhile, range(*rows.indices(len(told))))))),
-        target=lambda row: Target(event=session.place(int(told.releaser[row]))),
+        target=lambda row: Target(event=session.locate(int(told.releaser[row]))),
         guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
         brief=range(min(len(told), 5)),
         notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.selecting.filter_masks import passing
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parents
 from tpuprof_tui.views.query import Query
@@ -486,9 +486,9 @@ def asked_of(query: Query, run: Run) -> Asked:
     events: Mask | None = None
     window = None
     whole = query.scope.lane < 0 and query.scope.group in (-1, worker.group)
-    if query.passes or not whole:
+    if query.full_filter or not whole:
         events = np.zeros(len(run.trace), np.bool_)
-        passes = passing(query.session, query.passes) if query.passes else None
+        passes = apply_filter(query.session, query.full_filter) if query.full_filter else None
         chosen = set(query.session.lanes_in(query.scope))
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.totals.groups import distinct_together
+from tpuprof_tui.analysis.totals.aggregates import distinct_together
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.totals.groups import (
+from tpuprof_tui.analysis.totals.aggregates import (
     distinct,
     distinct_together,
     even_edges,
-    grouped,
+    group_by,
     in_ranges,
     next_step,
     wide_edges,
@@ -52,7 +52,7 @@ def test_whole_numbers_group_as_a_loop_groups_them(rows):
     values = [value for value, _ in rows]
     durations = [duration for _, duration in rows]
     column = np.array([INT_MISSING if value is None else value for value in values], dtype=np.int64)
-    groups = grouped(column, np.array(durations, dtype=np.int64))
+    groups = group_by(column, np.array(durations, dtype=np.int64))
     assert as_dict(groups) == expected(values, durations)
     known = groups.values[~groups.missing].tolist()
     assert known == sorted(known)
@@ -63,7 +63,7 @@ def test_whole_numbers_group_as_a_loop_groups_them(rows):
 def test_codes_group_as_a_loop_groups_them(rows):
     codes = np.array([code for code, _ in rows], dtype=np.int32)
     durations = [duration for _, duration in rows]
-    found = as_dict(grouped(codes, np.array(durations, dtype=np.int64)))
+    found = as_dict(group_by(codes, np.array(durations, dtype=np.int64)))
     assert found == expected([None if code < 0 else code for code in codes.tolist()], durations)
 
 
@@ -72,14 +72,14 @@ def test_floats_group_as_a_loop_groups_them(rows):
     values = [None if value is None else value + 0.0 for value, _ in rows]
     durations = [duration for _, duration in rows]
     column = np.array([np.nan if value is None else value for value in values])
-    assert as_dict(grouped(column, np.array(durations, dtype=np.int64))) == expected(values, durations)
+    assert as_dict(group_by(column, np.array(durations, dtype=np.int64))) == expected(values, durations)
 
 
 def test_means_and_shares():
-    groups = grouped(np.array([1, 2, 2, 2]), np.array([10, 10, 20, 0]))
+    groups = group_by(np.array([1, 2, 2, 2]), np.array([10, 10, 20, 0]))
     assert groups.mean.tolist() == [10.0, 10.0]
     assert groups.share.tolist() == [0.25, 0.75]
-    nothing = grouped(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    nothing = group_by(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert len(nothing) == 0
     assert nothing.share.tolist() == []
 

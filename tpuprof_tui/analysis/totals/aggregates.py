@@ -21,7 +21,7 @@ _STEPS: Final = (1, 2, 5)
 _SMALLEST: Final = 1e-12
 
 
-class Groups(Struct, frozen=True, eq=False):
+class Aggregates(Struct, frozen=True, eq=False):
     """Groups of rows with equal values; arrays of one length, by ascending value, missing values last.
 
     Attributes:
@@ -55,24 +55,24 @@ class Groups(Struct, frozen=True, eq=False):
         return is_missing(self.values)
 
 
-def grouped(values: Array, durations: Ints) -> Groups:
+def group_by(values: Array, durations: Ints) -> Aggregates:
     """Groups rows by value (int64 or float64 as in columns, or int32 codes); durations in ns.
 
     O(rows) for integers in a small range, such as codes, else O(rows log rows).
     """
-    gone = is_missing(values)
-    missing = bool(gone.any())
+    missing_rows = is_missing(values)
+    missing = bool(missing_rows.any())
     if missing:
-        values, kept = values[~gone], durations[~gone]
+        values, kept = values[~missing_rows], durations[~missing_rows]
     else:
         kept = durations
-    found, places = distinct(values)
-    parts = _sums(places, kept, len(found))
+    found, indexes = distinct(values)
+    parts = _sums(indexes, kept, len(found))
     if missing:
-        rest = durations[gone]
+        rest = durations[missing_rows]
         parts = [np.append(part, last) for part, last in zip(parts, (len(rest), rest.sum(), rest.max()), strict=True)]
         found = np.append(found, np.nan if found.dtype.kind == "f" else INT_MISSING)
-    return Groups(found, *parts)
+    return Aggregates(found, *parts)
 
 
 def distinct(values: Array) -> tuple[Array, Ints]:

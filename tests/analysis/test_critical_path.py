@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, Slack, SlackSearch, critical_path, longest_beside
+from tpuprof_tui.analysis.critical_path import CriticalPath, Part, Slack, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_in, find_dependencies
 from tpuprof_tui.model import Activity, Links, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
@@ -77,7 +77,7 @@ def test_slack_is_the_pause_before_what_needs_it(links):
     assert search.of(1, 1) == Slack(28, assumed=not links)
     # where nothing waits for it, all that is left of the window
     assert SlackSearch(profile, known, path, 90).of(1, 1).ns == 18
-    assert longest_beside(profile, path, 0, 110, np.arange(2), 10).tolist() == [[1, 1]]
+    assert longest_off_path(profile, path, 0, 110, np.arange(2), 10).tolist() == [[1, 1]]
 
 
 def test_a_wait_takes_all_of_its_length_up():

@@ -13,7 +13,7 @@ from profiles import big_profile, small_profile
 
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
-from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies
+from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of
 from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
 from tpuprof_tui.analysis.selecting.filter_masks import KEPT, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.session import Session
@@ -138,7 +138,7 @@ def used(profile):
 
 def test_all_that_is_derived_goes_with_the_profile():
     session = used(small_profile(2))
-    assert known_dependencies(session) is not None
+    assert cached_dependencies(session) is not None
     assert is_filter_cached(session, f"dur>{KEPT + 1}")
     assert not is_filter_cached(session, "dur>0")
     gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(apply_filter(session, "dur>5").session)]

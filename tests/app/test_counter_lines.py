@@ -32,7 +32,7 @@ def test_lines_and_folds(profile):
     lines = counter_lines(Session(profile))
     group = profile.lanes[0].group
     assert lines == (
-        CounterLine("Counters", group, (0, 1, 2, 3, 4), folds=True), CounterLine("HBM", group, (0, 1, 2), 1, 0, True),
+        CounterLine("Counters", group, (0, 1, 2, 3, 4), 0, -1, True), CounterLine("HBM", group, (0, 1, 2), 1, 0, True),
         *(CounterLine(f"HBM {number}/Read", group, (number,), 2, 1) for number in range(3)),
         CounterLine("[b]Freq", group, (3,), 1, 0), CounterLine("NPU MEM", group, (4,), 1, 0),
         CounterLine("Host memory", -1, (5,)),
@@ -47,19 +47,19 @@ def test_a_curve():
     curve = CounterCurve.of(times, values, 60)
     means = curve.means(np.array([0, 10, 15, 30, 40, 60]))
     assert means.tolist() == pytest.approx([np.nan, 4, 4, np.nan, -1], nan_ok=True)
-    assert curve.shares(np.array([0, 10, 15, 40, 50, 60])).tolist() == pytest.approx(
+    assert curve.heights(np.array([0, 10, 15, 40, 50, 60])).tolist() == pytest.approx(
         [np.nan, 1, 1, 0, 1 / 3], nan_ok=True
     )
     assert [curve.at(time) for time in (9, 10, 45, 99)] == pytest.approx([np.nan, 4, -2, 0], nan_ok=True)
-    assert [curve.most(*window) for window in ((0, 60), (45, 49), (20, 40), (0, 9))] == pytest.approx(
+    assert [curve.maximum(*window) for window in ((0, 60), (45, 49), (20, 40), (0, 9))] == pytest.approx(
         [4, -2, np.nan, np.nan], nan_ok=True
     )
-    assert [curve.stepped(*step) for step in ((0, 1), (10, 1), (50, 1), (50, -1), (10, -1))] == [10, 20, None, 40, None]
+    assert [curve.step(*step) for step in ((0, 1), (10, 1), (50, 1), (50, -1), (10, -1))] == [10, 20, None, 40, None]
     flat = CounterCurve.of(np.array([0, 5, 9]), np.array([3.0, 3.0, 4.0]), 20)
-    assert [flat.stepped(0, 1), flat.stepped(19, -1)] == [9, 9]
+    assert [flat.step(0, 1), flat.step(19, -1)] == [9, 9]
     none = CounterCurve.of(times[:0], values[:0], 60)
-    assert np.isnan([none.at(3), none.most(0, 9), *none.means(np.array([0, 5, 10]))]).all()
-    assert none.stepped(0, 1) is None
+    assert np.isnan([none.at(3), none.maximum(0, 9), *none.means(np.array([0, 5, 10]))]).all()
+    assert none.step(0, 1) is None
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), [("80x24", True), ("200x60", False)])

@@ -33,7 +33,7 @@ def trees(draw) -> Icicle:
 def test_callers_lie_above_what_they_call_and_nothing_overlaps(icicle, width, data):
     root = data.draw(st.integers(-1, len(icicle.depth) - 1))
     rows = icicle.rows(root, width)
-    length = icicle.whole if root < 0 else int(icicle.total[root])
+    length = icicle.total_of_roots if root < 0 else int(icicle.total[root])
     cells = {place: (first, behind) for row in rows for first, behind, place in row}
     for depth, row in enumerate(rows):
         ends = [0, *(behind for _, behind, _ in row)]

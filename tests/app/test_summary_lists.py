@@ -314,7 +314,7 @@ def test_a_reason_adds_up(profile):
         pauses = longest_pauses(session, core, profile.start_ns, profile.end_ns)
         lengths = [pause.end - pause.start for pause in pauses]
         assert lengths == sorted(lengths, reverse=True)
-        busy = session.indexes.by_unit[core].either
+        busy = session.indexes.by_unit[core].busy
         assert all(busy.between(pause.start, pause.end) == 0 for pause in pauses)
         if core == 2:
             assert pauses[0].text == "nothing runs"

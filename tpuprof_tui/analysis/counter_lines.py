@@ -29,7 +29,7 @@ class CounterLine(Struct, frozen=True):
         counters: Indexes into ``Profile.counters``.
         depth: Nesting depth; 0 at top level.
         parent: Index of the line it is folded into; -1: none.
-        folds: Whether it is the parent of the lines that follow it.
+        is_parent: Whether it is the parent of the lines that follow it.
     """
 
     label: str
@@ -37,7 +37,7 @@ class CounterLine(Struct, frozen=True):
     counters: tuple[int, ...]
     depth: int = 0
     parent: int = -1
-    folds: bool = False
+    is_parent: bool = False
 
 
 def counter_lines(session: Session) -> tuple[CounterLine, ...]:
@@ -47,29 +47,29 @@ def counter_lines(session: Session) -> tuple[CounterLine, ...]:
 
 def _lines(profile: Profile) -> Iterator[CounterLine]:
     by_group: dict[int, list[int]] = {}
-    for place, counter in enumerate(profile.counters):
-        by_group.setdefault(counter.group, []).append(place)
+    for index, counter in enumerate(profile.counters):
+        by_group.setdefault(counter.group, []).append(index)
     number = 0
-    for group, places in by_group.items():
-        few, families = len(places) <= FEW, dict[object, list[int]]()
-        for place in places:
-            counter = profile.counters[place]
-            families.setdefault(place if few else counter.family or counter.name, []).append(place)
+    for group, indexes in by_group.items():
+        all_shown, families = len(indexes) <= FEW, dict[object, list[int]]()
+        for index in indexes:
+            counter = profile.counters[index]
+            families.setdefault(index if all_shown else counter.family or counter.name, []).append(index)
         outer, depth = -1, 0
-        if not few and len(families) > 1:
-            yield CounterLine("Counters", group, tuple(places), folds=True)
+        if not all_shown and len(families) > 1:
+            yield CounterLine("Counters", group, tuple(indexes), is_parent=True)
             outer, depth, number = number, 1, number + 1
         for family, members in families.items():
             folds = len(members) > 1
             if folds:
-                yield CounterLine(clean(str(family)), group, tuple(members), depth, outer, folds=True)
-            for place in members:
+                yield CounterLine(clean(str(family)), group, tuple(members), depth, outer, is_parent=True)
+            for index in members:
                 parent = number if folds else outer
-                yield CounterLine(clean(profile.counters[place].name), group, (place,), depth + folds, parent)
+                yield CounterLine(clean(profile.counters[index].name), group, (index,), depth + folds, parent)
             number += len(members) + folds
 
 
-def folded_into(lines: Sequence[CounterLine], number: int) -> Iterator[int]:
+def ancestors(lines: Sequence[CounterLine], number: int) -> Iterator[int]:
     """Indexes of the lines that a line is folded into, innermost first."""
     while (number := lines[number].parent) >= 0:
         yield number
@@ -77,10 +77,10 @@ def folded_into(lines: Sequence[CounterLine], number: int) -> Iterator[int]:
 
 def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iterator[int]:
     """Indexes of the lines that are not hidden in a folded parent."""
-    shown = set()
+    visible = set()
     for number, line in enumerate(lines):
-        if line.parent < 0 or (line.parent in shown and line.parent in unfolded):
-            shown.add(number)
+        if line.parent < 0 or (line.parent in visible and line.parent in unfolded):
+            visible.add(number)
             yield number
 
 
@@ -119,43 +119,43 @@ class CounterCurve(Struct, frozen=True, eq=False):
 
     def at(self, time: int) -> float:
         """The value at a time, ns; NaN before the first sample."""
-        place = int(np.searchsorted(self.times, time, side="right")) - 1
-        return float(self.values[place]) if place >= 0 else float("nan")
+        index = int(np.searchsorted(self.times, time, side="right")) - 1
+        return float(self.values[index]) if index >= 0 else float("nan")
 
-    def shares(self, edges: Ints) -> Floats:
+    def heights(self, edges: Ints) -> Floats:
         """The means scaled to 0..1 between ``low`` and ``high``; NaN where no value is known."""
         return np.clip((self.means(edges) - self.low) / ((self.high - self.low) or 1.0), 0.0, 1.0)
 
-    def most(self, start: int, end: int) -> float:
+    def maximum(self, start: int, end: int) -> float:
         """The largest value in the window [start, end), ns; NaN where none is known."""
         first = max(int(np.searchsorted(self.times, start, side="right")) - 1, 0)
         held = self.values[first : int(np.searchsorted(self.times, end))]
         held = held[np.isfinite(held)]
         return float(held.max()) if len(held) else float("nan")
 
-    def stepped(self, time: int, steps: int) -> int | None:
+    def step(self, time: int, steps: int) -> int | None:
         """Time of the next change of value after a time (``steps`` 1) or the last one before it (-1); None: none."""
         changed = np.flatnonzero(np.diff(self.values, prepend=np.nan) != 0)
         times = self.times[changed]
-        place = int(np.searchsorted(times, time, side="right" if steps > 0 else "left")) - (steps < 0)
-        return int(times[place]) if 0 <= place < len(times) else None
+        index = int(np.searchsorted(times, time, side="right" if steps > 0 else "left")) - (steps < 0)
+        return int(times[index]) if 0 <= index < len(times) else None
 
 
-def counter_curve(session: Session, place: int) -> CounterCurve:
+def counter_curve(session: Session, number: int) -> CounterCurve:
     """The curve of a counter, cached; O(n) the first time."""
-    counter = session.profile.counters[place]
+    counter = session.profile.counters[number]
     return session.cache.get(
-        "curves of counters", lambda: CounterCurve.of(counter.times, counter.values, session.profile.end_ns), place
+        "curves of counters", lambda: CounterCurve.of(counter.times, counter.values, session.profile.end_ns), number
     )
 
 
-def line_shares(session: Session, line: CounterLine, edges: Ints) -> Floats:
+def line_heights(session: Session, line: CounterLine, edges: Ints) -> Floats:
     """Height of a line in each cell, 0 to 1; for several counters the maximum, each scaled to its own range.
 
     All NaN where the counters have different units, which cannot share an axis.
     """
-    if len({session.profile.counters[place].unit for place in line.counters}) > 1:
+    if len({session.profile.counters[number].unit for number in line.counters}) > 1:
         return np.full(len(edges) - 1, np.nan)
-    found = np.array([counter_curve(session, place).shares(edges) for place in line.counters])
+    found = np.array([counter_curve(session, number).heights(edges) for number in line.counters])
     best: Floats = np.fmax.reduce(found, axis=0)
     return best

@@ -87,7 +87,7 @@ _FEW: Final = 32
 _FEWEST: Final = 3
 
 
-class _Order:
+class _EndOrder:
     """Events (by number) sorted by end, ns, to look up the last one that ended up to a time."""
 
     def __init__(self, numbers: Ints, end: Ints) -> None:
@@ -97,26 +97,26 @@ class _Order:
 
     @cached_property
     def _numbers(self) -> array[int]:
-        return _plain(self._ordered)
+        return _as_plain_array(self._ordered)
 
     @cached_property
     def _ends(self) -> array[int]:
-        return _plain(self._ended)
+        return _as_plain_array(self._ended)
 
     def before_all(self, times: Ints) -> Ints:
         """Vectorised ``before``."""
         if not len(self._ordered):
             return np.full(len(times), _NONE)
-        place = np.searchsorted(self._ended, times, side="right") - 1
-        return np.where(place >= 0, self._ordered[place], _NONE)
+        index = np.searchsorted(self._ended, times, side="right") - 1
+        return np.where(index >= 0, self._ordered[index], _NONE)
 
     def before(self, time: int) -> int:
         """The event that ended last up to a time; -1: none."""
-        place = bisect_right(self._ends, time) - 1
-        return self._numbers[place] if place >= 0 else _NONE
+        index = bisect_right(self._ends, time) - 1
+        return self._numbers[index] if index >= 0 else _NONE
 
 
-def _plain(values: npt.NDArray[np.integer[Any]]) -> array[int]:
+def _as_plain_array(values: npt.NDArray[np.integer[Any]]) -> array[int]:
     """An ``array`` of integers: single elements are read as fast as from a list, and it is built as fast as a copy."""
     found = array("q")
     found.frombytes(values.astype(np.int64).tobytes())
@@ -124,17 +124,17 @@ def _plain(values: npt.NDArray[np.integer[Any]]) -> array[int]:
 
 
 def critical_path(
-    profile: Profile, known: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None
+    profile: Profile, dependencies: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None
 ) -> CriticalPath:
     """The critical path of a window, ns. O(n log n) for the preparation, then O(parts log n).
 
-    ``known``: dependencies; None: the source has none. ``lanes``: indexes of the lanes it may run on; None: all.
+    ``dependencies``: None if the source has none. ``lanes``: indexes of the lanes it may run on; None: all.
     """
-    return _Walk(profile, known, lanes).path(start, end)
+    return _Walk(profile, dependencies, lanes).path(start, end)
 
 
 class _Walk:
-    def __init__(self, profile: Profile, known: Dependencies | None, chosen: Collection[int] | None) -> None:
+    def __init__(self, profile: Profile, dependencies: Dependencies | None, chosen: Collection[int] | None) -> None:
         lanes = profile.lanes
         self._profile = profile
         self._first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
@@ -151,25 +151,25 @@ class _Walk:
         host = np.array([lane.on_host for lane in lanes] or [False])[self._lane] if len(self._lane) else self._lane
         work = numbers[waits[numbers] == 0]
         ours = host[work].astype(bool) if len(work) else np.zeros(0, np.bool_)
-        self._device = _Order(work[~ours], end)
+        self._device = _EndOrder(work[~ours], end)
         by_unit: dict[int, list[Ints]] = {}
-        self._by_lane: list[_Order] = []
+        self._by_lane: list[_EndOrder] = []
         few = np.zeros(len(lanes) + 1, np.bool_)
         for number, lane in enumerate(lanes):
             low, high = np.searchsorted(numbers, self._first[number : number + 2])
             mine = numbers[low:high]
-            self._by_lane.append(_Order(mine, end))
+            self._by_lane.append(_EndOrder(mine, end))
             few[number] = lane.on_host and len(mine) < _FEWEST
             if not lane.on_host:
                 by_unit.setdefault(profile.unit_of(lane), []).append(mine)
         # do not start from an event that spans the whole trace, such as a profiler's own mark
         kept = work[~few[self._lane[work]]] if len(work) else work
-        self._last = self._device if len(kept) == int((~ours).sum()) else _Order(kept, end)
-        units = {unit: _Order(np.concatenate(parts), end) for unit, parts in by_unit.items()}
+        self._last = self._device if len(kept) == int((~ours).sum()) else _EndOrder(kept, end)
+        units = {unit: _EndOrder(np.concatenate(parts), end) for unit, parts in by_unit.items()}
         releaser, ender, meets = (
-            [np.full(len(start), _NONE)] * 3 if known is None else _releasers(known, start, end, chosen)
+            [np.full(len(start), _NONE)] * 3 if dependencies is None else _releasers(dependencies, start, end, chosen)
         )
-        self._ender, self._meets = map(_plain, (ender, meets))
+        self._ender, self._meets = map(_as_plain_array, (ender, meets))
         begun = np.flatnonzero(releaser >= 0)
         cause = releaser[begun]
         launched = host.astype(bool)[cause] & ~host.astype(bool)[begun]
@@ -177,13 +177,13 @@ class _Walk:
         several = np.bincount(cause[launched], minlength=len(start)) > 1
         self._begun, partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
         linked = np.bincount(self._lane[begun], minlength=len(lanes)) if len(begun) else few
-        self._start, self._end, self._waits = _plain(start), _plain(end), _plain(waits)
-        self._lanes = _plain(self._lane)
-        self._causes = _plain(self._all_before(start, end, releaser, several, units, partners, linked))
+        self._start, self._end, self._waits = _as_plain_array(start), _as_plain_array(end), _as_plain_array(waits)
+        self._lanes = _as_plain_array(self._lane)
+        self._causes = _as_plain_array(self._all_before(start, end, releaser, several, units, partners, linked))
         awaits = self._may_await(start, end)
         self._awaits = awaits.tobytes()
         self._simple = ((waits == 0) & ~awaits & (meets < 0)).tobytes()
-        self._parents = _plain(self._all_parents())
+        self._parents = _as_plain_array(self._all_parents())
         self._found, self._begins = array("q"), array("q")
 
     def _all_parents(self) -> Ints:
@@ -196,8 +196,8 @@ class _Walk:
         return found
 
     def _all_before(
-        self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_], units: dict[int, _Order],
-        partners: dict[int, _Order], linked_lanes: npt.NDArray[Any],
+        self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_], units: dict[int, _EndOrder],
+        partners: dict[int, _EndOrder], linked_lanes: npt.NDArray[Any],
     ) -> Ints:  # fmt: skip
         """Cause of each event's start, encoded as (event + 1) * 2 + (1 if assumed).
 
@@ -206,21 +206,21 @@ class _Walk:
         """
         causes = np.zeros(len(start), np.int64)
         for number in range(len(self._by_lane)):
-            mine = slice(int(self._first[number]), int(self._first[number + 1]))
-            times, released = start[mine], releaser[mine]
+            rows = slice(int(self._first[number]), int(self._first[number + 1]))
+            times, released = start[rows], releaser[rows]
             cause = self._by_lane[number].before_all(times)
             ended = np.where(cause >= 0, end[cause], -1)
             assumed = np.zeros(len(times), np.bool_)
             lane = self._profile.lanes[number]
             unit = units.get(self._profile.unit_of(lane))
             # later entries take precedence
-            others = [
+            alternatives = [
                 (None if lane.on_host or linked_lanes[number] else unit, times),
                 (partners.get(number), times - 1),
             ]
-            for known, until in others:
-                if known is not None:
-                    other = known.before_all(until)
+            for events, until in alternatives:
+                if events is not None:
+                    other = events.before_all(until)
                     later = (other >= 0) & (end[other] > ended)
                     cause, assumed = np.where(later, other, cause), assumed | later
             linked = (released >= 0) & (start[released] < times) & (np.minimum(end[released], times) > ended)
@@ -230,21 +230,21 @@ class _Walk:
                 together = (released >= 0) & several[released] & (other >= 0) & (releaser[other] == released)
                 together &= end[other] > ended
                 cause, assumed = np.where(together, other, cause), assumed | together
-            causes[mine] = (cause + 1) * 2 + assumed
+            causes[rows] = (cause + 1) * 2 + assumed
         return causes
 
     def _may_await(self, start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
         """Mask of events during which something ended on a thread that their thread started work on."""
         found = np.zeros(len(start), np.bool_)
         for number, threads in self._begun.items():
-            mine = slice(int(self._first[number]), int(self._first[number + 1]))
-            last = threads.before_all(end[mine] - 1)
-            found[mine] = (last >= 0) & (end[last] > start[mine])
+            rows = slice(int(self._first[number]), int(self._first[number + 1]))
+            last = threads.before_all(end[rows] - 1)
+            found[rows] = (last >= 0) & (end[last] > start[rows])
         return found
 
     def _threads(
         self, begun: Ints, cause: Ints, on_host: list[bool], end: Ints
-    ) -> tuple[dict[int, _Order], dict[int, _Order]]:
+    ) -> tuple[dict[int, _EndOrder], dict[int, _EndOrder]]:
         """By host thread, the events of threads it started work on; and also of those that started work on it."""
         lanes = max(len(on_host), 1)
         pairs = np.unique(self._lane[cause] * lanes + self._lane[begun]).tolist()
@@ -255,8 +255,8 @@ class _Walk:
                 others[1].setdefault(one, set()).add(other)
                 others[1].setdefault(other, set()).add(one)
 
-        def ordered(lanes: set[int]) -> _Order:
-            return _Order(np.concatenate([self._by_lane[lane].numbers for lane in sorted(lanes)]), end)
+        def ordered(lanes: set[int]) -> _EndOrder:
+            return _EndOrder(np.concatenate([self._by_lane[lane].numbers for lane in sorted(lanes)]), end)
 
         first, second = ({lane: ordered(lanes) for lane, lanes in each.items()} for each in others)
         return first, second
@@ -275,21 +275,21 @@ class _Walk:
                 time = ends[event]
             waiter = event
             if waits[event]:
-                event, time, assumed = self._through(event, time, start)
+                event, time, assumed = self._cause_of_wait_end(event, time, start)
                 waiter = event
                 continue
             if simple[event]:
                 # nearly all events are simple: a chain of them is followed first and added at once
-                row, reached = array("q"), event
+                chain, reached = array("q"), event
                 while simple[reached] and starts[reached] > start:
                     before = (causes[reached] >> 1) - 1
                     if before < 0 or ends[before] <= start:
                         break
-                    row.append(reached)
+                    chain.append(reached)
                     reached = before
-                if row:
-                    self._add_row(row, reached, assumed)
-                    waiter, event = row[-1], reached
+                if chain:
+                    self._add_chain(chain, reached, assumed)
+                    waiter, event = chain[-1], reached
                     time, assumed = min(starts[waiter], ends[event]), causes[waiter] & 1 == 1
                     continue
             begin = starts[event] if starts[event] > start else start
@@ -308,17 +308,17 @@ class _Walk:
             else:
                 self._add(_EVENT, event, begin, assumed)
             time, event, assumed = begin, (causes[event] >> 1) - 1, causes[event] & 1 == 1
-        return self._made(end)
+        return self._build(end)
 
     def _add(self, part: int, event: int, begin: int, assumed: bool) -> None:
         """Prepends a part, which ends where the parts added before start."""
         self._found.append((event + 1) << 3 | part << 1 | assumed)
         self._begins.append(begin)
 
-    def _add_row(self, row: array[int], reached: int, assumed: bool) -> None:
+    def _add_chain(self, chain: array[int], reached: int, assumed: bool) -> None:
         """Prepends a chain of events, each the cause of the one before, up to ``reached``, and the pauses between."""
-        if len(row) < _FEW:
-            for event, before in zip(row, [*row[1:], reached], strict=True):
+        if len(chain) < _FEW:
+            for event, before in zip(chain, [*chain[1:], reached], strict=True):
                 begin = self._start[event]
                 self._add(_EVENT, event, begin, assumed)
                 assumed = self._causes[event] & 1 == 1
@@ -328,23 +328,23 @@ class _Walk:
         starts, ends, causes, parents = (np.frombuffer(each, np.int64) for each in (
             self._start, self._end, self._causes, self._parents,
         ))  # fmt: skip
-        events = np.array(row, np.int64)
+        events = np.array(chain, np.int64)
         flags = causes[events] & 1
         # by index in the row: the event; then, level by level, the events enclosing the pause before it; then a gap
         parts = [(np.arange(len(events)), (events + 1) << 3 | np.append(int(assumed), flags[:-1]), starts[events])]
         since, time = ends[np.append(events[1:], reached)], starts[events].copy()
         waiter, outer = events.copy(), parents[events]
         while bool((open_ := (outer >= 0) & (time > since)).any()):
-            place = np.flatnonzero(open_)
-            place = place[starts[outer[place]] < time[place]]
-            waiter[place] = outer[place]
-            time[place] = starts[outer[place]]
-            parts.append((place, (waiter[place] + 1) << 3 | flags[place], np.maximum(time[place], since[place])))
+            rows = np.flatnonzero(open_)
+            rows = rows[starts[outer[rows]] < time[rows]]
+            waiter[rows] = outer[rows]
+            time[rows] = starts[outer[rows]]
+            parts.append((rows, (waiter[rows] + 1) << 3 | flags[rows], np.maximum(time[rows], since[rows])))
             outer = np.where(open_, parents[outer], _NONE)
-        place = np.flatnonzero(time > since)
-        parts.append((place, (waiter[place] + 1) << 3 | _GAP << 1 | flags[place], since[place]))
-        places, codes, begins = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(places, kind="stable")
+        rows = np.flatnonzero(time > since)
+        parts.append((rows, (waiter[rows] + 1) << 3 | _GAP << 1 | flags[rows], since[rows]))
+        indexes, codes, begins = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(indexes, kind="stable")
         self._found.frombytes(codes[order].tobytes())
         self._begins.frombytes(begins[order].tobytes())
 
@@ -360,10 +360,10 @@ class _Walk:
         if time > start:
             self._add(_GAP, waiter, start, assumed)
 
-    def _through(self, event: int, time: int, start: int) -> tuple[int, int, bool]:
+    def _cause_of_wait_end(self, event: int, time: int, start: int) -> tuple[int, int, bool]:
         """Moves from the end of a wait to its cause; returns event, time, and whether that is assumed."""
-        known = self._ender[event]
-        releaser = known if known != _NONE else self._device.before(time)
+        recorded = self._ender[event]
+        releaser = recorded if recorded != _NONE else self._device.before(time)
         begin = max(self._start[event], start)
         ended = self._end[releaser] if releaser != _NONE else begin
         if releaser == _NONE or ended <= begin or self._start[releaser] >= time:
@@ -372,10 +372,10 @@ class _Walk:
             return (self._causes[event] >> 1) - 1, begin, self._causes[event] & 1 == 1
         ended = min(ended, time)
         if ended < time:
-            self._add(_WAIT, event, ended, known == _NONE)
-        return releaser, ended, known == _NONE
+            self._add(_WAIT, event, ended, recorded == _NONE)
+        return releaser, ended, recorded == _NONE
 
-    def _made(self, end: int) -> CriticalPath:
+    def _build(self, end: int) -> CriticalPath:
         found, begins = (np.frombuffer(each, np.int64)[::-1] for each in (self._found, self._begins))
         number = (found >> 3) - 1
         lane = np.where(number >= 0, self._lane[np.maximum(number, 0)] if len(self._lane) else -1, -1)
@@ -406,9 +406,9 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
     return start, end, waits.astype(np.int64), counts.astype(np.int64)
 
 
-def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None) -> list[Ints]:
+def _releasers(dependencies: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None) -> list[Ints]:
     """Per event: what let it start, what let it end, and whom it had to meet; of several the last to end; -1: none."""
-    links = known.links
+    links = dependencies.links
     ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
     found: list[Ints] = []
     for chosen in (~ending, ending & ~meeting, meeting):
@@ -416,7 +416,7 @@ def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[in
         # a launching call still runs when the launched event starts: require only that it started earlier
         real = start[releaser] < (start[waiter] if not found else end[waiter])
         if lanes is not None:
-            real &= np.isin(known.releaser_lane[chosen], list(lanes))
+            real &= np.isin(dependencies.releaser_lane[chosen], list(lanes))
         waiter, releaser = waiter[real], releaser[real]
         last = last_of_each(np.lexsort((end[releaser], waiter)), waiter)
         found.append(np.full(len(start), _NONE))
@@ -447,17 +447,17 @@ class SlackSearch:
     end of the window: a shortest path (Dijkstra), called total float in the critical path method.
     """
 
-    def __init__(self, profile: Profile, known: Dependencies | None, path: CriticalPath, end: int) -> None:
-        self._profile, self._known, self._end = profile, known, end
+    def __init__(self, profile: Profile, dependencies: Dependencies | None, path: CriticalPath, end: int) -> None:
+        self._profile, self._dependencies, self._end = profile, dependencies, end
         on = path.part != Part.GAP
         self._on_path = [np.zeros(len(lane), np.bool_) for lane in profile.lanes]
         for number in np.unique(path.lane[on]).tolist():
             self._on_path[number][path.row[on & (path.lane == number)]] = True
         self._times: dict[int, tuple[Ints, Ints, npt.NDArray[np.bool_]]] = {}
         linked: set[int] = set()
-        if known is not None:
-            begun = ~np.isin(known.links.kind, list(known.links.ending))
-            linked = set(np.unique(known.waiter_lane[begun]).tolist())
+        if dependencies is not None:
+            begun = ~np.isin(dependencies.links.kind, list(dependencies.links.ending))
+            linked = set(np.unique(dependencies.waiter_lane[begun]).tolist())
         self._by_unit: dict[int, list[int]] = {}
         for number, lane in enumerate(profile.lanes):
             if not lane.on_host and lane.in_sums and number not in linked and len(lane):
@@ -468,25 +468,25 @@ class SlackSearch:
         if self._on_path[lane][row]:
             return Slack(0)
         first = self._span(lane, row)[1]
-        ways: list[tuple[int, bool, int, int]] = [(0, False, lane, row)]
+        queue: list[tuple[int, bool, int, int]] = [(0, False, lane, row)]
         done: set[tuple[int, int]] = set()
         best = max(self._end - first, 0), False
-        while ways:
-            ns, assumed, *event = heappop(ways)
+        while queue:
+            ns, assumed, *event = heappop(queue)
             if ns >= best[0]:
                 break
-            place = event[0], event[1]
-            if self._on_path[place[0]][place[1]]:
+            reached = event[0], event[1]
+            if self._on_path[reached[0]][reached[1]]:
                 return Slack(ns, False, assumed)
-            if place in done:
+            if reached in done:
                 continue
-            done.add(place)
+            done.add(reached)
             if len(done) > _MOST:
                 return Slack(ns, True, assumed)
-            ended = self._span(*place)[1]
+            ended = self._span(*reached)[1]
             best = min(best, (ns + max(self._end - ended, 0), assumed))
-            for pause, guess, *after in self._after(*place, ended):
-                heappush(ways, (ns + pause, assumed or guess, after[0], after[1]))
+            for pause, guessed, *after in self._after(*reached, ended):
+                heappush(queue, (ns + pause, assumed or guessed, after[0], after[1]))
         return Slack(best[0], False, best[1])
 
     def _columns(self, lane: int) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
@@ -504,21 +504,21 @@ class SlackSearch:
         """Events that a delay of an event's end propagates to: delay absorbed, whether assumed, lane, row."""
         if row + 1 < len(self._profile.lanes[lane]):
             yield self._pause(lane, row + 1, ended), False, lane, row + 1
-        for each in self._known.releases(lane, row) if self._known is not None else ():
+        for each in self._dependencies.releases(lane, row) if self._dependencies is not None else ():
             start, end = self._span(*each.waiter)
             yield max((end if each.ends else start) - ended, 0), each.guessed, *each.waiter
         for other in self._by_unit.get(self._profile.unit_of(self._profile.lanes[lane]), ()):
             starts = self._columns(other)[0]
-            place = int(starts.searchsorted(ended))
-            if other != lane and place < len(starts):
-                yield self._pause(other, place, ended), True, other, place
+            first = int(starts.searchsorted(ended))
+            if other != lane and first < len(starts):
+                yield self._pause(other, first, ended), True, other, first
 
     def _pause(self, lane: int, row: int, ended: int) -> int:
         start, end, waits = self._columns(lane)
         return max(int(end[row] if waits[row] else start[row]) - ended, 0)
 
 
-def longest_beside(profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int) -> Ints:
+def longest_off_path(profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int) -> Ints:
     """The longest ``most`` work events of a window that are off the path: int64 (n, 2), lane and row. O(events)."""
     found: list[tuple[int, int, int]] = []
     for number in lanes.tolist():
@@ -528,8 +528,8 @@ def longest_beside(profile: Profile, path: CriticalPath, start: int, end: int, l
         low, high = np.searchsorted(lane["start"], (start, end))
         length = lane["end"][low:high] - lane["start"][low:high]
         length = np.where(lane.take("role", slice(int(low), int(high))) == Role.WORK, length, 0)
-        mine = path.row[(path.lane == number) & (path.part == Part.EVENT)] - low
-        length[mine[(mine >= 0) & (mine < len(length))]] = 0
+        on_path = path.row[(path.lane == number) & (path.part == Part.EVENT)] - low
+        length[on_path[(on_path >= 0) & (on_path < len(length))]] = 0
         rows = np.argpartition(length, -most)[-most:] if len(length) > most else np.arange(len(length))
         found += [(int(length[row]), number, int(row + low)) for row in rows.tolist() if length[row] > 0]
     chosen = sorted(found, key=lambda each: (-each[0], *each[1:]))[:most]
@@ -543,15 +543,15 @@ def path_lane(session: Session) -> LaneIndex:
     """
 
     def made() -> LaneIndex:
-        known = dependencies_of(session) if may_have_dependencies(session) else None
+        dependencies = dependencies_of(session) if may_have_dependencies(session) else None
         profile = session.profile
-        return build_index(_lane(session, critical_path(profile, known, profile.start_ns, profile.end_ns)))
+        return build_index(_lane(session, critical_path(profile, dependencies, profile.start_ns, profile.end_ns)))
 
     found: LaneIndex = session.cache.get(_KEY, made)
     return found
 
 
-def known_path_lane(session: Session) -> LaneIndex | None:
+def cached_path_lane(session: Session) -> LaneIndex | None:
     """The lane of the path if it has been computed; None before."""
     found: LaneIndex | None = session.cache.peek(_KEY)
     return found
@@ -566,9 +566,9 @@ def _lane(session: Session, path: CriticalPath) -> Lane:
         if key in session.profile.strings:
             texts[key] = np.full(count, -1, np.int32)
             for number in np.unique(lanes).tolist():
-                lane, mine = session.profile.lanes[number], np.flatnonzero(lanes == number)
+                lane, chosen = session.profile.lanes[number], np.flatnonzero(lanes == number)
                 if key in lane:
-                    texts[key][mine] = lane.take(key, rows[mine])
+                    texts[key][chosen] = lane.take(key, rows[chosen])
     return Lane(
         kind="path", group=-1, label="Critical path",
         columns={"start": path.start[kept], "end": path.end[kept], "order": np.arange(count, dtype=np.int64),

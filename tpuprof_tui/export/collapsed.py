@@ -24,7 +24,7 @@ def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress:
     session = Session.of(profile.timed_part)
     whole, lanes = session.profile, session.profile.lanes
     tree, labels = call_stacks(
-        session, (whole.start_ns, whole.end_ns + 1), passes=lambda place: job.selection.passes(whole, lanes[place])
+        session, (whole.start_ns, whole.end_ns + 1), masks=lambda place: job.selection.passes(whole, lanes[place])
     )
     with whole_file(files[0]) as stream:
         for path, own in zip(paths(tree, labels), tree.own.tolist(), strict=True):

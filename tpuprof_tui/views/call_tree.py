@@ -20,7 +20,7 @@ SEPARATOR = ";"
 def call_tree_view(query: Query) -> Answer:
     """One row per call path, in depth-first order; siblings by total time, longest first."""
     tree, labels = tree_of(query)
-    names = [labels.told(label) for label in tree.label.tolist()]
+    names = [labels.decode(label) for label in tree.label.tolist()]
     total = int(tree.own.sum())
     columns = (
         Column("path", "Path", shown=False), Column("depth", "Depth", "count", shown=False),
@@ -56,13 +56,13 @@ def tree_of(query: Query) -> tuple[CallTree, Labels]:
     """The call tree of a query's work, and its labels."""
     units, lanes = query.groups_of_work()
     passes = apply_filter(query.session, query.full_filter).lane if query.full_filter else None
-    return call_stacks(query.session, query.window, units=units, lanes=lanes, passes=passes)
+    return call_stacks(query.session, query.window, units=units, lanes=lanes, masks=passes)
 
 
 def paths(tree: CallTree, labels: Labels) -> list[str]:
     """Path of each node from the root, joined by ``;``; names are cleaned of that and of line breaks."""
     names = {
-        label: line_text(labels.told(label)[1]).replace(SEPARATOR, ",") for label in np.unique(tree.label).tolist()
+        label: line_text(labels.decode(label)[1]).replace(SEPARATOR, ",") for label in np.unique(tree.label).tolist()
     }
     found: list[str] = []
     for above, label in zip(tree.parent.tolist(), tree.label.tolist(), strict=True):

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_beside
+from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
@@ -150,7 +150,7 @@ def _beside(query: Query, path: CriticalPath) -> Table:
     profile, session = query.profile, query.session
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
-    found = longest_beside(profile, path, start, end, lanes, _BESIDE).tolist()
+    found = longest_off_path(profile, path, start, end, lanes, _BESIDE).tolist()
     search = SlackSearch(profile, dependencies_of(session) if may_have_dependencies(session) else None, path, end)
     slack = [search.of(lane, row) for lane, row in found]
     columns = (

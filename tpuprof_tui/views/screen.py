@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tpuprof_tui.analysis.links.launches import opened
+from tpuprof_tui.analysis.links.launches import build_full_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.view import View
@@ -40,7 +40,7 @@ def at_rest(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
 
 def first_screen(profile: Profile) -> Session:
     """The session of a profile with everything cached that the explorer's first frame and summary need."""
-    query = Query(opened(profile))
+    query = Query(build_full_session(profile))
     at_once(query)
     dict(at_rest(query))
     return query.session

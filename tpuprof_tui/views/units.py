@@ -76,7 +76,7 @@ def one_unit(query: Query) -> Answer:
         )
     shown = query.filtered_session
     (unit,) = query.unit_figures
-    busy = [shown.indexes.by_unit[each].either.between(*query.window) for each in shown.profile.units]
+    busy = [shown.indexes.by_unit[each].busy.between(*query.window) for each in shown.profile.units]
     window = unit.window
     if not window:
         return Answer()
@@ -133,7 +133,7 @@ def lanes(query: Query) -> Answer:
     for number, each in found:
         kinds.setdefault(profile.lanes[number].kind, []).append(each)
     titles = {kind.key: kind.title for kind in words.lane_kinds}
-    summed = [LaneFigures.summed(each) for each in kinds.values()]
+    summed = [LaneFigures.sum_of(each) for each in kinds.values()]
     alone = len(kinds) == len(found)
     return Answer(tables=(
         _table("lanes", words.say("{Lanes}"), query, [each for _, each in found],

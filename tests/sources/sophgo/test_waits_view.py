@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof_tui.analysis.links.releases import barrier_of, releases_of
+from tpuprof_tui.analysis.links.waits import barrier_of, waits_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
@@ -37,7 +37,7 @@ def test_the_last_core_and_what_it_did_are_told(session):
     assert session.profile.lanes[lane].kind == "GDMA"
     assert session.span_of(lane, row)[1] == 889_312
     assert barrier_of(session, (lane, row)).late_ns.tolist() == [96_081]
-    assert not releases_of(session).guessed.any()
+    assert not waits_of(session).guessed.any()
 
 
 def test_window_scope_and_filter_choose_the_waits(session):

@@ -37,7 +37,7 @@ def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[P
     For a unit of a rank, limited to the time in which the rank was recorded.
     """
     start, end = _recorded(session, unit, start, end)
-    busy = session.indexes.by_unit[unit].either.clip(start, end)
+    busy = session.indexes.by_unit[unit].busy.clip(start, end)
     starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
     lengths = ends - starts
     # sort only those at least as long as the shortest of the top ``PAUSES``

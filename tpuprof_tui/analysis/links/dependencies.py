@@ -80,19 +80,19 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
         end = int(own.take("end", slice(row, row + 1))[0])
         order, keys = self._releasers
         stop = int(np.searchsorted(own["start"], end))
-        places = order[np.searchsorted(keys, lane << 40 | row + 1) : np.searchsorted(keys, lane << 40 | stop)]
-        on_device = np.array([not each.on_host for each in lanes], np.bool_)[self.waiter_lane[places]]
-        places = places[on_device]
-        places = places[own.take("end", self.releaser_row[places]) <= end]
-        return tuple(map(self._at, places[:1].tolist())), len(places)
+        indexes = order[np.searchsorted(keys, lane << 40 | row + 1) : np.searchsorted(keys, lane << 40 | stop)]
+        on_device = np.array([not each.on_host for each in lanes], np.bool_)[self.waiter_lane[indexes]]
+        indexes = indexes[on_device]
+        indexes = indexes[own.take("end", self.releaser_row[indexes]) <= end]
+        return tuple(map(self._at, indexes[:1].tolist())), len(indexes)
 
-    def _at(self, place: int) -> Dependency:
-        kind = int(self.links.kind[place])
+    def _at(self, index: int) -> Dependency:
+        kind = int(self.links.kind[index])
         return Dependency(
             self.links.kinds[kind],
-            (int(self.waiter_lane[place]), int(self.waiter_row[place])),
-            (int(self.releaser_lane[place]), int(self.releaser_row[place])),
-            int(self.slack_ns[place]),
+            (int(self.waiter_lane[index]), int(self.waiter_row[index])),
+            (int(self.releaser_lane[index]), int(self.releaser_row[index])),
+            int(self.slack_ns[index]),
             kind in self.links.ending,
             kind in self.links.guessed,
         )
@@ -130,16 +130,16 @@ def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
     ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
     slack = np.zeros(len(links), np.int64)
     for number, lane in enumerate(lanes):
-        for key, mine in (("start", ~ending), ("end", ending)):
-            rows = np.flatnonzero(mine & (waiter_lane == number))
+        for key, chosen in (("start", ~ending), ("end", ending)):
+            rows = np.flatnonzero(chosen & (waiter_lane == number))
             slack[rows] += lane.take(key, waiter[rows])
-        for key, mine in (("end", ~meeting), ("start", meeting)):
-            rows = np.flatnonzero(mine & (releaser_lane == number))
+        for key, chosen in (("end", ~meeting), ("start", meeting)):
+            rows = np.flatnonzero(chosen & (releaser_lane == number))
             slack[rows] -= lane.take(key, releaser[rows])
     return Dependencies(links, waiter_lane, waiter, releaser_lane, releaser, slack)
 
 
-def known_dependencies(session: Session) -> Dependencies | None:
+def cached_dependencies(session: Session) -> Dependencies | None:
     """The dependencies if they have been computed; None before."""
     found: Dependencies | None = session.cache.peek("dependencies")
     return found
@@ -155,7 +155,7 @@ def may_have_dependencies(session: Session) -> bool:
     return session.profile.links is not None
 
 
-class Tie(Struct, frozen=True):
+class LinkedInstruction(Struct, frozen=True):
     """An instruction that released the selected one, or was released by it.
 
     Attributes:
@@ -172,22 +172,22 @@ class Tie(Struct, frozen=True):
     slack_ns: int
 
 
-def ties_of(session: Session, lane: int, row: int) -> tuple[Tie, ...]:
+def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedInstruction, ...]:
     """The releasers of an instruction, then the instructions it released, each by slack; empty until computed.
 
     O(log dependencies), and at most ``MARKED`` of each.
     """
-    dependencies = known_dependencies(session)
+    dependencies = cached_dependencies(session)
     if dependencies is None or row < 0:
         return ()
     before = sorted(dependencies.waits_for(lane, row), key=lambda each: each.slack_ns)[:MARKED]
     after = sorted(dependencies.releases(lane, row), key=lambda each: each.slack_ns)[:MARKED]
-    ties = []
+    found = []
     for each in before:
         start, end = session.span_of(*each.releaser)
-        ties.append(Tie(*each.releaser, max(end - 1, start), True, each.slack_ns))
+        found.append(LinkedInstruction(*each.releaser, max(end - 1, start), True, each.slack_ns))
     for each in after:
         start, end = session.span_of(*each.waiter)
         time = max(end - 1, start) if each.ends else start
-        ties.append(Tie(*each.waiter, time, False, each.slack_ns))
-    return tuple(ties)
+        found.append(LinkedInstruction(*each.waiter, time, False, each.slack_ns))
+    return tuple(found)

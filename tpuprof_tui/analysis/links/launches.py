@@ -24,20 +24,20 @@ def launches(session: Session, unit: int) -> LaneIndex:
     return session.cache.get("launches", lambda: build_index(launch_lane(session.profile, unit)), unit)
 
 
-def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
-    """The launches of a unit that issued at least one instruction of ``passing``, at their full length.
+def launches_with(session: Session, filtered: Session, unit: int) -> LaneIndex:
+    """The launches of a unit that issued at least one instruction of ``filtered``, at their full length.
 
-    ``passing`` is the same capture, filtered. O(instructions of the unit) the first time.
+    ``filtered`` is the same capture, filtered. O(instructions of the unit) the first time.
     """
 
     def make() -> LaneIndex:
         lane = launches(session, unit).lane
-        lanes = [each for each in passing.profile.lanes_of(unit) if "scope" in each and len(each)]
+        lanes = [each for each in filtered.profile.lanes_of(unit) if "scope" in each and len(each)]
         scopes = [np.unique(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
         return build_index(lane.taking(rows, eager=lane.keys()))
 
-    return passing.cache.get("launches of all", make, unit)
+    return filtered.cache.get("launches of all", make, unit)
 
 
 def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:
@@ -73,11 +73,11 @@ def unit_text(session: Session, unit: int, time: int, measure: Measure = TIME) -
     index = launches(session, unit)
     row = event_at(index, time) if len(index.lane) else -1
     kernel = text_of(profile, index.lane, "kernel", row)
-    told = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
+    busy = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
     if not idle:
-        return told
+        return busy
     # a narrow screen cuts the end: busy lanes come first
-    return f"{told}; {', '.join(idle)} idle" if parts else f"{', '.join(idle)} idle{f', in {kernel}' if kernel else ''}"
+    return f"{busy}; {', '.join(idle)} idle" if parts else f"{', '.join(idle)} idle{f', in {kernel}' if kernel else ''}"
 
 
 def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def step_launch(session: Session, state: DisplayState, unit: int, steps: int) ->
     return replace(state.showing(start, end).at(start), range=(start, end), anchor=None)
 
 
-def opened(profile: Profile) -> Session:
+def build_full_session(profile: Profile) -> Session:
     """Builds the session of a profile with its indexes, steps and launches of each unit; runs in a worker thread."""
     session = Session.build(profile)
     _ = session.steps

@@ -255,7 +255,7 @@ def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
     """int64 (5, windows): ns of busy, compute, transfer, communication, exposed in each window."""
     busy, compute, transfer, communication, covering = (
         spans.covered(last) - spans.covered(first)
-        for spans in (index.either, index.compute, index.transfer, index.communication, index.covering)
+        for spans in (index.busy, index.compute, index.transfer, index.communication, index.covering)
     )
     return np.stack((busy, compute, transfer, communication, np.minimum(transfer, busy - covering)))
 

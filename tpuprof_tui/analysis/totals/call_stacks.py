@@ -26,7 +26,7 @@ from .work_sums import chosen_lanes, chosen_work
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: Maps a lane index to a mask of the lane's events.
-Passes = Callable[[int], Mask]
+LaneMasks = Callable[[int], Mask]
 
 #: Text columns that label work which no host frame called.
 _LEVELS = ("kernel", "name")
@@ -49,7 +49,7 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
         sizes = [len(self.profile.groups), *(len(self.profile.strings[key]) + 1 for key in self.keys)]
         return tuple(np.cumsum(sizes).tolist())
 
-    def of(self, key: str, codes: npt.NDArray[np.integer]) -> Ints:
+    def encode(self, key: str, codes: npt.NDArray[np.integer]) -> Ints:
         """Converts codes of a text column to labels."""
         known = (codes >= 0) & (codes < len(self.profile.strings[key]))
         return self._first[self.keys.index(key)] + np.where(known, codes, -1).astype(np.int64) + 1
@@ -58,13 +58,13 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
         """The label for missing values of a column."""
         return self._first[self.keys.index(key)]
 
-    def told(self, label: int) -> tuple[str, str, int]:
+    def decode(self, label: int) -> tuple[str, str, int]:
         """Decodes a label: its column (empty: a group), its text, and its code or group id (-1: missing)."""
         if label < self._first[0]:
             return "", self.profile.groups[label].label, label
-        place = max(number for number, first in enumerate(self._first[:-1]) if first <= label)
-        code = label - self._first[place] - 1
-        return self.keys[place], self.profile.strings[self.keys[place]][code] if code >= 0 else MISSING, code
+        level = max(number for number, first in enumerate(self._first[:-1]) if first <= label)
+        code = label - self._first[level] - 1
+        return self.keys[level], self.profile.strings[self.keys[level]][code] if code >= 0 else MISSING, code
 
 
 def call_stacks(
@@ -73,7 +73,7 @@ def call_stacks(
     *,
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
-    passes: Passes | None = None,
+    masks: LaneMasks | None = None,
 ) -> tuple[CallTree, Labels]:
     """Time by call path of the work that starts in a window, each event at its full duration. O(events).
 
@@ -83,11 +83,11 @@ def call_stacks(
         units: Ids of the groups to include, with what they submitted to lanes outside any unit; None: all.
         lanes: Indexes into ``profile.lanes`` to include; None: all device lanes, or all host lanes if there are none.
             Of host lanes only frames count (``Vocabulary.frames``), each without the frames it calls.
-        passes: Maps a lane index to the mask of events that count; callers of these are shown even if masked out.
+        masks: Maps a lane index to the mask of events that count; callers of these are shown even if masked out.
     """
     profile = session.profile
     labels = Labels(profile)
-    parts = _Rows(session, labels, window, passes)
+    parts = _Rows(session, labels, window, masks)
     within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
     chosen = {id(each.lane) for each in chosen_lanes(profile, session.indexes, within, lanes) if len(each.lane)}
     if not chosen:
@@ -101,26 +101,26 @@ def call_stacks(
 class _Rows:
     """Builder of a tree's rows: the groups, then the host frames, then work."""
 
-    def __init__(self, session: Session, labels: Labels, window: tuple[int, int], passes: Passes | None) -> None:
-        self.session, self.labels, self.window, self.passes = session, labels, window, passes
+    def __init__(self, session: Session, labels: Labels, window: tuple[int, int], masks: LaneMasks | None) -> None:
+        self.session, self.labels, self.window, self.masks = session, labels, window, masks
         groups = session.profile.groups
         self._parts: list[tuple[Ints, ...]] = []
         self._count = 0
-        self._put(np.array([group.parent for group in groups], np.int64), np.arange(len(groups)))
+        self._append(np.array([group.parent for group in groups], np.int64), np.arange(len(groups)))
         self._frames = _frames_of(session)
         if self._frames is not None:
             above, first = self._frames.above, self._count
             self._first_frame = first
             self._callers = np.where(above >= 0, above + first, self._frames.top)
-            self._frame_labels = self.labels.of("name", self._frames.name)
-            self._put(self._callers, self._frame_labels)
+            self._frame_labels = self.labels.encode("name", self._frames.name)
+            self._append(self._callers, self._frame_labels)
 
     def columns(self) -> tuple[Ints, Ints, Ints, Ints]:
         """The rows as columns: parent, label, own ns, count."""
         parent, label, own, count = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         return parent, label, own, count
 
-    def _put(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
+    def _append(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
         """Appends rows; returns their indexes."""
         nothing = np.zeros(len(parent), np.int64)
         self._parts.append((parent, label, nothing if own is None else own, nothing if count is None else count))
@@ -132,8 +132,8 @@ class _Rows:
         lane, index = self.session.profile.lanes[number], self.session.indexes[number]
         rows = np.arange(*np.searchsorted(index.starts, self.window))
         chosen = chosen_work(lane, rows, owners)
-        if self.passes is not None:
-            chosen &= self.passes(number)[rows]
+        if self.masks is not None:
+            chosen &= self.masks(number)[rows]
         rows = rows[chosen]
         took = lane.take("end", rows) - lane.take("start", rows)
         frames, numbers = self._frames, rows + int(self.session.offsets[number])
@@ -143,25 +143,25 @@ class _Rows:
                 own = np.flatnonzero(frames.at[numbers] >= 0)
                 at = frames.at[numbers[own]]
                 ones = np.ones(len(at), np.int64)
-                self._put(self._callers[at], self._frame_labels[at], frames.own[at], ones)
+                self._append(self._callers[at], self._frame_labels[at], frames.own[at], ones)
                 return
             caller = frames.caller[numbers]
         called, alone = np.flatnonzero(caller >= 0), np.flatnonzero(caller < 0)
         if "name" in lane and len(called):
-            name = self.labels.of("name", lane.take("name", rows[called]))
-            self._put(self._first_frame + caller[called], name, took[called], np.ones(len(called), np.int64))
+            name = self.labels.encode("name", lane.take("name", rows[called]))
+            self._append(self._first_frame + caller[called], name, took[called], np.ones(len(called), np.int64))
         elif len(called):
             alone = np.arange(len(rows))
-        self._put_grouped(lane, rows[alone], took[alone])
+        self._append_grouped(lane, rows[alone], took[alone])
 
-    def _put_grouped(self, lane: Lane, rows: Ints, took: Ints) -> None:
+    def _append_grouped(self, lane: Lane, rows: Ints, took: Ints) -> None:
         """Appends work that no frame called: one row per distinct path of group, scope and name."""
         groups = np.full(len(rows), lane.group, np.int64)
         if self.session.profile.unit_of(lane) < 0 and "owner" in lane:
             owner = lane.take("owner", rows)
             groups = np.where((owner >= 0) & (owner < len(self.session.profile.groups)), owner, lane.group)
         missing = np.full(len(rows), -1)
-        codes = [self.labels.of(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys]
+        codes = [self.labels.encode(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys]
         combined, sizes = groups + 1, []
         for each in codes:
             sizes.append(int(each.max(initial=0)) + 1)
@@ -176,9 +176,9 @@ class _Rows:
         for key, label in zip(self.labels.keys[:-1], levels, strict=False):
             # work without a kernel is attached directly to its group
             known = label > self.labels.missing(key)
-            parent[known] = self._put(parent[known], label[known])
+            parent[known] = self._append(parent[known], label[known])
         if levels:
-            self._put(parent, levels[-1], found.total, found.count)
+            self._append(parent, levels[-1], found.total, found.count)
 
 
 class _Frames(Struct, frozen=True, eq=False):
@@ -206,10 +206,10 @@ def _frames_of(session: Session) -> _Frames | None:
     profile = session.profile
     if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
         return None
-    return session.cache.get("call frames", lambda: _found_frames(session))
+    return session.cache.get("call frames", lambda: _find_frames(session))
 
 
-def _found_frames(session: Session) -> _Frames:
+def _find_frames(session: Session) -> _Frames:
     profile, offsets = session.profile, session.offsets
     at = np.full(profile.instructions, -1, np.int64)
     # by event: the innermost frame that it is or is nested in
@@ -219,14 +219,14 @@ def _found_frames(session: Session) -> _Frames:
     for number, lane in enumerate(profile.lanes):
         if not lane.on_host or not len(lane) or not {"name", "type"} <= set(lane.keys()):
             continue
-        rows = np.flatnonzero(_makes_paths(profile, lane))
-        place = np.full(len(lane) + 1, -1, np.int64)
-        place[rows] = count + np.arange(len(rows))
-        jump = nearest(_parents(lane), place[:-1] >= 0)
-        above = place[jump[_parents(lane)[rows]]]
+        rows = np.flatnonzero(_is_frame(profile, lane))
+        frame_of_row = np.full(len(lane) + 1, -1, np.int64)
+        frame_of_row[rows] = count + np.arange(len(rows))
+        jump = nearest(_parents(lane), frame_of_row[:-1] >= 0)
+        above = frame_of_row[jump[_parents(lane)[rows]]]
         took = lane.take("end", rows) - lane.take("start", rows)
-        at[offsets[number] : offsets[number + 1]] = place[:-1]
-        inside[offsets[number] : offsets[number + 1]] = place[jump[:-1]]
+        at[offsets[number] : offsets[number + 1]] = frame_of_row[:-1]
+        inside[offsets[number] : offsets[number + 1]] = frame_of_row[jump[:-1]]
         top = np.full(len(rows), profile.groups.top(lane.group))
         parts.append((above, top, lane.take("name", rows).astype(np.int64), took))
         count += len(rows)
@@ -252,7 +252,7 @@ def _callers(session: Session, inside: Ints) -> Ints:
     return found
 
 
-def _makes_paths(profile: Profile, lane: Lane) -> Mask:
+def _is_frame(profile: Profile, lane: Lane) -> Mask:
     """Mask of the events of a host lane that are frames: type and name pattern match ``Vocabulary.frames``."""
     types, names = profile.strings["type"], profile.strings["name"]
     found = np.zeros(len(lane), np.bool_)
@@ -277,9 +277,9 @@ def _parents(lane: Lane) -> Ints:
         rows, outer = np.flatnonzero(sublane == level), np.flatnonzero(sublane == level - 1)
         if not len(outer):  # filtered out
             continue
-        place = np.searchsorted(start[outer], start[rows], "right") - 1
-        hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
-        found[rows[hit]] = outer[place[hit]]
+        index = np.searchsorted(start[outer], start[rows], "right") - 1
+        hit = (index >= 0) & (end[outer[np.maximum(index, 0)]] >= end[rows])
+        found[rows[hit]] = outer[index[hit]]
     return found
 
 
@@ -325,8 +325,8 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
     rows = np.flatnonzero(parent < 0)
     while len(rows) and len(parents) < DEEPEST:
         above = np.where(parent[rows] >= 0, node[parent[rows]], -1)
-        keys, place = np.unique((above + 1) * labels + label[rows], return_inverse=True)
-        node[rows] = edges[-1] + place.reshape(-1)
+        keys, index = np.unique((above + 1) * labels + label[rows], return_inverse=True)
+        node[rows] = edges[-1] + index.reshape(-1)
         parents.append(keys // labels - 1)
         called.append(keys % labels)
         edges.append(edges[-1] + len(keys))
@@ -342,7 +342,7 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
     for each, values in zip(sums, (own, count), strict=True):
         np.add.at(each, node[reached], values[reached])
     callers_of, labels_of = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (parents, called))
-    return _ordered(callers_of, labels_of, sums[0], sums[1], edges)
+    return _in_depth_first_order(callers_of, labels_of, sums[0], sums[1], edges)
 
 
 def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
@@ -360,7 +360,7 @@ def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
     return jump
 
 
-def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]) -> CallTree:
+def _in_depth_first_order(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]) -> CallTree:
     """Computes totals of nodes given level by level, and puts them in depth-first order."""
     levels = [slice(*pair) for pair in pairwise(edges)]
     total, below = own.copy(), count.copy()
@@ -378,12 +378,12 @@ def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]
     first = np.searchsorted(families, families, "left")
     before = np.zeros(len(order), np.int64)
     before[order] = ahead - ahead[first] if len(order) else ahead
-    place = before
+    index = before
     for level in levels[1:]:
-        place[level] += place[parent[level]] + 1
+        index[level] += index[parent[level]] + 1
     kept = np.flatnonzero(below > 0)
-    kept = kept[np.argsort(place[kept])]
+    kept = kept[np.argsort(index[kept])]
     above = parent[kept]
     return CallTree(
-        np.where(above >= 0, place[above], -1), depth[kept], label[kept], own[kept], total[kept], below[kept]
+        np.where(above >= 0, index[above], -1), depth[kept], label[kept], own[kept], total[kept], below[kept]
     )

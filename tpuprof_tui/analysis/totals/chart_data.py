@@ -158,5 +158,5 @@ def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
     rate_sums, place_sums = np.zeros(len(times) + 1), np.zeros(len(times) + 1)
     np.cumsum(rates, out=rate_sums[1:])
     np.cumsum(rates * times, out=place_sums[1:])
-    place = np.searchsorted(times, edges, side="left")
-    return np.asarray(rate_sums[place] * edges - place_sums[place], dtype=np.float64)
+    index = np.searchsorted(times, edges, side="left")
+    return np.asarray(rate_sums[index] * edges - place_sums[index], dtype=np.float64)

@@ -48,7 +48,7 @@ def with_exposed(profile: Profile) -> Profile:
 
     known, groups = profile.lanes, profile.groups
     # computed from the lanes alone: the cache must not hold a reference to the profile
-    covering = partial(_covering, known, groups, ResultCache())
+    covering = partial(_covering_time, known, groups, ResultCache())
 
     def exposed(lane: Lane) -> Lane:
         return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
@@ -57,7 +57,7 @@ def with_exposed(profile: Profile) -> Profile:
     return replace(profile, lanes=lanes)
 
 
-def _covering(
+def _covering_time(
     lanes: Sequence[Lane], groups: Groups, cache: ResultCache, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
     """When a unit did work of some activities; cached."""

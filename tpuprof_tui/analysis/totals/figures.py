@@ -62,7 +62,7 @@ class LaneFigures(Struct, frozen=True):
         return self.busy / self.window if self.window else 0.0
 
     @classmethod
-    def summed(cls, parts: Iterable[LaneFigures]) -> LaneFigures:
+    def sum_of(cls, parts: Iterable[LaneFigures]) -> LaneFigures:
         """Sums figures of several lanes; times are then lane time, not wall-clock time."""
         figures = list(parts)
         sizes = [part.bytes for part in figures if part.bytes is not None]
@@ -150,7 +150,7 @@ class UnitIndex(Struct, frozen=True, eq=False):
         compute, transfer, communication: When it did each activity.
         moving: Union of transfer and communication.
         covering: Union of compute and communication, which cover a transfer.
-        either: Union of all three; for a unit with host lanes only, when these worked.
+        busy: Union of all three; for a unit with host lanes only, when these worked.
         rest: When a system command ran and the unit was not busy.
         lanes: Indexes of its lanes, plus one for each kind of lane outside any unit, of what it submitted to them.
     """
@@ -160,7 +160,7 @@ class UnitIndex(Struct, frozen=True, eq=False):
     communication: Intervals
     moving: Intervals
     covering: Intervals
-    either: Intervals
+    busy: Intervals
     rest: Intervals
     lanes: tuple[LaneIndex, ...]
 
@@ -173,18 +173,18 @@ class Indexes(tuple[LaneIndex, ...]):
     @cached_property
     def by_unit(self) -> dict[int, UnitIndex]:
         """Index of each unit by id; all are built on first access."""
-        made = _mapped(self.profile, lambda unit: build_unit_index(self.profile, self, unit), self.profile.units)
+        made = _map(self.profile, lambda unit: build_unit_index(self.profile, self, unit), self.profile.units)
         return dict(zip(self.profile.units, made, strict=True))
 
 
 def build_indexes(profile: Profile) -> Indexes:
     """Builds the indexes of all lanes; once per profile, on several threads for a large profile."""
-    indexes = Indexes(_mapped(profile, partial(build_index, arrays=profile.arrays), profile.lanes))
+    indexes = Indexes(_map(profile, partial(build_index, arrays=profile.arrays), profile.lanes))
     indexes.profile = profile
     return indexes
 
 
-def _mapped(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
+def _map(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
     """Maps a function over items, in order; on several threads for a large profile."""
     if profile.instructions < MANY:
         return list(map(function, each))
@@ -212,13 +212,13 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
     device += [build_index(lane) for each in shared.values() if (lane := submitted_lane(each, within)) is not None]
     lanes = device or own
     compute, transfer, communication = (
-        _joined(work_of(index, activity) for index in lanes if index.lane.counted)
+        _union(work_of(index, activity) for index in lanes if index.lane.counted)
         for activity in (Activity.COMPUTE, Activity.TRANSFER, Activity.COMMUNICATION)
     )
     moving, covering = transfer.union_with(communication), compute.union_with(communication)
-    either = compute.union_with(moving) if device else _joined(index.work for index in own)
-    rest = _joined(index.rest for index in lanes).difference(either)
-    return UnitIndex(compute, transfer, communication, moving, covering, either, rest, tuple(lanes))
+    busy = compute.union_with(moving) if device else _union(index.work for index in own)
+    rest = _union(index.rest for index in lanes).difference(busy)
+    return UnitIndex(compute, transfer, communication, moving, covering, busy, rest, tuple(lanes))
 
 
 def work_of(index: LaneIndex, activity: Activity) -> Intervals:
@@ -278,11 +278,11 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
 
     With ``indexes`` from ``build_indexes`` no pass over all events is needed.
     """
-    known = indexes.by_unit.get(unit) if isinstance(indexes, Indexes) else None
-    index = known or build_unit_index(profile, indexes, unit)
+    cached = indexes.by_unit.get(unit) if isinstance(indexes, Indexes) else None
+    index = cached or build_unit_index(profile, indexes, unit)
     compute, transfer, communication, moving, covering, busy, rest = (
         spans.between(start, end)
-        for spans in (index.compute, index.transfer, index.communication, index.moving, index.covering, index.either,
+        for spans in (index.compute, index.transfer, index.communication, index.moving, index.covering, index.busy,
                       index.rest)
     )  # fmt: skip
     window = max(end - start, 0)
@@ -304,7 +304,7 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
         idle=window - busy - rest,
         window=window,
         guessed=any(lane.lane.role_guessed for lane in index.lanes),
-        lanes={kind: each[0] if len(each) == 1 else LaneFigures.summed(each) for kind, each in kinds.items()},
+        lanes={kind: each[0] if len(each) == 1 else LaneFigures.sum_of(each) for kind, each in kinds.items()},
     )
 
 
@@ -357,8 +357,8 @@ def _work_bytes(lane: Lane, rows: Rows) -> Array:
     return np.where(counted, sizes, 0).reshape(1, -1)
 
 
-def _joined(parts: Iterable[Intervals]) -> Intervals:
-    joined = Intervals.empty()
+def _union(parts: Iterable[Intervals]) -> Intervals:
+    found = Intervals.empty()
     for part in parts:
-        joined = joined.union_with(part)
-    return joined
+        found = found.union_with(part)
+    return found

@@ -112,12 +112,12 @@ def chosen_work(lane: Lane, rows: Rows, owners: Collection[int] | None) -> npt.N
     return chosen
 
 
-def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
+def label_indexes(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
     """Index of each row's label: its code + 1; 0 where it is missing or beyond the table."""
     if by not in lane:
         return np.zeros(len(lane.take("start", rows)), dtype=np.int64)
-    places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
-    return np.where(places < size, places, 0)
+    indexes = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
+    return np.where(indexes < size, indexes, 0)
 
 
 # one lane
@@ -146,19 +146,19 @@ def _of_lane(
     if low == 0 and high == len(lane) and owners is None:
 
         def all_of(key: Grouping) -> WorkSums:
-            return _added(lane, slice(0, high), {key: labels[key]}, None)[key]
+            return _scanned_sums(lane, slice(0, high), {key: labels[key]}, None)[key]
 
         return {key: index.cache.get("work", partial(all_of, key), key) for key in labels}
     if owners is not None or len(lane) < FEWEST * size or last <= first:
-        return _added(lane, slice(low, high), labels, owners)
-    found = _added(lane, np.r_[low : first * size, last * size : high], labels, None)
+        return _scanned_sums(lane, slice(low, high), labels, owners)
+    found = _scanned_sums(lane, np.r_[low : first * size, last * size : high], labels, None)
     for key, count in labels.items():
         blocks = index.cache.get("work of blocks", partial(_blocks, lane, key, count, size), key)
         found[key].add(blocks.between(first, last))
     return found
 
 
-def _added(
+def _scanned_sums(
     lane: Lane, rows: Rows, labels: Mapping[Grouping, int], owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
     """Sums over some rows, by scanning them."""
@@ -168,11 +168,11 @@ def _added(
         return found
     for key, sums in found.items():
         size = len(sums.longest)
-        places = label_places(lane, rows, key, size)
-        places = places if chosen is None else places[chosen]
+        label_of_row = label_indexes(lane, rows, key, size)
+        label_of_row = label_of_row if chosen is None else label_of_row[chosen]
         for number, each in enumerate(weights):
-            sums.sums[number] = np.bincount(places, weights=each, minlength=size)
-        np.maximum.at(sums.longest, places, durations)
+            sums.sums[number] = np.bincount(label_of_row, weights=each, minlength=size)
+        np.maximum.at(sums.longest, label_of_row, durations)
     return found
 
 
@@ -183,16 +183,16 @@ def _weights(
     chosen = chosen_work(lane, rows, owners)
     durations = lane.take("end", rows) - lane.take("start", rows)
     ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
-    which = None if bool(chosen.all()) else chosen
-    if which is not None:
-        durations, ideal = durations[which], ideal if ideal is None else ideal[which]
+    mask = None if bool(chosen.all()) else chosen
+    if mask is not None:
+        durations, ideal = durations[mask], ideal if ideal is None else ideal[mask]
     if ideal is None:
-        return [None, durations.astype(np.float64)], durations, which
+        return [None, durations.astype(np.float64)], durations, mask
     known = ~np.isnan(ideal)
     expected = np.where(known, ideal, 0.0)
     lost = np.maximum(durations - expected, 0.0)
     weights = [None, durations.astype(np.float64), known.astype(np.float64), known * durations, expected, known * lost]
-    return weights, durations, which
+    return weights, durations, mask
 
 
 def _blocks(lane: Lane, key: Grouping, count: int, size: int) -> _Blocks:
@@ -200,12 +200,12 @@ def _blocks(lane: Lane, key: Grouping, count: int, size: int) -> _Blocks:
     number = len(lane) // size
     rows = slice(0, number * size)
     weights, durations, chosen = _weights(lane, rows, None)
-    places = label_places(lane, rows, key, count + 1) + np.repeat(np.arange(number) * (count + 1), size)
-    places = places if chosen is None else places[chosen]
+    bin_of_row = label_indexes(lane, rows, key, count + 1) + np.repeat(np.arange(number) * (count + 1), size)
+    bin_of_row = bin_of_row if chosen is None else bin_of_row[chosen]
     sums = np.zeros((number + 1, 6, count + 1))
     for place, each in enumerate(weights):
-        found = np.bincount(places, weights=each, minlength=number * (count + 1))
+        found = np.bincount(bin_of_row, weights=each, minlength=number * (count + 1))
         np.cumsum(found.reshape(number, count + 1), axis=0, out=sums[1:, place])
     longest = np.zeros(number * (count + 1), np.int64)
-    np.maximum.at(longest, places, durations)
+    np.maximum.at(longest, bin_of_row, durations)
     return _Blocks(sums, longest.reshape(number, count + 1))

@@ -237,7 +237,7 @@ def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) 
     span = np.diff(edges)
     window = int(edges[-1] - edges[0])
     compute = np.diff(index.compute.covered(edges))
-    busy = np.diff(index.either.covered(edges))
+    busy = np.diff(index.busy.covered(edges))
     levels = levels_of(busy, span)
     exposed = (busy - compute > compute).tolist()
     shades = " ttttTTTT" if glyphs.letters else " ░░░▒▒▒▓▓"

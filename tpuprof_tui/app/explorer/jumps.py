@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, dependencies_of, known_dependencies
-from tpuprof_tui.analysis.links.releases import barrier_of
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, cached_dependencies, dependencies_of
+from tpuprof_tui.analysis.links.waits import barrier_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.search import Hits
@@ -91,7 +91,7 @@ class Jumps:
                 self.store.change(select_event(session, self.store.state, *end(dependency)))
                 self.say(self._told(dependency, len(found)))
 
-        known = known_dependencies(session) is not None
+        known = cached_dependencies(session) is not None
         self.background.compute("dependencies", partial(dependencies_of, session), take, at_once=known)
 
     def _told(self, dependency: Dependency, count: int) -> str:

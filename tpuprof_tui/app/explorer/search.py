@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.counter_lines import counter_lines, folded_into
+from tpuprof_tui.analysis.counter_lines import ancestors, counter_lines
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, pattern_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
@@ -145,7 +145,7 @@ class NameSearch:
         """Numbers of the lines of single counters that match a text."""
         pattern = pattern_of(text)
         lines = enumerate(counter_lines(self.store.session))
-        return [number for number, line in lines if not line.folds and pattern.search(line.label)]
+        return [number for number, line in lines if not line.is_parent and pattern.search(line.label)]
 
     def _go_to_counter(self, text: str, steps: int) -> None:
         """Selects the next line of counters that matches, or the one before, and shows it."""
@@ -159,7 +159,7 @@ class NameSearch:
         # those of counters lie among the lanes of the timeline
         self.manager.go("timeline")
         state = self.store.state
-        unfolded = dict.fromkeys((*state.unfolded, *folded_into(lines, number)))
+        unfolded = dict.fromkeys((*state.unfolded, *ancestors(lines, number)))
         selection = Selection(lines[number].group, counters=number)
         self.store.change(replace(state, scope=Scope(), line_unit="engines", unfolded=tuple(unfolded),
                                   selection=selection, search=text))  # fmt: skip

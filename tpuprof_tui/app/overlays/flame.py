@@ -74,7 +74,7 @@ class FlameGraph(LinesView):
         """The path under the cursor, and a line for each depth."""
         if self.table is None:
             return [[Segment(" adding up ...", self.palette.quiet)]], []
-        if not self.icicle.whole:
+        if not self.icicle.total_of_roots:
             return [[Segment(fit(" Nothing takes time here; Esc closes.", width), self.palette.quiet)]], []
         lines: list[Line] = [
             [Segment(fit(f" {self.path(self.chosen)}", width), self.palette.strong)],
@@ -91,7 +91,7 @@ class FlameGraph(LinesView):
         """What a path took."""
         assert self.table is not None
         total, own, count = (int(self.table.column(key)[place]) for key in ("total_us", "self_us", "count"))
-        whole = self.icicle.whole if self.root < 0 else int(self.icicle.total[self.root])
+        whole = self.icicle.total_of_roots if self.root < 0 else int(self.icicle.total[self.root])
         told = self.asked.vocabulary.event.of(count)
         what = "all" if self.root < 0 else self.name_of(self.root)
         return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; itself {time_text(own)}; {told}"
@@ -134,14 +134,14 @@ class FlameGraph(LinesView):
 
     def action_scroll_columns(self, columns: int) -> None:
         """To the path beside, of the same caller."""
-        if not self.icicle.whole:
+        if not self.icicle.total_of_roots:
             return
         beside = self.icicle.siblings(self.chosen)
         self._choose(beside[min(max(beside.index(self.chosen) + columns, 0), len(beside) - 1)])
 
     def _choose(self, place: int) -> None:
         """The cursor is on a path; it has a cell, and is in view."""
-        if not self.icicle.whole:
+        if not self.icicle.total_of_roots:
             return
         self.chosen = place
         above = self.icicle.callers(place)
@@ -158,7 +158,7 @@ class FlameGraph(LinesView):
 
     def action_zoom(self, steps: int) -> None:
         """The path under the cursor fills the width (1), the caller of what fills it (-1), or all do (0)."""
-        if steps > 0 and self.icicle.whole:
+        if steps > 0 and self.icicle.total_of_roots:
             self.root = self.chosen
         else:
             self.root = int(self.icicle.parent[self.root]) if steps and self.root >= 0 else -1
@@ -166,7 +166,7 @@ class FlameGraph(LinesView):
 
     def action_drill(self) -> None:
         """The events of the path under the cursor."""
-        if self.table is None or not self.icicle.whole:
+        if self.table is None or not self.icicle.total_of_roots:
             return
         above = [self.table.leads_to(each) for each in self.icicle.callers(self.chosen)]
         scope = next((each.scope for each in above if each is not None and each.scope is not None), Scope())
@@ -175,13 +175,13 @@ class FlameGraph(LinesView):
 
     def action_copy(self) -> None:
         """Copies the path and its times."""
-        if self.icicle.whole:
+        if self.icicle.total_of_roots:
             self.post_message(CopyText(f"{self.path(self.chosen)}: {self.times(self.chosen)}", "the path"))
 
     def on_click(self, event: events.Click) -> None:
         """The mouse moves the cursor; nothing needs it."""
         offset = event.get_content_offset(self)
-        if offset is not None and self.icicle.whole:
+        if offset is not None and self.icicle.total_of_roots:
             number = offset.y + self.scroll_offset.y - HEAD
             rows = self.icicle.rows(self.root, self.size.width)
             for first, behind, place in rows[number] if 0 <= number < len(rows) else ():

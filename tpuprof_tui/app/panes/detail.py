@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.links.dependencies import dependencies_of, known_dependencies, may_have_dependencies
+from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import select_event, step_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
@@ -106,7 +106,7 @@ class DetailPane(LinesView):
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
             session, place = self.session, (self.selection.lane, self.selection.row)
-            dependencies = self._found("dependencies", known_dependencies(session), dependencies_of)
+            dependencies = self._found("dependencies", cached_dependencies(session), dependencies_of)
             differences = self._found("differences", known_differences(session), differences_of)
             self._entries = list(entries_of(session, *place, dependencies, differences))
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
-from tpuprof_tui.analysis.links.releases import barrier_of, lanes_meanwhile, work_meanwhile
+from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import clean
@@ -182,7 +182,7 @@ def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
     unit, time, late = int(barrier.unit[0]), int(barrier.time[0]), int(barrier.late_ns[0])
     guess = GUESS if barrier.guessed[0] else ""
     came = f"{in_sentence(session.profile.groups.title(unit))} came last, {guess}{time_text(late)}"
-    did = work_meanwhile(session, unit, time - late, time)
+    did = work_during_text(session, unit, time - late, time)
     yield Entry("remark", f"Barrier: {came} after the others{f'; meanwhile {did}' if did else ''}")
 
 
@@ -218,7 +218,7 @@ def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
     if end <= start or session.profile.lanes[number].on_host:
         return
     unit = session.unit_of(number)
-    others = [each for each in lanes_meanwhile(session, unit, start, end) if each.lane != number]
+    others = [each for each in lane_work_during(session, unit, start, end) if each.lane != number]
     if not others and sum(session.unit_of(each) == unit for each in range(len(session.profile.lanes))) > 1:
         yield Entry("remark", session.say("Meanwhile no other {lane} of its {unit} worked"))
     for each in sorted(others, key=lambda each: -each.busy)[:MOST_MEANWHILE]:

@@ -189,8 +189,8 @@ class CaptureReader:
 
 def prepared(profile: Profile) -> Session:
     """A profile with all that its first frame needs: the event loop stays free for keys."""
-    from tpuprof_tui.analysis.links.launches import opened
+    from tpuprof_tui.analysis.links.launches import build_full_session
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    return opened(profile)
+    return build_full_session(profile)

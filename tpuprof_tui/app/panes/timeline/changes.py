@@ -54,8 +54,8 @@ def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Change
     Of a counter the cursor goes to the next change of its value.
     """
     counters = layout.counters_of(state)
-    if counters is not None and not counters.folds:
-        time = counter_curve(layout.session, counters.counters[0]).stepped(state.cursor, steps)
+    if counters is not None and not counters.is_parent:
+        time = counter_curve(layout.session, counters.counters[0]).step(state.cursor, steps)
         return (state, f"{counters.label} does not change any more.") if time is None else (go_to(state, time), "")
     found = launch_or_event(layout, state, steps)
     way = "later" if steps > 0 else "earlier"
@@ -75,7 +75,9 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
     """The event at the cursor selected; of a line of launches the launch the range; counters folded or unfolded."""
     counters = layout.counters_of(state)
     if counters is not None:
-        return replace(state, unfolded=_toggled(state.unfolded, state.selection.counters)) if counters.folds else state
+        return (
+            replace(state, unfolded=_toggled(state.unfolded, state.selection.counters)) if counters.is_parent else state
+        )
     if layout.launches_row(state) is not None:
         return launch_or_event(layout, replace(state, range=None), 0)
     lane = layout.lane_for_steps(state)

@@ -13,11 +13,11 @@ from functools import partial
 from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.links.dependencies import (
-    Tie,
+    LinkedInstruction,
+    cached_dependencies,
     dependencies_of,
-    known_dependencies,
+    linked_instructions,
     may_have_dependencies,
-    ties_of,
 )
 from tpuprof_tui.analysis.links.launches import launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
@@ -48,7 +48,7 @@ class LaneFigures:
         self._background = background
         self._changed = changed
         self.passing: FilterResult | None = None
-        self.ties: tuple[Tie, ...] = ()
+        self.ties: tuple[LinkedInstruction, ...] = ()
         #: What threads compute, by what it makes: of one kind the latest alone is waited for.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
@@ -109,8 +109,8 @@ class LaneFigures:
             return
         if self._is_small:
             dependencies_of(session)
-        if known_dependencies(session) is not None:
-            self.ties = ties_of(session, selection.lane, selection.row)
+        if cached_dependencies(session) is not None:
+            self.ties = linked_instructions(session, selection.lane, selection.row)
         else:
             yield "dependencies", "", partial(dependencies_of, session)
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis, SideBySide
 from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines, visible_lines
-from tpuprof_tui.analysis.critical_path import known_path_lane
+from tpuprof_tui.analysis.critical_path import cached_path_lane
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.links.launches import launches
@@ -260,7 +260,7 @@ def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tu
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
     """The line of the critical path, where it is wanted and known."""
-    known = state.critical_path and state.scope.everything and known_path_lane(session) is not None
+    known = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
 
 
@@ -315,7 +315,7 @@ def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> li
         below = groups.within(line.group) if line.group >= 0 else None
         last = max((place for place, owner in enumerate(owners) if below is None or owner in below),
                    default=len(rows) - 1)  # fmt: skip
-        sign = ("- " if number in state.unfolded else "+ ") if line.folds else ""
+        sign = ("- " if number in state.unfolded else "+ ") if line.is_parent else ""
         row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
         owned = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
         shown = owned if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"

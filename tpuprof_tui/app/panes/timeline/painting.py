@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
-from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_shares
+from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_heights
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
@@ -178,7 +178,7 @@ class LanePainter:
             index, word = step_lane(session, group), session.steps.word.one
             return painter.paint_steps(index, word, split_step(self._view.filter)[0], edges, *look)
         if row.kind == "counters":
-            return painter.paint_counters(line_shares(session, counter_lines(session)[row.counters], edges), *look)
+            return painter.paint_counters(line_heights(session, counter_lines(session)[row.counters], edges), *look)
         if row.kind == "path":
             colouring = "kernel" if "kernel" in session.profile.strings else "operation"
             return painter.paint_lane(session.profile, path_lane(session), edges, *look, colouring)
@@ -238,7 +238,7 @@ class LanePainter:
     def _top_text(self, row: Row) -> str:
         """The value that fills a cell of a counter; of a line of several how many they are."""
         line = counter_lines(self._session)[row.counters]
-        if line.folds:
+        if line.is_parent:
             return f"{len(line.counters):,}"
         unit = self._session.profile.counters[line.counters[0]].unit
         return short_text(counter_curve(self._session, line.counters[0]).high, unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
-from tpuprof_tui.analysis.links.dependencies import Tie
+from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
@@ -92,17 +92,17 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
     """What a counter measured at the cursor and over the window; of a line of several how to see them."""
     line = counter_lines(session)[number]
     title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
-    if line.folds:
+    if line.is_parent:
         verb = "folds" if number in state.unfolded else "shows"
         return f"{title}: {len(line.counters):,} counters, Enter {verb} them"
     curve, unit = counter_curve(session, line.counters[0]), session.profile.counters[line.counters[0]].unit
     start, end = state.figures_window
     mean = float(curve.means(np.array([start, end], np.int64))[0])
-    told = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.most(start, end))]
+    told = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.maximum(start, end))]
     return "{}  {}  mean {}  max {}".format(title, *told)
 
 
-def _ties_text(session: Session, ties: tuple[Tie, ...], measure: Measure, glyphs: Glyphs) -> str:
+def _ties_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
     """What released the selected event, and what it released; the closest by name."""
     told = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in, releases_of, work_meanwhile
+from tpuprof_tui.analysis.links.waits import Barriers, Waits, barriers_in, waits_of, work_during_text
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -23,18 +23,18 @@ _MOST_CORES: Final = 16
 
 def waits(query: Query) -> Answer:
     """Waits that start in the window, by the core that let them go."""
-    everything = releases_of(query.session)
+    everything = waits_of(query.session)
     asked = taken(everything, _asked(query, everything))
     if not len(asked.waiter):
         return Answer(missing=(Missing("Nothing waits here."),))
-    known = asked.by >= 0
+    known = asked.releasing_unit >= 0
     if not known.any():
         return Answer(missing=(Missing("What let the waits go is not known here."),))
     barriers = barriers_in(query.session, taken(everything, np.isin(everything.releaser, asked.releaser[known])))
     return Answer(tables=(_makers(query, asked, barriers), _matrix(query, asked), _barriers(query, barriers)))
 
 
-def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
+def _asked(query: Query, everything: Waits) -> npt.NDArray[np.bool_]:
     start, end = query.window
     chosen = (everything.start >= start) & (everything.start < end)
     if query.scope.everything and not query.full_filter:
@@ -45,12 +45,12 @@ def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
     return chosen
 
 
-def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
+def _makers(query: Query, asked: Waits, barriers: Barriers) -> Table:
     """One row per core that made others wait, that which cost them most first."""
     took = asked.end - asked.start
     rows = []
-    for unit in np.unique(asked.by[asked.by >= 0]).tolist():
-        mine = (asked.by == unit) & (asked.unit != unit)
+    for unit in np.unique(asked.releasing_unit[asked.releasing_unit >= 0]).tolist():
+        mine = (asked.releasing_unit == unit) & (asked.unit != unit)
         if mine.any():
             last = barriers.late_ns[barriers.unit == unit]
             rows.append((int(took[mine].sum()), unit, int(mine.sum()), last, bool(asked.guessed[mine].any()),
@@ -73,13 +73,13 @@ def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
     )  # fmt: skip
 
 
-def _matrix(query: Query, asked: Releases) -> Table:
+def _matrix(query: Query, asked: Waits) -> Table:
     """One row per core that waited, one column per core it waited for."""
     took = asked.end - asked.start
     title = query.profile.groups.title
-    waiters, releasers = (np.unique(each) for each in (asked.unit, asked.by[asked.by >= 0]))
+    waiters, releasers = (np.unique(each) for each in (asked.unit, asked.releasing_unit[asked.releasing_unit >= 0]))
     time = {
-        by: [int(took[(asked.unit == unit) & (asked.by == by)].sum()) for unit in waiters.tolist()]
+        by: [int(took[(asked.unit == unit) & (asked.releasing_unit == by)].sum()) for unit in waiters.tolist()]
         for by in (*releasers.tolist(), -1)
     }
     told = sorted(sorted(releasers.tolist(), key=lambda unit: -sum(time[unit]))[:_MOST_CORES])
@@ -121,7 +121,7 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
 
     def meanwhile(row: int) -> str | None:
         if row not in known:
-            known[row] = work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
+            known[row] = work_during_text(session, units[row], time[row] - late[row], time[row]) or None
         return known[row]
 
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()

@@ -22,7 +22,7 @@ I64 = npt.NDArray[np.int64]
 MOST_NAMED: Final = 20_000
 
 
-class Releases(Struct, frozen=True, eq=False):
+class Waits(Struct, frozen=True, eq=False):
     """Waits as columns of one length, ordered by number.
 
     Attributes:
@@ -30,7 +30,7 @@ class Releases(Struct, frozen=True, eq=False):
         releaser: Number of the event that ended it; -1: unknown.
         start, end: The wait, ns.
         unit: Id of the unit that waited.
-        by: Id of the unit that released it; -1: unknown.
+        releasing_unit: Id of the unit that released it; -1: unknown.
         guessed: Whether the releaser is inferred rather than recorded.
     """
 
@@ -39,7 +39,7 @@ class Releases(Struct, frozen=True, eq=False):
     start: I64
     end: I64
     unit: I64
-    by: I64
+    releasing_unit: I64
     guessed: npt.NDArray[np.bool_]
 
 
@@ -68,12 +68,12 @@ class Barriers(Struct, frozen=True, eq=False):
         return len(self.releaser)
 
 
-def releases_of(session: Session) -> Releases:
+def waits_of(session: Session) -> Waits:
     """All waits of units, cached; O(n log n) the first time."""
-    return session.cache.get("releases", lambda: _releases(session))
+    return session.cache.get("releases", lambda: _find_waits(session))
 
 
-def _releases(session: Session) -> Releases:
+def _find_waits(session: Session) -> Waits:
     dependencies = dependencies_of(session)
     links, offsets = dependencies.links, session.offsets
     ending = np.flatnonzero(np.isin(links.kind, list(links.ending)))
@@ -95,15 +95,15 @@ def _releases(session: Session) -> Releases:
     link = link[known]
     released = np.full(len(numbers), -1, np.int64)
     released[known] = releaser[link]
-    by, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
-    by[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
+    releasing_unit, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
+    releasing_unit[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
     guessed[known] = np.isin(kind[link], list(links.guessed))
-    return Releases(numbers, released, start, end, unit, by, guessed)
+    return Waits(numbers, released, start, end, unit, releasing_unit, guessed)
 
 
-def barriers_in(session: Session, waits: Releases) -> Barriers:
+def barriers_in(session: Session, waits: Waits) -> Barriers:
     """The barriers among some waits, which must include all waits of each barrier. O(waits log waits)."""
-    waits = taken(waits, (waits.by >= 0) & (waits.unit >= 0))
+    waits = taken(waits, (waits.releasing_unit >= 0) & (waits.unit >= 0))
     waits = taken(waits, np.lexsort((waits.unit, waits.releaser)))
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
     first, last = bounds[:-1], bounds[1:] - 1
@@ -111,7 +111,7 @@ def barriers_in(session: Session, waits: Releases) -> Barriers:
     first, last = first[several], last[several]
     # reduceat also sums the rows between two barriers; [::2] drops these sums
     ends = np.column_stack((first, last + 1)).ravel()
-    others = waits.unit != waits.by
+    others = waits.unit != waits.releasing_unit
     took, start = np.where(others, waits.end - waits.start, 0), np.where(others, waits.start, np.iinfo(np.int64).min)
     waited, latest, guessed = (
         reduce(np.append(values, values[-1:]), ends)[::2]
@@ -121,13 +121,15 @@ def barriers_in(session: Session, waits: Releases) -> Barriers:
     releaser = waits.releaser[first]
     time = _ends(session, releaser)
     order = np.argsort(-waited, kind="stable")
-    found = Barriers(releaser, waits.by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed)
+    found = Barriers(
+        releaser, waits.releasing_unit[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
+    )
     return taken(found, order)
 
 
 def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
     """The barrier that an event (lane, row) released, as one row; empty if it released none. O(waits)."""
-    waits = releases_of(session)
+    waits = waits_of(session)
     return barriers_in(session, taken(waits, waits.releaser == session.number(*releaser)))
 
 
@@ -136,12 +138,12 @@ def _ends(session: Session, numbers: I64) -> I64:
     result = np.zeros(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane in np.unique(lanes).tolist():
-        mine = lanes == lane
-        result[mine] = session.profile.lanes[lane].take("end", numbers[mine] - session.offsets[lane])
+        chosen = lanes == lane
+        result[chosen] = session.profile.lanes[lane].take("end", numbers[chosen] - session.offsets[lane])
     return result
 
 
-class WorkMeanwhile(Struct, frozen=True):
+class LaneWork(Struct, frozen=True):
     """Work of one lane during an interval.
 
     Attributes:
@@ -157,7 +159,7 @@ class WorkMeanwhile(Struct, frozen=True):
     share: float
 
 
-def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[WorkMeanwhile]:
+def lane_work_during(session: Session, unit: int, start: int, end: int) -> list[LaneWork]:
     """Work of the device lanes of a unit during an interval; host and idle lanes are left out."""
     found, length = [], end - start
     for number, lane in enumerate(session.profile.lanes):
@@ -169,7 +171,7 @@ def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[W
             continue
         rows = row_numbers(rows_between(index, start, end))
         if len(rows) >= MOST_NAMED:
-            found.append(WorkMeanwhile(number, busy / length, "", 0.0))
+            found.append(LaneWork(number, busy / length, "", 0.0))
             continue
         rows = rows[lane.take("role", rows) == Role.WORK]
         within = np.minimum(lane.take("end", rows), end) - np.maximum(lane.take("start", rows), start)
@@ -177,13 +179,13 @@ def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[W
         by_name = np.bincount(code.ravel(), within)
         most = int(by_name.argmax())
         name = text_of(session.profile, lane, "name", int(rows[code.ravel() == most][0])) or "work"
-        found.append(WorkMeanwhile(number, busy / length, name, min(float(by_name[most]) / length, 1.0)))
+        found.append(LaneWork(number, busy / length, name, min(float(by_name[most]) / length, 1.0)))
     return found
 
 
-def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
+def work_during_text(session: Session, unit: int, start: int, end: int) -> str:
     """Describes the name that a unit worked on longest in an interval, with lane and share; empty if it was idle."""
-    most = max(lanes_meanwhile(session, unit, start, end), key=lambda each: each.share, default=None)
+    most = max(lane_work_during(session, unit, start, end), key=lambda each: each.share, default=None)
     if most is None or not most.share:
         return ""
     return f"{session.profile.lanes[most.lane].label} {most.name} ({most.share:.0%})"

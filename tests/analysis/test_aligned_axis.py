@@ -16,7 +16,7 @@ def axis(other: list[int], base: list[int], other_end: int, base_end: int) -> Al
 def test_the_shorter_side_has_a_gap_before_the_next_pair():
     """A launch of 100 beside one of 60, behind them one that the base alone has, then another pair."""
     shared = axis([10, 110], [10, 120], 150, 150)
-    assert shared.place.tolist() == [0, 10, 120, 160]
+    assert shared.position.tolist() == [0, 10, 120, 160]
     edges, base = shared.edges(0, 150, 16), shared.base_edges(0, 150, 16)
     assert edges.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 110, 120, 130, 140, 150]
     assert base.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 150]
@@ -33,7 +33,7 @@ def test_cells_hold_their_times(pairs, other_end, base_end, cells, data):
     pairs = [each for each in pairs if each[0] < other_end and each[1] < base_end]
     shared = axis([each[0] for each in pairs], [each[1] for each in pairs], other_end, base_end)
     assert (np.diff(shared.other) > 0).all()
-    assert (np.diff(shared.place) == np.maximum(np.diff(shared.other), np.diff(shared.base))).all()
+    assert (np.diff(shared.position) == np.maximum(np.diff(shared.other), np.diff(shared.base))).all()
     start = data.draw(st.integers(0, other_end - 1))
     end = data.draw(st.integers(start + 1, other_end))
     edges, base = shared.edges(start, end, cells), shared.base_edges(start, end, cells)

@@ -169,8 +169,8 @@ def test_listed_steps_go_by_their_numbers_and_groups():
     # those of rank 0 are its host's
     profile = listed(profile, [(2, 7, 0, 10), (2, 8, 10, 45), (3, 7, 11, 20), (3, 8, 0, 10)])
     found = steps_of(profile)
-    assert found.places(first).tolist() == [0, 1, -1]
-    assert found.places(second).tolist() == [3, 2]
+    assert found.indexes(first).tolist() == [0, 1, -1]
+    assert found.indexes(second).tolist() == [3, 2]
     assert found.numbers(untold).tolist() == [8, 7, NONE]
     assert found.numbered(7).tolist() == [0, 2]
 
@@ -198,7 +198,7 @@ def test_no_steps(profile):
     assert len(found) == 0
     assert not found.guessed
     for lane in profile.lanes:
-        assert (found.places(lane) == -1).all()
+        assert (found.indexes(lane) == -1).all()
         assert (found.numbers(lane) == NONE).all()
     assert len(step_table(profile, found)) == 0
 
@@ -213,7 +213,7 @@ def test_the_column_is_computed_when_it_is_asked_for():
     assert steps_of(profile) is found, "once for all lanes"
     for lane in profile.lanes:
         assert lane["step"].tolist() == found.numbers(lane).tolist()
-        assert found.places(lane).tolist() == lane["step"].tolist(), "numbers are places here"
+        assert found.indexes(lane).tolist() == lane["step"].tolist(), "numbers are places here"
         assert lane.take("step", np.array([3, 1])).tolist() == lane["step"][[3, 1]].tolist()
 
 
@@ -254,8 +254,8 @@ def check_table(profile: Profile) -> None:
     table, indexed = step_table(profile, found), step_table(profile, found, indexes=build_indexes(profile))
     for key in ("events", "busy", "compute", "transfer", "communication", "exposed"):
         assert getattr(indexed, key).tolist() == getattr(table, key).tolist(), key
-    assert sorted(table.place.tolist()) == list(range(len(found)))
-    for row, place in enumerate(table.place.tolist()):
+    assert sorted(table.index.tolist()) == list(range(len(found)))
+    for row, place in enumerate(table.index.tolist()):
         told = {key: int(getattr(table, key)[row]) for key in judged(profile, found, place)}
         assert told == judged(profile, found, place)
 

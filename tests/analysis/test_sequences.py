@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.compare import sequences
-from tpuprof_tui.analysis.compare.sequences import longest_common, matched
+from tpuprof_tui.analysis.compare.sequences import longest_common, match_sequences
 
 CODES = st.lists(st.integers(0, 5), max_size=40)
 
@@ -25,7 +25,7 @@ def slow(base: list[int], other: list[int]) -> int:
 
 def check(base: np.ndarray, other: np.ndarray) -> int:
     """Whether matches are a common subsequence; how long it is."""
-    ours, theirs = matched(base, other)
+    ours, theirs = match_sequences(base, other)
     assert (base[ours] == other[theirs]).all()
     assert (np.diff(ours) > 0).all()
     assert (np.diff(theirs) > 0).all()

@@ -14,9 +14,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, with_one_name
+from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
 from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
-from tpuprof_tui.analysis.compare.operation_names import one_operation
+from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
@@ -77,9 +77,9 @@ def test_one_run_a_side_rests_on_what_is_stated():
     random = np.random.default_rng(3)
     one, same, slower = a_run(random), a_run(random), a_run(random, 1.2)
     assert gate([one], [one]).result == "PASS"
-    assert gate([one], [same], [Rule.typed("kernel:k0>5%")], run_noise=0.02).result != "FAIL"
-    assert gate([one], [slower], [Rule.typed("kernel:k0>5%")], run_noise=0.02).result == "FAIL"
-    assert gate([one], [slower], [Rule.typed("kernel:k0>5%")], run_noise=0.3).result == "INCONCLUSIVE"
+    assert gate([one], [same], [Rule.parse("kernel:k0>5%")], run_noise=0.02).result != "FAIL"
+    assert gate([one], [slower], [Rule.parse("kernel:k0>5%")], run_noise=0.02).result == "FAIL"
+    assert gate([one], [slower], [Rule.parse("kernel:k0>5%")], run_noise=0.3).result == "INCONCLUSIVE"
     assert gate([one], [slower]).noise.stated
     assert not gate([one] * 3, [slower] * 3).noise.stated
 
@@ -88,10 +88,10 @@ def test_what_is_new_fails_and_what_is_gone_passes():
     run = Run("", {"total": Figure(100.0), "kernel:a": Figure(10.0, 3, 0.1, 2)})
     without = Run("", {"total": Figure(100.0)})
     for text in ("kernel:a>5%", "kernel:a>0%"):
-        assert gate([without], [run], [Rule.typed(text)]).result == "FAIL"
-        assert gate([run], [without], [Rule.typed(text)]).result == "PASS"
-    assert gate([without], [run], [Rule.typed("kernel:a>0.02us")]).result == "PASS"
-    assert gate([without], [run], [Rule.typed("kernel:a>0.001us")]).result == "FAIL"
+        assert gate([without], [run], [Rule.parse(text)]).result == "FAIL"
+        assert gate([run], [without], [Rule.parse(text)]).result == "PASS"
+    assert gate([without], [run], [Rule.parse("kernel:a>0.02us")]).result == "PASS"
+    assert gate([without], [run], [Rule.parse("kernel:a>0.001us")]).result == "FAIL"
 
 
 def test_parts_of_recordings_of_which_one_names_nothing_are_not_new():
@@ -104,7 +104,7 @@ def test_growth_that_nothing_measures_is_no_failure():
     """One run a side of what does not repeat: the floor alone shows no growth, but it can show that there is none."""
     before, after, fewer = (Run("", {"total": Figure(100.0, 1, 0.01, 9), "kernel:a": Figure(value)})
                             for value in (10.0, 12.0, 9.0))  # fmt: skip
-    rule = [Rule.typed("kernel:a>5%")]
+    rule = [Rule.parse("kernel:a>5%")]
     assert gate([before], [after]).result == "PASS"
     (told,) = gate([before], [after], rule).rules
     assert (told.result, told.low, told.high) == ("INCONCLUSIVE", None, None)
@@ -117,7 +117,7 @@ def test_lost_records_leave_open_what_they_could_explain():
     """A part that grew as the base lost some, or shrank as the other did, is not judged; all else is."""
     few, many = ({"total": Figure(100.0, 1, 0.01, 9), "kernel:a": Figure(value, count, 0.01, 9)}
                  for value, count in ((10.0, 5), (20.0, 10)))  # fmt: skip
-    rule = [Rule.typed("kernel:a>5%")]
+    rule = [Rule.parse("kernel:a>5%")]
     for lost, base, other, result in (
         ((3, 0), few, many, "INCONCLUSIVE"), ((0, 3), few, many, "FAIL"),
         ((3, 0), many, few, "PASS"), ((0, 3), many, few, "INCONCLUSIVE"),
@@ -136,13 +136,13 @@ def test_operations_pair_by_their_codes():
     sides = [[Run("", {"total": Figure(100.0, 1, 1.0, 9),
                        **{f"operation:{name}": Figure(10.0, 2, 0.5, 4) for names in known.values() for name in names}},
                   codes=known)] for known in codes]  # fmt: skip
-    base, other, called = with_one_name(*sides)
+    base, other, called = merge_renamed_operations(*sides)
     assert base[0].figures["operation:mul, mul_c (arith.mul)"] == Figure(20.0, 4, 1.0, 8.0)
     assert called["operation:arith.mul"] == called["operation:mul_c"] == "operation:mul, mul_c (arith.mul)"
     assert set(base[0].figures) - set(other[0].figures) == {"operation:x"}
     assert set(other[0].figures) < set(base[0].figures)
     # of one recording nothing changes
-    assert with_one_name(sides[0], sides[0]) == (sides[0], sides[0], {})
+    assert merge_renamed_operations(sides[0], sides[0]) == (sides[0], sides[0], {})
 
 
 def test_a_program_recorded_in_another_mode_passes(capsys, tmp_path):
@@ -176,13 +176,13 @@ def test_kept_signatures_do_not_depend_on_the_order_of_names(tmp_path):
 
 
 def test_rules_are_cut_at_their_last_sign_outside_quotes():
-    assert Rule.typed("total>5%") == Rule("total>5%", "total", 0.05)
-    assert Rule.typed("step > 1.5us").ns == 1500
-    assert Rule.typed("kernel:f<int>(x)>2%").figure == "kernel:f<int>(x)"
-    assert Rule.typed('kernel:"a > b">2%').figure == "kernel:a > b"
+    assert Rule.parse("total>5%") == Rule("total>5%", "total", 0.05)
+    assert Rule.parse("step > 1.5us").ns == 1500
+    assert Rule.parse("kernel:f<int>(x)>2%").figure == "kernel:f<int>(x)"
+    assert Rule.parse('kernel:"a > b">2%').figure == "kernel:a > b"
     for text in ("", "total", "total>5", ">5%", "total>x%", "total>5%%", 'kernel:"a>5%"'):
         with pytest.raises(ValueError, match="^" + re.escape(text) + "$"):
-            Rule.typed(text)
+            Rule.parse(text)
 
 
 def test_the_distribution_is_students():
@@ -303,8 +303,10 @@ def test_what_cannot_be_judged(capsys, tmp_path, written):
 def test_names_of_an_operation_are_one_however_many_recordings_have_them():
     old, new = {("TIU", "1"): ("add",)}, {("TIU", "1"): ("plus",), ("TIU", "2"): ("mul",)}
     named = ("add", "plus")
-    assert one_operation([old, new]) == one_operation([old, *[new, old] * 1_000]) == dict.fromkeys(named, named)
-    assert one_operation([old] * 3) == {}
+    assert (
+        operation_synonyms([old, new]) == operation_synonyms([old, *[new, old] * 1_000]) == dict.fromkeys(named, named)
+    )
+    assert operation_synonyms([old] * 3) == {}
 
 
 def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():

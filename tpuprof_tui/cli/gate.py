@@ -97,7 +97,7 @@ def _unread_status(*sides: Side) -> int:
 def _rule(text: str) -> Rule:
 
     try:
-        return Rule.typed(text)
+        return Rule.parse(text)
     except ValueError:
         raise UsageError(f"{text!r} is no rule.",
                          "Write FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'."

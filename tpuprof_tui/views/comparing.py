@@ -119,7 +119,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         """Work by view; if the device did no work, host time from the source's own views."""
         comparison = self.comparison
         if comparison.work.base or comparison.work.other:
-            return comparison.cuts
+            return comparison.breakdowns
         found = {}
         for view, table, column in self.base.vocabulary.host_cuts:
             known = self.answer(view_to_compare(self.base.profile, view))
@@ -132,15 +132,15 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
                         row[keys["base_calls"]], row[keys["other_calls"]]) for row in rows.rows()),
                 key=lambda each: -abs(each.delta),
             )  # fmt: skip
-            found[view] = [comparison.judged(each) for each in found[view]]
-        return found or comparison.cuts
+            found[view] = [comparison.with_status(each) for each in found[view]]
+        return found or comparison.breakdowns
 
     @cached_property
     def work(self) -> Amount:
         """Total work."""
         parts = next(iter(self.cuts.values()), [])
         sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
-        return self.comparison.judged(Amount("", *sums))
+        return self.comparison.with_status(Amount("", *sums))
 
     # -- views
 
@@ -163,16 +163,16 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _renamed(self) -> tuple[str, Mapping[str, str]]:
-        return self.base.vocabulary.operation.one, self.comparison.both.renamed
+        return self.base.vocabulary.operation.one, self.comparison.joint.renamed
 
     def _judge(self, view: View) -> Any:
-        known = {part.name: part.status for part in self.comparison.cuts.get(view.id, ())}
+        known = {part.name: part.status for part in self.comparison.breakdowns.get(view.id, ())}
 
         def judge(table: str, names: tuple[Any, ...], amount: Amount, kind: Kind) -> Status:
             if len(names) == 1 and names[0] in known and table == "by_name" and kind == "duration":
                 return known[names[0]]
             if kind == "duration":
-                return self.comparison.judged(amount).status
+                return self.comparison.with_status(amount).status
             noise = (
                 self.comparison.noise if kind not in ("count", "bytes") else replace(self.comparison.noise, between=0.0)
             )
@@ -188,7 +188,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         for name in dict.fromkeys((*sides[0], *sides[1])):
             ours, theirs = (side.get(name, 0) for side in sides)
             amount = Amount(name, ours, theirs, int(name in sides[0]), int(name in sides[1]))
-            rows.append((name, ours, theirs, theirs - ours, self.comparison.judged(amount).status))
+            rows.append((name, ours, theirs, theirs - ours, self.comparison.with_status(amount).status))
         rows.sort(key=lambda row: -abs(row[3]))
         columns = (
             Column("part", "Part"), Column("base_us", "Base", "duration"), Column("other_us", "Other", "duration"),
@@ -312,11 +312,11 @@ def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
 
 def _alignment(compared: Compared) -> Answer:
     comparison = compared.comparison
-    both, launches = comparison.both, comparison.launches
+    both, launches = comparison.joint, comparison.launches
     base, other = both.base.launches, both.other.launches
     real = base.unit[launches.base] >= 0
     pairs = Pairs(launches.base[real], launches.other[real], launches.changed[real])
-    gone, new = launches.rest(len(base), len(other))
+    gone, new = launches.unpaired(len(base), len(other))
     gone, new = gone[base.unit[gone] >= 0], new[other.unit[new] >= 0]
     moved = base.unit[pairs.base] != other.unit[pairs.other]
     known, known_other = base.unit >= 0, other.unit >= 0
@@ -334,7 +334,7 @@ def _alignment(compared: Compared) -> Answer:
     }  # fmt: skip
     work = base.work[known], other.work[known_other]
     words, texts = compared.base.vocabulary, [(name,) for name in (*both.kernels, UNKNOWN)]
-    name = Column("name", words.say("{Scope}") if base.whole else words.say("{Operation}"))
+    name = Column("name", words.say("{Scope}") if base.known else words.say("{Operation}"))
     table = _rows("launches", "Launches", [name], texts, codes, work, comparison)
     return Answer(tuple(facts), (table, *_operations(compared)))
 
@@ -353,7 +353,7 @@ def _rows(
     for column, weights in (*((column, None) for column in codes), ("base", work[0]), ("other", work[1])):
         places = codes[column if weights is None else f"{column}_count"]
         sums[column] = np.bincount(np.where(places < 0, size - 1, places), weights=weights, minlength=size)
-    known = {part.name: part.status for part in next(iter(comparison.cuts.values()), [])}
+    known = {part.name: part.status for part in next(iter(comparison.breakdowns.values()), [])}
     rows = []
     for place in np.flatnonzero(sums["base_count"] + sums["other_count"]).tolist():
         one = {column: int(values[place]) for column, values in sums.items()}
@@ -361,7 +361,7 @@ def _rows(
         status = known.get(texts[place][0]) if len(names) == 1 else None
         rows.append((*texts[place], one["base_count"], one["other_count"], one["other_count"] - one["base_count"],
                      *(one.get(column, 0) for column in ("matched", "changed", "moved", "added", "removed")),
-                     one["base"], one["other"], amount.delta, status or comparison.judged(amount).status,
+                     one["base"], one["other"], amount.delta, status or comparison.with_status(amount).status,
                      *(() if examples is None else (examples.get(place, ""),))))  # fmt: skip
     at = len(names) + 10
     rows.sort(key=lambda row: (-abs(row[at]), row[0]))
@@ -372,11 +372,11 @@ def _rows(
 def _operations(compared: Compared) -> tuple[Table, ...]:
     """Table of events by kernel and operation: matched, added, removed, and changed in operands."""
     comparison, words = compared.comparison, compared.base.vocabulary
-    both, pairs = comparison.both, comparison.events
+    both, pairs = comparison.joint, comparison.events
     base, other = both.base, both.other
-    gone, new = pairs.rest(len(base), len(other))
+    gone, new = pairs.unpaired(len(base), len(other))
     operations, kernels = (*both.operations, UNKNOWN), (*both.kernels, UNKNOWN)
-    size, whole = len(operations), base.launches.whole
+    size, whole = len(operations), base.launches.known
     # kernel and operation as one integer; missing ones are numbered last
     keys = [np.where(work.kernel < 0, len(kernels) - 1, work.kernel) * (size if whole else 0)
             + np.where(work.label < 0, size - 1, work.label) for work in (base, other)]  # fmt: skip
@@ -398,7 +398,7 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
 
 def _change(compared: Compared, one: int, two: int) -> str:
     """Describes the operands that differ between two events of one operation."""
-    both, sides = compared.comparison.both, []
+    both, sides = compared.comparison.joint, []
     for query, work, place in ((compared.base, both.base, one), (compared.other, both.other, two)):
         profile, told = query.filtered_session.profile, {}
         lane, row = profile.lanes[int(work.lane[place])], int(work.row[place])

@@ -146,14 +146,14 @@ def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
         for part in parts:
             if part.status in _CHANGED and not (part.name in told and part.status in ("added", "removed")):
                 yield abs(part.delta), _part_sentence(compared, part, launched.get(part.name))
-    if compared.comparison.both.base.launches.whole:
+    if compared.comparison.joint.base.launches.known:
         yield from _moves(compared)
     yield from _late(compared)
 
 
 def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | None) -> str:
     name, event = _short(part.name), compared.base.vocabulary.event
-    if launched is not None and not compared.comparison.both.base.launches.named:
+    if launched is not None and not compared.comparison.joint.base.launches.named:
         name = f"A launch of {name}"
     change = f"{delta_text(part.delta)} of work{_percent(part)}"
     if part.status == "added":
@@ -175,7 +175,7 @@ def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | 
 
 def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
     """Causes: launches that moved to another unit."""
-    both, pairs = compared.comparison.both, compared.comparison.launches
+    both, pairs = compared.comparison.joint, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
     moved = base.unit[pairs.base] != other.unit[pairs.other]
     sums: dict[tuple[int, int, int], list[int]] = {}
@@ -193,7 +193,7 @@ def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
 
 def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple[str, str]]]:
     """Causes: unnamed launches whose number of events differs from that of the paired launch."""
-    both, pairs = compared.comparison.both, compared.comparison.launches
+    both, pairs = compared.comparison.joint, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
     if base.named or compared.comparison.lost != NOTHING_LOST:
         return
@@ -205,7 +205,7 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple
     for place, (one, two) in enumerate(known.T.tolist()):
         if one != two:
             names = both.kernels[one], both.kernels[two]
-            amount = compared.comparison.judged(
+            amount = compared.comparison.with_status(
                 Amount("", before[place], after[place], int(count[place]), int(count[place]))
             )
             if amount.status in _CHANGED:
@@ -221,7 +221,7 @@ def _late(compared: Compared) -> Iterator[tuple[float, str]]:
 
     Only if the change in work of a unit explains less than half of the change in total.
     """
-    total, units_of_both = compared.total, max(len(compared.comparison.both.units), 1)
+    total, units_of_both = compared.total, max(len(compared.comparison.joint.units), 1)
     if total.status not in _CHANGED or 2 * abs(compared.work.delta) > abs(total.delta) * units_of_both:
         return
     for table in compared.answer(OWN[0]).tables:
@@ -299,7 +299,7 @@ def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: in
     if name == UNKNOWN:
         return None
     called = [name]
-    renamed = compared.comparison.both.renamed
+    renamed = compared.comparison.joint.renamed
     if renamed and column == "name":
         known = sorted({str(text) for text in compared.other.profile.strings.get("name", ())})
         called = [text for text in known if renamed.get(text, text) == name] or called
@@ -333,7 +333,7 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
     yield f"Noise  {within}, runs by {percent_text(noise.between)}{stated}"
     base_path, other_path = (quote(line_text(query.profile.path)) for query in (compared.base, compared.other))
-    pairs, both = compared.comparison.launches, compared.comparison.both
+    pairs, both = compared.comparison.launches, compared.comparison.joint
     alike = len(both.base.launches) == len(both.other.launches) == len(pairs) and not pairs.changed.any()
     more = f"{other_path} --against {base_path}" if alike else f"diff {base_path} {other_path} alignment"
     yield f"Next   tpuprof {more}"

@@ -269,7 +269,7 @@ def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     known = steps.set_of(query.scope.group)
     if known is None:
         return
-    place = known.place_by_start
+    place = known.index_by_start
     length = known.end - known.start
     judged = steadiness(length, steps.usual[place])
     longer = judged.outlier & (length > judged.median)

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare import gating
 from tpuprof_tui.analysis.compare.comparison import LAUNCHES, Comparison
-from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
+from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
-from tpuprof_tui.analysis.compare.work import operands_told
+from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.index.intervals import last_of_each
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
@@ -100,15 +100,15 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
             value = plain(fact.value)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 figures.setdefault(f"{each.id}.{fact.key}", Figure(value))
-    launches = compared.comparison.both.base.launches
-    names = compared.comparison.both.kernels
+    launches = compared.comparison.joint.base.launches
+    names = compared.comparison.joint.kernels
     signatures = {}
     for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
         mine = launches.signature[launches.kernel == kernel]
         signatures[names[kernel]] = (len(mine), int(np.bitwise_xor.reduce(np.unique(mine))))
-    named = launches.whole and launches.named
+    named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
-              operands_told(query.profile), names_by_code(query.profile))  # fmt: skip
+              recorded_operands(query.profile), names_by_code(query.profile))  # fmt: skip
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
@@ -130,13 +130,13 @@ def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
 
 def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]:
     """Places of the longest launch of each kernel and of the longest event of each operation. O(n log n)."""
-    both, work, profile = comparison.both, comparison.both.base, comparison.base
+    both, work, profile = comparison.joint, comparison.joint.base, comparison.base
     launches = work.launches
     if not len(work):
         yield from _host_places(query)
     for view, key in query.vocabulary.work_cuts:
         single = key == "name"
-        if not single and not launches.whole:
+        if not single and not launches.known:
             continue
         code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
         last = last_of_each(np.lexsort((length, code)), code)
@@ -183,7 +183,7 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
 
 def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
     """Merges operations that the sides name differently (`gating.with_one_name`); also returns joint figure names."""
-    ours, theirs, called = gating.with_one_name(base.runs, other.runs)
+    ours, theirs, called = gating.merge_renamed_operations(base.runs, other.runs)
     places = {called.get(name, name): place for name, place in other.places.items()}
     return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), called
 
@@ -282,7 +282,7 @@ def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
         values = [gating.values_of(name, side.runs) for side in (base, other)]
         sums = [round(median(each.value for each in side)) for side in values]
         counts = [round(median(each.count for each in side)) for side in values]
-        wide, delta = result.errors.get(name), sums[1] - sums[0]
+        wide, delta = result.half_widths.get(name), sums[1] - sums[0]
         low, high = (None, None) if wide is None else (delta - wide, delta + wide)
         amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
         found[name] = replace(amount, status=status_of(amount, result.noise, lost))
@@ -336,7 +336,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _how_bad(judged: Judged) -> tuple[bool, float]:
+def _how_bad(judged: RuleOutcome) -> tuple[bool, float]:
     """Sort key: kernels before operations, then by increase."""
     return judged.rule.figure.startswith("kernel:"), judged.delta
 
@@ -356,7 +356,7 @@ def _other_launches(base: Side, other: Side) -> str:
     return f"Launched or built otherwise than before: {named}."
 
 
-def _sentence(judged: Judged) -> str:
+def _sentence(judged: RuleOutcome) -> str:
     figure = judged.rule.figure
     kind, _, name = figure.partition(":")
     what = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
@@ -404,7 +404,7 @@ def _table(result: Gate) -> TextTable:
     )
 
 
-def _value(judged: Judged, value: float | None, sign: str = "") -> str:
+def _value(judged: RuleOutcome, value: float | None, sign: str = "") -> str:
     """A value as text; ``sign``: prefix of positive values."""
     if value is None:
         return "-"

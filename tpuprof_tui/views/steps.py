@@ -89,7 +89,7 @@ def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int
         chosen &= table.number == query.step
     if query.scope.group >= 0:
         steps = query.session.steps.set_of(query.scope.group)
-        chosen &= np.isin(table.place, steps.place) if steps is not None else False
+        chosen &= np.isin(table.index, steps.index) if steps is not None else False
     return np.flatnonzero(chosen)
 
 
@@ -125,7 +125,7 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
         Column("warm_up", "Warm-up", "flag", shown=False), Column("outlier", "Outlier", "flag", shown=False),
     )  # fmt: skip
     values: list[Any] = [
-        *names, [found.label(place) for place in table.place[chosen].tolist()], table.number, table.start,
+        *names, [found.label(place) for place in table.index[chosen].tolist()], table.number, table.start,
         table.length, table.gap, table.difference, table.events, table.busy, table.compute, table.transfer,
         *([table.communication] if communicates else []), table.exposed, list(map(_note, *judged)),
         table.usual, table.warm_up, table.outlier,

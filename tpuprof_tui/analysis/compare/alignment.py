@@ -15,8 +15,8 @@ from msgspec import Struct
 from tpuprof_tui.model.profile import turns_among
 
 from ..index.intervals import positions_in_runs
-from .sequences import matched
-from .work import Both, Launches
+from .sequences import match_sequences
+from .work import JointWork, Launches
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -37,25 +37,25 @@ class Pairs(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.base)
 
-    def rest(self, base: int, other: int) -> tuple[Ints, Ints]:
+    def unpaired(self, base: int, other: int) -> tuple[Ints, Ints]:
         """Indexes without a partner on each side, given the sizes of both sides."""
         return np.setdiff1d(np.arange(base), self.base), np.setdiff1d(np.arange(other), self.other)
 
 
-def paired_launches(both: Both) -> Pairs:
+def paired_launches(work: JointWork) -> Pairs:
     """Pairs of corresponding launches. O(n log n)."""
-    base, other = both.base.launches, both.other.launches
+    base, other = work.base.launches, work.other.launches
     parts: list[tuple[Ints, Ints]] = []
     for number in np.intersect1d(base.sequence, other.sequence).tolist():
         # in order: identical launches first, between them those of the same kernel
         ours, theirs = (np.flatnonzero(side.sequence == number) for side in (base, other))
-        one, two = matched(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
-        one, two = _with_gaps(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
+        one, two = match_sequences(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
+        one, two = _match_between(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
         parts.append((ours[one], theirs[two]))
-    one, two = _joined(parts)
-    left = Pairs(one, two, np.zeros(0, np.bool_)).rest(len(base), len(other))
+    one, two = _concatenated(parts)
+    left = Pairs(one, two, np.zeros(0, np.bool_)).unpaired(len(base), len(other))
     for key in ("sequence", ""):
-        more = _anywhere(base, other, *left, key)
+        more = _match_moved(base, other, *left, key)
         one, two = np.concatenate([one, more[0]]), np.concatenate([two, more[1]])
         left = np.setdiff1d(left[0], more[0]), np.setdiff1d(left[1], more[1])
     order = np.argsort(one)
@@ -64,13 +64,13 @@ def paired_launches(both: Both) -> Pairs:
     return Pairs(one, two, changed)
 
 
-def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _concatenated(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     nothing = np.zeros(0, np.int64)
     one, two = (np.concatenate(each) for each in zip((nothing, nothing), *parts, strict=True))
     return one, two
 
 
-def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
+def _match_between(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
     """Extends matches with further ones between them, by other codes."""
     parts = [(one, two)]
     edges = np.stack([
@@ -81,30 +81,30 @@ def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = T
         if not named and high - low == stop - start:
             more = np.arange(high - low), np.arange(high - low)
         else:
-            more = matched(base[low:high], other[start:stop])
+            more = match_sequences(base[low:high], other[start:stop])
         parts.append((more[0] + low, more[1] + start))
-    one, two = _joined(parts)
+    one, two = _concatenated(parts)
     order = np.argsort(one)
     return one[order], two[order]
 
 
-def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: str) -> tuple[Ints, Ints]:
+def _match_moved(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: str) -> tuple[Ints, Ints]:
     """Identical launches at other positions, within a sequence or anywhere; the n-th of each side are paired."""
     keys = []
     for side, rows in ((base, ours), (other, theirs)):
-        place = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
+        sequence = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
         known = side.unit[rows] >= 0
-        turn = turns_among(place, side.signature[rows])
-        keys.append(np.rec.fromarrays([place[known], side.signature[rows][known], turn[known]]))
+        occurrence = turns_among(sequence, side.signature[rows])
+        keys.append(np.rec.fromarrays([sequence[known], side.signature[rows][known], occurrence[known]]))
         ours, theirs = (ours[known], theirs) if side is base else (ours, theirs[known])
     _, one, two = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return ours[one], theirs[two]
 
 
-def paired_events(both: Both, launches: Pairs) -> Pairs:
+def paired_events(work: JointWork, launches: Pairs) -> Pairs:
     """Pairs of corresponding events of paired launches. O(n) where the launches are identical."""
-    base, other = both.base, both.other
-    if not base.launches.whole:
+    base, other = work.base, work.other
+    if not base.launches.known:
         same = base.command[launches.base] == other.command[launches.other]
         return Pairs(launches.base, launches.other, ~same)
     alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
@@ -117,11 +117,11 @@ def paired_events(both: Both, launches: Pairs) -> Pairs:
         key = int(base.launches.signature[one]), int(other.launches.signature[two])
         if key not in known:
             here, there = slice(first[one], first[one + 1]), slice(second[two], second[two + 1])
-            same = matched(base.command[here].view(np.int64), other.command[there].view(np.int64))
-            known[key] = _with_gaps(*same, base.label[here], other.label[there])
+            same = match_sequences(base.command[here].view(np.int64), other.command[there].view(np.int64))
+            known[key] = _match_between(*same, base.label[here], other.label[there])
         ours, theirs = known[key]
         parts.append((ours + first[one], theirs + second[two]))
-    ones, twos = _joined(parts)
+    ones, twos = _concatenated(parts)
     order = np.argsort(ones)
     ones, twos = ones[order], twos[order]
     return Pairs(ones, twos, base.command[ones] != other.command[twos])

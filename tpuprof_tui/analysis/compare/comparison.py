@@ -15,7 +15,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 from .alignment import Pairs, paired_events, paired_launches
 from .noise import LEVEL, NOTHING_LOST, UNKNOWN, Amount, Lost, Noise, Strata, interval, status_of, within_share
-from .work import Both, Work, both_works, mixed
+from .work import JointWork, Work, hash_rows, joint_work
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,19 +52,19 @@ class Comparison:
         self.lost = Lost(*(sum(problem.lost for problem in side.problems) for side in (base, other)))
 
     @cached_property
-    def both(self) -> Both:
+    def joint(self) -> JointWork:
         """The work of both sides in joint codes."""
-        return both_works(self.base, self.other, self.pairs)
+        return joint_work(self.base, self.other, self.pairs)
 
     @cached_property
     def launches(self) -> Pairs:
         """Pairs of corresponding launches."""
-        return paired_launches(self.both)
+        return paired_launches(self.joint)
 
     @cached_property
     def events(self) -> Pairs:
         """Pairs of corresponding events."""
-        return paired_events(self.both, self.launches)
+        return paired_events(self.joint, self.launches)
 
     @cached_property
     def noise(self) -> Noise:
@@ -82,7 +82,7 @@ class Comparison:
     @property
     def works(self) -> tuple[Work, Work]:
         """The work of the base and of the other side."""
-        return self.both.base, self.both.other
+        return self.joint.base, self.joint.other
 
     @cached_property
     def work(self) -> Amount:
@@ -91,32 +91,32 @@ class Comparison:
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
     @cached_property
-    def cuts(self) -> dict[str, list[Amount]]:
+    def breakdowns(self) -> dict[str, list[Amount]]:
         """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
         cuts = self.base.vocabulary.work_cuts if self.base.has(NAMES) and self.other.has(NAMES) else ()
         found: dict[str, list[Amount]] = {}
         for view, key in cuts:
             if key == "name":
                 found[view] = self._by_name()
-            elif self.both.base.launches.whole:
+            elif self.joint.base.launches.known:
                 found[view] = self.kernels
         if found:
             return found
-        return {**({LAUNCHES: self.kernels} if self.both.base.launches.whole else {}), LANES: self._by_lane()}
+        return {**({LAUNCHES: self.kernels} if self.joint.base.launches.known else {}), LANES: self._by_lane()}
 
     def _by_name(self) -> list[Amount]:
-        size = len(self.both.operations)
-        labels = [_numbered(work.label, size) for work in self.works]
+        size = len(self.joint.operations)
+        labels = [_missing_last(work.label, size) for work in self.works]
         strata = [self._strata_of_events(work, label) for work, label in zip(self.works, labels, strict=True)]
-        return self._amounts(self.both.operations, labels, strata, self.within_events)
+        return self._amounts(self.joint.operations, labels, strata, self.within_events)
 
     @cached_property
     def kernels(self) -> list[Amount]:
         """Work by kernel; by |difference| descending."""
-        size, each = len(self.both.kernels), list(map(self._strata_of_launches, self.works))
-        strata = [replace(side, label=_numbered(side.label, size)) for side in each]
-        labels = [_numbered(work.kernel, size) for work in self.works]
-        return self._amounts(self.both.kernels, labels, strata, self.noise.within)
+        size, each = len(self.joint.kernels), list(map(self._strata_of_launches, self.works))
+        strata = [replace(side, label=_missing_last(side.label, size)) for side in each]
+        labels = [_missing_last(work.kernel, size) for work in self.works]
+        return self._amounts(self.joint.kernels, labels, strata, self.noise.within)
 
     def _by_lane(self) -> list[Amount]:
         titles: dict[str, int] = {}
@@ -124,9 +124,9 @@ class Comparison:
         for profile, work in zip((self.base, self.other), self.works, strict=True):
             own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
             label = np.array(own, np.int64)[work.lane]
-            if len(work) and work.launches.whole:  # strata are parts of launches
+            if len(work) and work.launches.known:  # strata are parts of launches
                 first = np.flatnonzero(np.append(True, (np.diff(work.launch) != 0) | (np.diff(label) != 0)))
-                part = mixed(label[first], work.launches.signature[work.launch[first]])
+                part = hash_rows(label[first], work.launches.signature[work.launch[first]])
                 strata.append(Strata.of(label[first], part, np.add.reduceat(work.length, first)))
             else:
                 strata.append(self._strata_of_events(work, label))
@@ -149,51 +149,51 @@ class Comparison:
             variance, freedom = variance + own, freedom + free
         found = []
         parts = np.flatnonzero(counts[0] + counts[1]).tolist()
-        for place in parts:
-            name = names[place] if place < len(names) else UNKNOWN
+        for index in parts:
+            name = names[index] if index < len(names) else UNKNOWN
             amount = Amount(
-                name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]), int(counts[1][place])
+                name, int(sums[0][index]), int(sums[1][index]), int(counts[0][index]), int(counts[1][index])
             )
             # Bonferroni: the chance that any of them is wrong equals that of a single test
-            found.append(self._judged(amount, float(variance[place]), float(freedom[place]), LEVEL / len(parts)))
+            found.append(self._with_interval(amount, float(variance[index]), float(freedom[index]), LEVEL / len(parts)))
         return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
 
-    def _judged(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
+    def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
         floor = self.noise.between * max(abs(amount.base), abs(amount.other))
         low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         status = status_of(amount, self.noise, self.lost)
-        if status in ("added", "removed") and not self.both.base.launches.named and self.lost != NOTHING_LOST:
+        if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:
             status = "unclear"  # kernels identified by their number of events may have lost some
         return replace(amount, status=status)
 
     def _strata_of_launches(self, work: Work) -> Strata:
         """Strata of launches: same kernel, commands and unit."""
         launches = work.launches
-        if not launches.whole:
+        if not launches.known:
             return self._strata_of_events(work, work.label)
-        return Strata.of(launches.kernel, mixed(launches.unit, launches.signature), launches.work)
+        return Strata.of(launches.kernel, hash_rows(launches.unit, launches.signature), launches.work)
 
     def _strata_of_events(self, work: Work, label: Ints) -> Strata:
         """Strata of events: same operation, operands, kernel and unit."""
         if not work.launches.named:  # the n-th event of such launches is a stratum
-            turn = np.arange(len(work)) - work.launches.first[work.launch]
-            places = mixed(work.lane, work.launches.signature[work.launch], turn)
-            return Strata.of(np.zeros(len(work), np.int64), places, work.length)
+            index = np.arange(len(work)) - work.launches.first[work.launch]
+            strata = hash_rows(work.lane, work.launches.signature[work.launch], index)
+            return Strata.of(np.zeros(len(work), np.int64), strata, work.length)
         unit = work.launches.unit[work.launch] if len(work) else np.zeros(0, np.int32)
         known = work.label >= 0  # events without a name cannot be known to repeat
         columns = (unit[known], work.kernel[known], work.command[known], label[known])
-        return Strata.of(label[known], mixed(*columns), work.length[known])
+        return Strata.of(label[known], hash_rows(*columns), work.length[known])
 
     # total: first start to last end
 
     def total(self, base: int, other: int) -> Amount:
         """Judges the total lengths of both sides, ns; their variance is estimated from launches, else from steps."""
         variance, freedom = 0.0, 0.0
-        if self._steps is not None and not self.both.base.launches.whole:
+        if self._steps is not None and not self.joint.base.launches.known:
             spreads = [_as_strata(each).spread(1, None) for each in self._steps]
             variance, freedom = (sum(float(each[0]) for each in both) for both in zip(*spreads, strict=True))
-            return self._judged(Amount("", base, other, 1, 1), variance, freedom)
+            return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
         for work in self.works:
             launches = work.launches
             known = (launches.unit >= 0) & (launches.kernel >= 0)
@@ -202,21 +202,21 @@ class Comparison:
                 variance = float("nan")
                 continue
             length = (launches.end - launches.start)[known]
-            strata = Strata.of(unit, mixed(unit, launches.signature[known]), length)
+            strata = Strata.of(unit, hash_rows(unit, launches.signature[known]), length)
             busiest = int(np.bincount(unit, weights=length).argmax())
             own, free = strata.spread(int(unit.max()) + 1, self.noise.within)
             variance, freedom = variance + float(own[busiest]), freedom + float(free[busiest])
-        return self._judged(Amount("", base, other, 1, 1), variance, freedom)
+        return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
 
-    def judged(self, amount: Amount) -> Amount:
+    def with_status(self, amount: Amount) -> Amount:
         """Judges a sum of which only the number of repeats is known: each is assumed to vary as a launch does."""
         within = self.noise.within
         parts = ((amount.base, amount.base_count), (amount.other, amount.other_count))
         variance = sum(((within or 0.0) * value) ** 2 / max(count, 1) for value, count in parts)
-        return self._judged(amount, float("nan") if within is None else variance, 0.0)
+        return self._with_interval(amount, float("nan") if within is None else variance, 0.0)
 
 
-def _numbered(label: Ints, size: int) -> Ints:
+def _missing_last(label: Ints, size: int) -> Ints:
     """Labels with missing ones replaced by ``size``."""
     return np.where(label < 0, size, label)
 

@@ -42,9 +42,9 @@ class Differences(Struct, frozen=True, eq=False):
     def launch_at(self, number: int) -> tuple[int, int] | None:
         """Work of the launch that an event represents, in the base and here, ns; None if it represents none."""
         events, base, other = self.launches
-        place = int(np.searchsorted(events, number))
-        known = place < len(events) and int(events[place]) == number
-        return (int(base[place]), int(other[place])) if known else None
+        index = int(np.searchsorted(events, number))
+        known = index < len(events) and int(events[index]) == number
+        return (int(base[index]), int(other[index])) if known else None
 
 
 def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
@@ -89,9 +89,9 @@ def _launches(comparison: Comparison, numbers: Ints) -> tuple[Ints, Ints, Ints]:
     beyond = beyond_noise(ours, theirs, comparison.noise.between, comparison.noise.within)
     # of many launches some exceed noise by chance: require that the kernel as a whole does
     changed = {part.name for part in comparison.kernels if part.status in ("more", "less")}
-    codes = np.array([name in changed for name in comparison.both.kernels] + [False])
+    codes = np.array([name in changed for name in comparison.joint.kernels] + [False])
     beyond &= codes[other.launches.kernel[pairs.other]] & (other.launches.unit[pairs.other] >= 0)
-    if not base.launches.whole:
+    if not base.launches.known:
         beyond[:] = False
     before = np.full(len(other.launches), -1, np.int64)
     before[pairs.other[beyond]] = ours[beyond]

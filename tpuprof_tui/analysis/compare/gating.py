@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, upper_tail
-from .operation_names import NamesByCode, one_operation
+from .operation_names import NamesByCode, operation_synonyms
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 #: Probability of a false alarm.
@@ -37,7 +37,7 @@ _POOLED: Final = 30.0
 #: A figure whose own variance exceeds this multiple of the pooled one has the degrees of freedom of its own runs.
 _OWN: Final = 3.0
 #: The default rule.
-USUAL: Final = "total>5%"
+DEFAULT_RULE: Final = "total>5%"
 #: Kinds of figures that are checked by default.
 PARTS: Final = ("kernel:", "operation:")
 _RULE: Final = re.compile(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
@@ -95,7 +95,7 @@ class Rule(Struct, frozen=True):
     ns: float = 0.0
 
     @classmethod
-    def typed(cls, text: str) -> Rule:
+    def parse(cls, text: str) -> Rule:
         """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError if malformed."""
         found = _RULE.fullmatch(text)
         if found is None or found["figure"].count('"') % 2:  # the last > is inside quotes
@@ -111,7 +111,7 @@ class Rule(Struct, frozen=True):
         return self.ns if self.share is None else self.share * base
 
 
-class Judged(Struct, frozen=True):
+class RuleOutcome(Struct, frozen=True):
     """Outcome of a rule: medians of both sides, and the interval of their difference (None: unknown)."""
 
     rule: Rule
@@ -134,13 +134,13 @@ class Gate(Struct, frozen=True):
         result: FAIL if any rule fails, else INCONCLUSIVE if any is.
         rules: The user's rules, then parts that grew by more than noise.
         noise: The noise that differences were compared with.
-        errors: Half-width of the interval of each figure's difference, at the level of a single test.
+        half_widths: Half-width of the interval of each figure's difference, at the level of a single test.
     """
 
     result: Result
-    rules: tuple[Judged, ...]
+    rules: tuple[RuleOutcome, ...]
     noise: Noise
-    errors: Mapping[str, float]
+    half_widths: Mapping[str, float]
 
 
 class _Difference(Struct, frozen=True):
@@ -155,7 +155,7 @@ class _Difference(Struct, frozen=True):
     freedom: float
     floor: float
 
-    def chance(self, limit: float) -> float:
+    def p_value(self, limit: float) -> float:
         """p-value: chance of this difference, or a larger one, if the true one is at most ``limit`` plus the floor."""
         beyond = self.other - self.base - limit - self.floor
         if math.isnan(self.error):
@@ -164,9 +164,9 @@ class _Difference(Struct, frozen=True):
             return 0.0 if beyond > 0 else 1.0
         return upper_tail(beyond / self.error, self.freedom)
 
-    def interval(self, errors: float) -> tuple[float, float]:
-        """Interval of the difference: plus or minus ``errors`` standard errors and the floor."""
-        wide = errors * self.error + self.floor
+    def interval(self, deviations: float) -> tuple[float, float]:
+        """Interval of the difference: plus or minus ``deviations`` standard errors and the floor."""
+        wide = deviations * self.error + self.floor
         delta = self.other - self.base
         return delta - wide, delta + wide
 
@@ -176,22 +176,22 @@ def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
     return dict.fromkeys(name for run in (*base, *other) for name in run.figures)
 
 
-def with_one_name(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
+def merge_renamed_operations(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
     """Merges operations that the sides name differently; returns the runs, and the joint name by each old one."""
-    known = one_operation([run.codes for run in (*base, *other)])
+    known = operation_synonyms([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
-    called = {}
+    renamed = {}
     for name, names in known.items():
         here, there = (", ".join(each for each in names if (each in ours) == mine) for mine in (True, False))
-        called[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
-    sides = [[replace(run, figures=_together(run.figures, called)) for run in side] for side in (base, other)]
-    return sides[0], sides[1], called
+        renamed[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
+    sides = [[replace(run, figures=_merge_figures(run.figures, renamed)) for run in side] for side in (base, other)]
+    return sides[0], sides[1], renamed
 
 
-def _together(figures: Mapping[str, Figure], called: Mapping[str, str]) -> dict[str, Figure]:
+def _merge_figures(figures: Mapping[str, Figure], renamed: Mapping[str, str]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for name, each in figures.items():
-        name = called.get(name, name)
+        name = renamed.get(name, name)
         known = found.get(name)
         found[name] = each if known is None else Figure(
             known.value + each.value, known.count + each.count, known.variance + each.variance,
@@ -216,7 +216,7 @@ def gate(
         run_noise: Variation between runs as a share, where fewer than three a side measure it.
         level: Probability of a false alarm.
     """
-    known = figures_of(base, other)
+    names = figures_of(base, other)
     values = [[{name: each.value for name, each in run.figures.items()} for run in side] for side in (base, other)]
     if values[0] == values[1]:  # identical captures do not differ, whatever the noise
         run_noise = 0.0
@@ -225,55 +225,55 @@ def gate(
              for run in side] for side in (base, other)
         )  # fmt: skip
     noise, between = _noise(base, other, run_noise)
-    asked = list(rules) or [Rule.typed(USUAL)]
+    tested = list(rules) or [Rule.parse(DEFAULT_RULE)]
     lost = lost_of(base, other)
-    found = [replace(each, result="INCONCLUSIVE") if _hidden(each, base, other, lost) else each
-             for each in _judged(asked, base, other, noise, between, level)]  # fmt: skip
+    found = [replace(each, result="INCONCLUSIVE") if _may_be_lost(each, base, other, lost) else each
+             for each in _test_family(tested, base, other, noise, between, level)]  # fmt: skip
     if not rules:
         # if one side's recordings lack names, the sides share no parts: do not report all of them as new
         shared = {name.partition(":")[0] for name in figures_of(base, ()).keys() & figures_of((), other)}
-        parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known)
+        parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(names)
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
-        for each in _judged(parts, base, other, noise, between, level):
-            if _hidden(each, base, other, lost):
+        for each in _test_family(parts, base, other, noise, between, level):
+            if _may_be_lost(each, base, other, lost):
                 found.append(replace(each, result="INCONCLUSIVE"))
             elif each.result == "FAIL":
                 found.append(each)
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"
-    sums = {name: _difference(name, base, other, noise, between) for name in known if is_sum(name)}
-    wide = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in sums.values()}}
-    errors = {name: wide[each.freedom] * each.error for name, each in sums.items() if not math.isnan(each.error)}
-    return Gate(result, tuple(found), noise, errors)
+    sums = {name: _difference(name, base, other, noise, between) for name in names if is_sum(name)}
+    quantiles = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in sums.values()}}
+    widths = {name: quantiles[each.freedom] * each.error for name, each in sums.items() if not math.isnan(each.error)}
+    return Gate(result, tuple(found), noise, widths)
 
 
-def _judged(
+def _test_family(
     rules: Sequence[Rule], base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float, level: float
-) -> list[Judged]:
+) -> list[RuleOutcome]:
     """Tests one family of rules, by Benjamini and Hochberg."""
     differences = [_difference(rule.figure, base, other, noise, between) for rule in rules]
     limits = [rule.limit(each.base) for rule, each in zip(rules, differences, strict=True)]
-    chances = [each.chance(limit) for each, limit in zip(differences, limits, strict=True)]
+    p_values = [each.p_value(limit) for each, limit in zip(differences, limits, strict=True)]
     rejected = 0
-    for place, chance in enumerate(sorted(chances), 1):
-        if chance <= level * place / len(chances):
-            rejected = place
-    level = level * max(rejected, 1) / max(len(chances), 1)
-    errors = {freedom: quantile(level, freedom) for freedom in {each.freedom for each in differences}}
+    for rank, p_value in enumerate(sorted(p_values), 1):
+        if p_value <= level * rank / len(p_values):
+            rejected = rank
+    level = level * max(rejected, 1) / max(len(p_values), 1)
+    quantiles = {freedom: quantile(level, freedom) for freedom in {each.freedom for each in differences}}
     found = []
     for rule, each, limit in zip(rules, differences, limits, strict=True):
         if not each.base or not each.other:
             # a new part has no base for a share, a removed part cannot grow
             broken = each.other > (limit if rule.share is None else 0)
-            found.append(Judged(rule, "FAIL" if broken else "PASS", each.base, each.other, None, None))
+            found.append(RuleOutcome(rule, "FAIL" if broken else "PASS", each.base, each.other, None, None))
             continue
         if math.isnan(each.error):  # a stated floor alone can prove the absence of growth, but not growth
             unproven: Result = "PASS" if each.other - each.base + each.floor <= limit else "INCONCLUSIVE"
-            found.append(Judged(rule, unproven, each.base, each.other, None, None))
+            found.append(RuleOutcome(rule, unproven, each.base, each.other, None, None))
             continue
-        low, high = each.interval(errors[each.freedom])
+        low, high = each.interval(quantiles[each.freedom])
         result: Result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
-        found.append(Judged(rule, result, each.base, each.other, low, high))
+        found.append(RuleOutcome(rule, result, each.base, each.other, low, high))
     return found
 
 
@@ -282,14 +282,14 @@ def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
     return Lost(*(max(run.lost for run in side) for side in (base, other)))
 
 
-def _hidden(judged: Judged, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
+def _may_be_lost(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
     """Whether lost records could explain why a rule about a part fails, or why it passes."""
-    kind, _, name = judged.rule.figure.partition(":")
-    if f"{kind}:" not in PARTS or judged.base == judged.other or lost == NOTHING_LOST:
+    kind, _, name = outcome.rule.figure.partition(":")
+    if f"{kind}:" not in PARTS or outcome.base == outcome.other or lost == NOTHING_LOST:
         return False
-    ours, theirs = (median(each.count for each in values_of(judged.rule.figure, side)) for side in (base, other))
+    ours, theirs = (median(each.count for each in values_of(outcome.rule.figure, side)) for side in (base, other))
     return name == UNKNOWN or bool(
-        lost.base and theirs > ours if judged.result == "FAIL" else lost.other and theirs < ours
+        lost.base and theirs > ours if outcome.result == "FAIL" else lost.other and theirs < ours
     )
 
 

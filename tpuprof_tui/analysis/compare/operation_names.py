@@ -44,7 +44,7 @@ def _distinct(columns: Sequence[npt.NDArray[np.integer[Any]]]) -> Iterator[tuple
         yield from zip(*(each.tolist() for each in np.unravel_index(every, sizes)), strict=True)
 
 
-def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...]]:
+def operation_synonyms(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...]]:
     """Maps each name to all names of the same operation, in the order of the recordings.
 
     Two recordings without a common name for a code name the same operation differently; this is applied transitively.
@@ -76,7 +76,8 @@ def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
     ours, theirs = names_by_code(base), names_by_code(other)
     here = {name for names in ours.values() for name in names}
     called = {
-        name: ", ".join(each for each in names if each in here) for name, names in one_operation([ours, theirs]).items()
+        name: ", ".join(each for each in names if each in here)
+        for name, names in operation_synonyms([ours, theirs]).items()
     }
     return {name: text for name, text in called.items() if name != text}
 

@@ -20,60 +20,60 @@ _EXACT: Final = 1 << 18
 _RUNS: Final = (1, 3, 8, 24)
 #: Without anchors: number of equal elements that resynchronise both sides, how far ahead they are searched, and length
 #: of a piece that is matched exactly if they are not found.
-_GO_ON: Final = 8
+_RESYNC: Final = 8
 _AHEAD: Final = (64, 1024)
-_PIECE: Final = 400
+_CHUNK: Final = 400
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-def matched(base: Ints, other: Ints) -> tuple[Ints, Ints]:
+def match_sequences(base: Ints, other: Ints) -> tuple[Ints, Ints]:
     """Indexes of a common subsequence in both sequences, int64, ascending, of one length. O(n log n).
 
     It is a longest one where the parts between anchors are short (``_EXACT``); else merely long.
     """
-    return _Matching(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
+    return _Matcher(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
 
 
-class _Matching:
+class _Matcher:
     def __init__(self, base: Ints, other: Ints) -> None:
         self._base, self._other = base, other
         self._found: list[tuple[Ints, Ints]] = []
         #: Cache of pieces that were compared exactly: programs repeat themselves.
-        self._known: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
+        self._cache: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
 
     def pairs(self) -> tuple[Ints, Ints]:
-        waiting = [(0, len(self._base), 0, len(self._other))]
-        while waiting:
-            waiting += self._divided(*waiting.pop())
+        pending = [(0, len(self._base), 0, len(self._other))]
+        while pending:
+            pending += self._match_ends(*pending.pop())
         nothing = np.zeros(0, np.int64)
         ours, theirs = (np.concatenate(parts) for parts in zip((nothing, nothing), *self._found, strict=True))
         order = np.argsort(ours, kind="stable")
         return ours[order], theirs[order]
 
-    def _run(self, low: int, start: int, count: int) -> None:
+    def _add_run(self, low: int, start: int, count: int) -> None:
         steps = np.arange(count, dtype=np.int64)
         self._found.append((steps + low, steps + start))
 
-    def _divided(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
+    def _match_ends(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Matches prefix, suffix and anchors of a pair of parts; returns the parts left between them."""
-        ahead = _alike(self._base[low:high], self._other[start:stop])
-        self._run(low, start, ahead)
+        ahead = _common_prefix(self._base[low:high], self._other[start:stop])
+        self._add_run(low, start, ahead)
         low, start = low + ahead, start + ahead
-        behind = _alike(self._base[low:high][::-1], self._other[start:stop][::-1])
+        behind = _common_prefix(self._base[low:high][::-1], self._other[start:stop][::-1])
         high, stop = high - behind, stop - behind
-        self._run(high, stop, behind)
+        self._add_run(high, stop, behind)
         if low == high or start == stop:
             return []
         ours, theirs = self._base[low:high], self._other[start:stop]
         if len(ours) * len(theirs) <= _EXACT:
-            self._exact(low, high, start, stop)
+            self._match_exactly(low, high, start, stop)
             return []
         for width in _RUNS:
             anchors = _anchors(ours, theirs, width)
             if anchors is not None:
                 break
         else:
-            return self._pieces(low, high, start, stop)
+            return self._match_stepwise(low, high, start, stop)
         ones, others = anchors[0] + low, anchors[1] + start
         self._found.append((ones, others))
         ends = zip(
@@ -82,30 +82,30 @@ class _Matching:
         )  # fmt: skip
         return [each for each in ends if each[1] > each[0] and each[3] > each[2]]
 
-    def _pieces(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
+    def _match_stepwise(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Matches parts without anchors: from each difference on to the next position where both continue equally."""
-        ours, theirs = _runs(self._base[low:high], _GO_ON), _runs(self._other[start:stop], _GO_ON)
+        ours, theirs = _runs(self._base[low:high], _RESYNC), _runs(self._other[start:stop], _RESYNC)
         one, two = low, start
         while one < high and two < stop:
-            count = _alike(self._base[one:high], self._other[two:stop])
-            self._run(one, two, count)
+            count = _common_prefix(self._base[one:high], self._other[two:stop])
+            self._add_run(one, two, count)
             one, two = one + count, two + count
             skipped = None
             for size in _AHEAD:
                 skipped = _nearest(ours[one - low :][:size], theirs[two - start :][:size])
                 if skipped is not None:
                     break
-            ahead, behind = skipped or (_PIECE, _PIECE)
-            self._exact(one, min(one + ahead, high), two, min(two + behind, stop))
+            ahead, behind = skipped or (_CHUNK, _CHUNK)
+            self._match_exactly(one, min(one + ahead, high), two, min(two + behind, stop))
             one, two = one + ahead, two + behind
         return []
 
-    def _exact(self, low: int, high: int, start: int, stop: int) -> None:
+    def _match_exactly(self, low: int, high: int, start: int, stop: int) -> None:
         ours, theirs = self._base[low:high], self._other[start:stop]
         key = ours.tobytes(), theirs.tobytes()
-        if key not in self._known:
-            self._known[key] = longest_common(ours, theirs)
-        one, other = self._known[key]
+        if key not in self._cache:
+            self._cache[key] = longest_common(ours, theirs)
+        one, other = self._cache[key]
         self._found.append((one + low, other + start))
 
 
@@ -142,7 +142,7 @@ def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tup
     return int(ours[best]), int(theirs[best])
 
 
-def _alike(base: Ints, other: Ints) -> int:
+def _common_prefix(base: Ints, other: Ints) -> int:
     """Length of the common prefix."""
     size = min(len(base), len(other))
     low = 0
@@ -168,7 +168,7 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
     one, two = once[0][1][one], once[1][1][two]
     order = np.argsort(one)
     one, two = one[order], two[order]
-    kept = ascending_places(two)
+    kept = ascending_subsequence(two)
     one, two = one[kept], two[kept]
     if width == 1:
         return one, two
@@ -196,27 +196,27 @@ def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
     return hashed
 
 
-def ascending_places(values: Ints) -> Ints:
+def ascending_subsequence(values: Ints) -> Ints:
     """Indexes of a longest ascending subsequence; O(n log n)."""
     if bool((np.diff(values) > 0).all()):
         return np.arange(len(values))
     from bisect import bisect_left
 
     tails: list[int] = []
-    places: list[int] = []
+    ends: list[int] = []
     before = np.full(len(values), -1, np.int64)
-    for place, value in enumerate(values.tolist()):
+    for index, value in enumerate(values.tolist()):
         at = bisect_left(tails, value)
         if at:
-            before[place] = places[at - 1]
+            before[index] = ends[at - 1]
         if at == len(tails):
             tails.append(value)
-            places.append(place)
+            ends.append(index)
         else:
-            tails[at], places[at] = value, place
+            tails[at], ends[at] = value, index
     kept: list[int] = []
-    place = places[-1]
-    while place >= 0:
-        kept.append(place)
-        place = int(before[place])
+    index = ends[-1]
+    while index >= 0:
+        kept.append(index)
+        index = int(before[index])
     return np.array(kept[::-1], np.int64)

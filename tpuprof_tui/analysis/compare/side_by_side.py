@@ -17,7 +17,7 @@ from ..selecting.session import Session
 from ..selecting.state import Scope
 from ..steps.step_figures import step_lane
 from .comparison import Comparison
-from .sequences import ascending_places
+from .sequences import ascending_subsequence
 from .work import paired_units
 
 Ints = npt.NDArray[np.int64]
@@ -28,12 +28,12 @@ class AlignedAxis(Struct, frozen=True, eq=False):
 
     Attributes:
         other, base: int64 ns, ascending: times of the anchors on each side; the last are the ends.
-        place: int64 ns, ascending: positions of the anchors on the axis.
+        position: int64 ns, ascending: positions of the anchors on the axis.
     """
 
     other: Ints
     base: Ints
-    place: Ints
+    position: Ints
 
     @classmethod
     def of(
@@ -44,7 +44,7 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         A span is (first start, last end) of a side.
         """
         order = np.lexsort((base_starts, other_starts))
-        kept = order[ascending_places(base_starts[order])] if len(order) else order
+        kept = order[ascending_subsequence(base_starts[order])] if len(order) else order
         inside = (other_starts[kept] > other_span[0]) & (base_starts[kept] > base_span[0])
         kept = kept[inside & np.append(True, np.diff(other_starts[kept]) > 0)[: len(kept)]]
         other, base = (
@@ -54,18 +54,18 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         longer = np.maximum(np.diff(other), np.diff(base))
         return cls(other, base, np.concatenate([[0], np.cumsum(longer)]))
 
-    def place_of(self, time: int) -> int:
+    def position_of(self, time: int) -> int:
         """Position of a time of the other profile; at an anchor, after the gap that ends there."""
         at = int(np.searchsorted(self.other, time, side="right")) - 1
         if at < 0 or at >= len(self.other) - 1:
             edge = 0 if at < 0 else -1
-            return int(self.place[edge]) + time - int(self.other[edge])
-        return min(int(self.place[at]) + time - int(self.other[at]), int(self.place[at + 1]))
+            return int(self.position[edge]) + time - int(self.other[edge])
+        return min(int(self.position[at]) + time - int(self.other[at]), int(self.position[at + 1]))
 
     def _window(self, start: int, end: int) -> tuple[int, int]:
         """A window of the other profile on the axis, including gaps inside it and at its end."""
-        low = int(self.place[0]) if start == int(self.other[0]) else self.place_of(start)
-        return low, self.place_of(end)
+        low = int(self.position[0]) if start == int(self.other[0]) else self.position_of(start)
+        return low, self.position_of(end)
 
     def edges(self, start: int, end: int, cells: int) -> Ints:
         """Edges of the cells over a window of the other profile, in its time; edges inside a gap are equal."""
@@ -76,14 +76,14 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         return self._times(self.base, start, end, cells)
 
     def _times(self, side: Ints, start: int, end: int, cells: int) -> Ints:
-        places = edges_of(*self._window(start, end), cells)
-        at = np.clip(np.searchsorted(self.place, places, side="right") - 1, 0, len(self.place) - 2)
-        found: Ints = np.minimum(side[at] + places - self.place[at], side[at + 1])
+        positions = edges_of(*self._window(start, end), cells)
+        at = np.clip(np.searchsorted(self.position, positions, side="right") - 1, 0, len(self.position) - 2)
+        found: Ints = np.minimum(side[at] + positions - self.position[at], side[at + 1])
         return found
 
     def cell_at(self, time: int, start: int, end: int, cells: int) -> int:
         """The cell that contains a time of the other profile; outside 0 ... cells - 1 if it is not visible."""
-        return cell_at(self.place_of(time), *self._window(start, end), cells)
+        return cell_at(self.position_of(time), *self._window(start, end), cells)
 
     def own_cells(self, start: int, end: int, cells: int) -> int:
         """Approximate number of cells that are no gap of the other profile, at least 1."""
@@ -96,7 +96,7 @@ class SideBySide:
 
     Attributes:
         lanes: By lane of the session, the corresponding lane of the base; -1: none.
-        alone: Lanes of the base without a partner.
+        unpaired: Lanes of the base without a partner.
         units: Unit of the base by unit of the session.
     """
 
@@ -105,10 +105,10 @@ class SideBySide:
         self._comparison = comparison
         _, (ours, theirs) = paired_units(base.profile, session.profile, comparison.pairs or [(-1, -1)])
         unit_at = {place: unit for unit, place in ours.items()}
-        self._places = theirs
+        self._pair_of = theirs
         self.units = {unit: unit_at[place] for unit, place in theirs.items() if place in unit_at}
         self.lanes = _paired_lanes(base.profile, session.profile, ours, theirs)
-        self.alone = tuple(sorted({*range(len(base.profile.lanes))} - {*self.lanes}))
+        self.unpaired = tuple(sorted({*range(len(base.profile.lanes))} - {*self.lanes}))
 
     def axis(self, scope: Scope) -> AlignedAxis:
         """The axis that aligns paired launches of the scope's unit with the most work among those paired.
@@ -121,14 +121,14 @@ class SideBySide:
     def _axis(self, group: int) -> AlignedAxis:
         span, base_span = ((side.profile.start_ns, side.profile.end_ns) for side in (self.session, self.base))
         pairs = self._comparison.launches
-        base, other = self._comparison.both.base.launches, self._comparison.both.other.launches
-        mine = (base.sequence[pairs.base] == other.sequence[pairs.other]) & (other.unit[pairs.other] >= 0)
-        places = [
-            self._places[unit] for unit in self.session.profile.groups.units_within(group) if unit in self._places
+        base, other = self._comparison.joint.base.launches, self._comparison.joint.other.launches
+        comparable = (base.sequence[pairs.base] == other.sequence[pairs.other]) & (other.unit[pairs.other] >= 0)
+        unit_pairs = [
+            self._pair_of[unit] for unit in self.session.profile.groups.units_within(group) if unit in self._pair_of
         ]
-        if group >= 0 and places:
-            mine &= np.isin(other.unit[pairs.other], places)
-        one, two = pairs.base[mine], pairs.other[mine]
+        if group >= 0 and unit_pairs:
+            comparable &= np.isin(other.unit[pairs.other], unit_pairs)
+        one, two = pairs.base[comparable], pairs.other[comparable]
         if not len(one):
             # steps with equal numbers; without any, steps by position
             steps, base_steps = (step_lane(side).lane for side in (self.session, self.base))

@@ -64,7 +64,7 @@ class Launches(Struct, frozen=True, eq=False):
         start, end: int64 ns.
         work: int64 ns, sum of its work events.
         first: int64, index of its first event in ``Work``; one more element at the end.
-        whole: Whether launches are known; else they are events.
+        known: Whether launches are known; else they are events.
         named: Whether kernels have names; else a kernel is the number of events on each lane.
     """
 
@@ -76,14 +76,14 @@ class Launches(Struct, frozen=True, eq=False):
     end: Ints
     work: Ints
     first: Ints
-    whole: bool
+    known: bool
     named: bool = True
 
     def __len__(self) -> int:
         return len(self.kernel)
 
 
-class Both(Struct, frozen=True, eq=False):
+class JointWork(Struct, frozen=True, eq=False):
     """The work of two profiles in joint codes.
 
     Attributes:
@@ -101,13 +101,13 @@ class Both(Struct, frozen=True, eq=False):
     renamed: Mapping[str, str]
 
 
-def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> Both:
+def joint_work(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> JointWork:
     """The work of two profiles of one source; ``pairs`` as in ``Comparison``. O(n log n)."""
     renamed = renamed_operations(base, other)
-    operations, names = _joint(base, other, "name", renamed)
-    kernels, scopes = _joint(base, other, "kernel", {})
+    operations, operation_codes = _joint_codes(base, other, "name", renamed)
+    kernels, kernel_codes = _joint_codes(base, other, "kernel", {})
     units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
-    whole = len(base.scopes) > 0 and len(other.scopes) > 0
+    launches_known = len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
     sequences: dict[Any, int] = {}
     shapes: dict[Any, int] | None = None
@@ -115,28 +115,28 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     # compared with itself, a profile is computed once
     sides = (base,) if base is other else (base, other)
     restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
-    if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
+    if not launches_known and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
         restarts = [_restarts(profile) for profile in sides]
         # if all lanes of each unit have equally many launches, the n-th of each lane are one launch
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
                   for side, profile in enumerate(sides) for number, each in restarts[side].items()}  # fmt: skip
-        whole, shapes, together = True, {}, len(counts) == len({each[:2] for each in counts})
-    hashes = hashes_of(operations), hashes_of(kernels)
+        launches_known, shapes, together = True, {}, len(counts) == len({each[:2] for each in counts})
+    hashes = hash_texts(operations), hash_texts(kernels)
     works = [
-        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes, together,
-              restarts[side], *hashes)
+        _work(profile, operation_codes[side], kernel_codes[side], unit_of[side], operands, launches_known, sequences,
+              shapes, together, restarts[side], *hashes)
         for side, profile in enumerate(sides)
     ]  # fmt: skip
     if shapes is not None:
-        told = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in shapes)
-        kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in told)
-    return Both(works[0], works[-1], operations, kernels if whole else operations, units, renamed)
+        texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in shapes)
+        kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in texts)
+    return JointWork(works[0], works[-1], operations, kernels if launches_known else operations, units, renamed)
 
 
 # joint codes
 
 
-def _joint(
+def _joint_codes(
     base: Profile, other: Profile, key: str, renamed: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[Ints, Ints]]:
     """A joint table of texts, and for each side the joint code of each own code, with -1 appended for missing."""
@@ -157,38 +157,38 @@ def paired_units(
     no_number_in_common = set(base.groups.numbers).isdisjoint(other.groups.numbers)
     renumbered = len(workers) > 1 or (no_number_in_common and len(base.units) == len(other.units))
     for ours, theirs in workers:
-        places: dict[object, int] = {}
+        pair_of: dict[object, int] = {}
         for side, (profile, top) in enumerate(((base, ours), (other, theirs))):
             units = profile.groups.units_within(top) if top > -2 else ()
             for turn, unit in enumerate(units):
                 # ranks of a run number their devices consecutively: pair the units of a worker by order
                 key: object = turn if renumbered else profile.groups[unit].number
-                if key not in places:
-                    places[key] = len(labels)
+                if key not in pair_of:
+                    pair_of[key] = len(labels)
                     labels.append(profile.groups.title(unit))
-                found[side][unit] = places[key]
+                found[side][unit] = pair_of[key]
     return tuple(labels), found
 
 
 def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]]:
     """By kind of lane, the operand columns that lanes of this kind have on both sides."""
-    known: list[dict[str, set[str]]] = [{}, {}]
+    keys_by_kind: list[dict[str, set[str]]] = [{}, {}]
     for side, profile in enumerate((base, other)):
         for lane in profile.lanes:
-            known[side].setdefault(lane.kind, set()).update(lane.keys())
+            keys_by_kind[side].setdefault(lane.kind, set()).update(lane.keys())
     return {
-        kind: tuple(key for key in base.vocabulary.operands if key in keys and key in known[1].get(kind, ()))
-        for kind, keys in known[0].items()
+        kind: tuple(key for key in base.vocabulary.operands if key in keys and key in keys_by_kind[1].get(kind, ()))
+        for kind, keys in keys_by_kind[0].items()
     }
 
 
-def operands_told(profile: Profile) -> tuple[str, ...]:
+def recorded_operands(profile: Profile) -> tuple[str, ...]:
     """Operands included in the commands of a profile, as ``kind of lane.column``, ascending."""
-    told = _shared_operands(profile, profile)
-    return tuple(sorted(f"{kind}.{key}" for kind, keys in told.items() for key in keys))
+    by_kind = _shared_operands(profile, profile)
+    return tuple(sorted(f"{kind}.{key}" for kind, keys in by_kind.items() for key in keys))
 
 
-def mixed(*parts: npt.NDArray[Any]) -> Hashes:
+def hash_rows(*parts: npt.NDArray[Any]) -> Hashes:
     """uint64 hash of each row of some columns."""
     found = np.full(len(parts[0]), 1, np.uint64)
     with np.errstate(over="ignore"):
@@ -201,7 +201,7 @@ def mixed(*parts: npt.NDArray[Any]) -> Hashes:
     return found
 
 
-def hashes_of(texts: Iterable[str]) -> Hashes:
+def hash_texts(texts: Iterable[str]) -> Hashes:
     """Stable uint64 hash of each text, with 0 appended for missing."""
     from hashlib import blake2b
 
@@ -222,49 +222,50 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
 
 
 def _work(
-    profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
-    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: dict[Any, int], shapes: dict[Any, int] | None,
-    together: bool, restarts: Mapping[int, _Restarts], of_operations: Hashes, of_kernels: Hashes,
+    profile: Profile, operation_codes: Ints, kernel_codes: Ints, unit_of: Mapping[int, int],
+    operands: Mapping[str, tuple[str, ...]], launches_known: bool, sequences: dict[Any, int],
+    shapes: dict[Any, int] | None, together: bool, restarts: Mapping[int, _Restarts], of_operations: Hashes,
+    of_kernels: Hashes,
 ) -> Work:  # fmt: skip
     parts: list[list[Any]] = [[] for _ in range(8)]
-    turns: dict[tuple[int, str], int] = {}
+    lanes_seen: dict[tuple[int, str], int] = {}
     hashes: dict[str, Hashes] = {}
-    kinds = {lane.kind: mixed(np.repeat(hashes_of([lane.kind])[:1], len(of_operations)), of_operations)
+    kinds = {lane.kind: hash_rows(np.repeat(hash_texts([lane.kind])[:1], len(of_operations)), of_operations)
              for lane in profile.lanes}  # fmt: skip
     for place_of_lane, lane, rows in _lane_parts(profile):
         name = lane.take("name", rows) if "name" in lane else np.full(len(rows), -1, np.int32)
-        label = names[np.where((name >= 0) & (name < len(names) - 1), name, -1)]
-        told = [_operand(profile, lane, key, rows, hashes) for key in operands.get(lane.kind, ())]
+        label = operation_codes[np.where((name >= 0) & (name < len(operation_codes) - 1), name, -1)]
+        operand_values = [_operand(profile, lane, key, rows, hashes) for key in operands.get(lane.kind, ())]
         unit = profile.unit_of(lane)
         scope = lane.take("scope", rows) if "scope" in lane else np.full(len(rows), -1, np.int64)
         scope = np.where((scope >= 0) & (scope < len(profile.scopes)), scope, -1).astype(np.int64)
         kernel = np.full(len(rows), -1, np.int64)
         if "kernel" in lane:
             code = lane.take("kernel", rows)
-            kernel = scopes[np.where((code >= 0) & (code < len(scopes) - 1), code, -1)]
-        place = unit_of.get(unit, -1)
-        turn = turns.get((place, lane.kind), 0)
-        turns[place, lane.kind] = turn + 1
-        numbered = sequences.setdefault(("lane", place, lane.kind, turn), len(sequences))
+            kernel = kernel_codes[np.where((code >= 0) & (code < len(kernel_codes) - 1), code, -1)]
+        unit_pair = unit_of.get(unit, -1)
+        lane_in_unit = lanes_seen.get((unit_pair, lane.kind), 0)
+        lanes_seen[unit_pair, lane.kind] = lane_in_unit + 1
+        numbered = sequences.setdefault(("lane", unit_pair, lane.kind, lane_in_unit), len(sequences))
         for column, values in zip(parts, (
             np.full(len(rows), place_of_lane, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
-            kernel, mixed(kinds[lane.kind][label], *told), scope, np.full(len(rows), numbered, np.int32),
+            kernel, hash_rows(kinds[lane.kind][label], *operand_values), scope, np.full(len(rows), numbered, np.int32),
         ), strict=True):  # fmt: skip
             column.append(values)
     types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
-    joined = [
+    columns = [
         np.concatenate(column) if column else np.zeros(0, kind) for column, kind in zip(parts, types, strict=True)
     ]
-    if not whole:
-        lane_number, row, length, label, _, command, _, sequence = joined
+    if not launches_known:
+        lane_number, row, length, label, _, command, _, sequence = columns
         # events are launches, operations are kernels
         count = len(length)
         unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
         start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for number in np.unique(lane_number).tolist():
-            mine = np.flatnonzero(lane_number == number)
+            rows_of_lane = np.flatnonzero(lane_number == number)
             for times, key in ((start, "start"), (end, "end")):
-                times[mine] = profile.lanes[number].take(key, row[mine])
+                times[rows_of_lane] = profile.lanes[number].take(key, row[rows_of_lane])
         order = np.argsort(sequence, kind="stable")
         launches = Launches(sequence[order], unit_by_lane[lane_number[order]], label[order], command[order],
                             start[order], end[order], length[order], np.arange(count + 1, dtype=np.int64),
@@ -272,8 +273,8 @@ def _work(
         return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
                     np.arange(count, dtype=np.int64), launches)  # fmt: skip
     if shapes is not None:
-        return _restarted(profile, unit_of, sequences, shapes, together, restarts, joined)
-    return _launched(profile, scopes, unit_of, sequences, of_kernels, joined)
+        return _work_by_restarts(profile, unit_of, sequences, shapes, together, restarts, columns)
+    return _work_by_scopes(profile, kernel_codes, unit_of, sequences, of_kernels, columns)
 
 
 class _Restarts(Struct, frozen=True, eq=False):
@@ -293,65 +294,65 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
     return found
 
 
-def _restarted(
+def _work_by_restarts(
     profile: Profile, unit_of: Mapping[int, int], sequences: dict[Any, int], shapes: dict[Any, int], together: bool,
-    restarts: Mapping[int, _Restarts], joined: Sequence[Any],
+    restarts: Mapping[int, _Restarts], columns: Sequence[Any],
 ) -> Work:  # fmt: skip
     """Work by unnamed launches; kernels are the numbers of events on each lane.
 
     ``together``: a launch comprises all lanes of a unit; else one lane.
     """
-    lane_number, row, _, _, kernel, _, launch, sequence = joined
+    lane_number, row, _, _, kernel, _, launch, sequence = columns
     parts: dict[int, list[int]] = {}
     for number in restarts:
         parts.setdefault(profile.unit_of(profile.lanes[number]) if together else number, []).append(number)
-    told: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
+    launch_columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
     count = 0
     for numbers in parts.values():
         lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
         place = unit_of.get(profile.unit_of(lanes[0]), -1)
-        told_of = [
+        shapes_of_launches = [
             tuple(zip((lane.kind for lane in lanes), counts, strict=True))
             for counts in zip(*(each.count.tolist() for each in found), strict=True)
         ]
-        shape = np.array([shapes.setdefault(each, len(shapes)) for each in told_of])
+        shape = np.array([shapes.setdefault(each, len(shapes)) for each in shapes_of_launches])
         for number, each in zip(numbers, found, strict=True):
-            mine = np.flatnonzero(lane_number == number)
-            turn = np.searchsorted(each.first, row[mine], side="right") - 1
-            launch[mine], kernel[mine] = count + turn, shape[turn]
-        own = sequences.setdefault(("unit", place), len(sequences)) if together else int(sequence[mine[0]])
+            rows_of_lane = np.flatnonzero(lane_number == number)
+            number_in_lane = np.searchsorted(each.first, row[rows_of_lane], side="right") - 1
+            launch[rows_of_lane], kernel[rows_of_lane] = count + number_in_lane, shape[number_in_lane]
+        own = sequences.setdefault(("unit", place), len(sequences)) if together else int(sequence[rows_of_lane[0]])
         starts = [lane["start"][each.first] for lane, each in zip(lanes, found, strict=True)]
         ends = [np.maximum.reduceat(lane["end"], each.first) for lane, each in zip(lanes, found, strict=True)]
-        for values, one in zip(told, (
+        for values, one in zip(launch_columns, (
             np.full(len(shape), own), np.full(len(shape), place), shape, np.minimum.reduce(starts),
             np.maximum.reduce(ends),
         ), strict=True):  # fmt: skip
             values.append(one)
         count += len(shape)
-    return _by_launch(joined, *map(np.concatenate, told))
+    return _by_launch(columns, *map(np.concatenate, launch_columns))
 
 
-def _launched(
-    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: dict[Any, int], of_kernels: Hashes,
-    joined: Sequence[Any],
+def _work_by_scopes(
+    profile: Profile, kernel_codes: Ints, unit_of: Mapping[int, int], sequences: dict[Any, int], of_kernels: Hashes,
+    columns: Sequence[Any],
 ) -> Work:  # fmt: skip
     """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
-    scope = joined[6]
+    scope = columns[6]
     units, kernels, starts, ends = [], [], [], []
-    place_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
+    launch_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
     count = 0
     for unit in profile.units:
         lane = launch_lane(profile, unit)
         size = len(lane)
         units.append(np.full(size, unit_of.get(unit, -1), np.int32))
         code = lane["kernel"].astype(np.int64)
-        kernels.append(scopes[np.where((code >= 0) & (code < len(scopes) - 1), code, -1)])
+        kernels.append(kernel_codes[np.where((code >= 0) & (code < len(kernel_codes) - 1), code, -1)])
         starts.append(lane["start"])
         ends.append(lane["end"])
-        place_of_scope[lane["scope"]] = np.arange(count, count + size)
+        launch_of_scope[lane["scope"]] = np.arange(count, count + size)
         count += size
     # work that no launch issued becomes one launch at the end
-    launch = place_of_scope[scope]
+    launch = launch_of_scope[scope]
     if bool((launch < 0).any()):
         launch[launch < 0] = count
         count += 1
@@ -359,28 +360,30 @@ def _launched(
         for column in (kernels, starts, ends):
             column.append(np.full(1, -1, np.int64))
     of_unit = np.concatenate([np.zeros(0, np.int32), *units])
-    known = [
+    sequence_of_unit = [
         sequences.setdefault(("unit", each), len(sequences)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)
     ]
-    told = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
-    columns = (*joined[:6], launch)
-    return _by_launch(columns, np.array(known, np.int32)[of_unit + 1], of_unit, *told, kernels=of_kernels)
+    launch_columns = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
+    with_launch = (*columns[:6], launch)
+    return _by_launch(
+        with_launch, np.array(sequence_of_unit, np.int32)[of_unit + 1], of_unit, *launch_columns, kernels=of_kernels
+    )
 
 
 def _by_launch(
-    joined: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
+    columns: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
     *, kernels: Hashes | None = None,
 ) -> Work:  # fmt: skip
     """Orders events by launch and builds the launches; ``kernels``: hashes of the kernels' names, None: unnamed."""
-    lane_number, row, launch = joined[0], joined[1], joined[6]
+    lane_number, row, launch = columns[0], columns[1], columns[6]
     order = np.lexsort((row, lane_number, launch))
-    lane_number, row, length, label, kernel, command, launch = (column[order] for column in joined[:7])
+    lane_number, row, length, label, kernel, command, launch = (column[order] for column in columns[:7])
     first = np.searchsorted(launch, np.arange(len(kernel_of) + 1))
     sums = np.concatenate([[0], np.cumsum(length)])
     launches = Launches(
         sequence=sequence.astype(np.int32), unit=unit.astype(np.int32), kernel=kernel_of,
         signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], command, first),
-        start=start, end=end, work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True,
+        start=start, end=end, work=sums[first[1:]] - sums[first[:-1]], first=first, known=True,
         named=kernels is not None,
     )  # fmt: skip
     return Work(lane_number, row, length, label, kernel, command, launch, launches)
@@ -393,7 +396,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
     values = lane.take(key, rows)
     if profile.vocabulary.is_text(key):
         if key not in hashes:
-            hashes[key] = hashes_of(map(str, profile.strings[key]))
+            hashes[key] = hash_texts(map(str, profile.strings[key]))
         return hashes[key][np.where((values >= 0) & (values < len(hashes[key]) - 1), values, -1)]
     if values.dtype.kind == "f":
         return np.where(is_missing(values), -1.0, values)
@@ -405,6 +408,6 @@ def _signatures(kernel: npt.NDArray[Any], command: Hashes, first: Ints) -> Hashe
     size = np.diff(first)
     turn = positions_in_runs(size)
     with np.errstate(over="ignore"):
-        every = mixed(command, turn)
+        every = hash_rows(command, turn)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(every, dtype=np.uint64)])
-        return mixed(kernel, size, sums[first[1:]] - sums[first[:-1]])
+        return hash_rows(kernel, size, sums[first[1:]] - sums[first[:-1]])

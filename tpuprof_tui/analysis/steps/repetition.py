@@ -75,10 +75,10 @@ class Level(Struct, frozen=True, eq=False):
 class Anchor(Struct, frozen=True):
     """A cut of a sequence: anchor's first index and width, usual length of a repetition, launches before its anchor."""
 
-    place: int
+    index: int
     width: int
     length: int
-    shift: int = 0
+    before: int = 0
 
 
 class SequenceHash:
@@ -129,7 +129,7 @@ def find_level(codes: Ints) -> Level | None:
         return None
     codes = _dense(codes)
     anchor = _outermost(codes, LEAST_OF_RUN)
-    return None if anchor is None else _cut(codes, SequenceHash(codes), anchor)
+    return None if anchor is None else _cut_at(codes, SequenceHash(codes), anchor)
 
 
 def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
@@ -143,7 +143,7 @@ def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
         if anchor is None:
             break
         hashes = hashes or SequenceHash(codes)
-        level = _cut(codes, hashes, anchor, unit.start, level)
+        level = _cut_at(codes, hashes, anchor, unit.start, level)
         found.append(level)
     return tuple(found)
 
@@ -174,17 +174,17 @@ def anchors(codes: Ints, least: float) -> Ints:
     for width, grams in _grams(codes):
         order = np.argsort(grams, kind="stable")
         heads = np.flatnonzero(np.append(True, grams[order[1:]] != grams[order[:-1]]))
-        found.append(_two(hashes, grams, order, width, least * size))
+        found.append(_anchors_inside_two(hashes, grams, order, width, least * size))
         start, length = _repeated(hashes, grams, order, size)
         covered = np.bincount(grams[start], weights=length, minlength=len(heads)).astype(np.int64)
         kept = covered[grams[start]] >= max(least * size, 1)
         if not kept.any():
             continue
-        gram, place, usual = _usual_lengths(grams[start][kept], start[kept], length[kept])
+        gram, index, usual = _usual_lengths(grams[start][kept], start[kept], length[kept])
         first, second = order[heads[gram]], order[heads[gram] + 1]
         alike = (second - first >= _LEAST_LENGTH * usual) & (second - first <= _MOST_LENGTH * usual)
         widths, shifts = np.full(len(gram), width), np.zeros(len(gram), np.int64)
-        each = np.stack((np.where(alike, first, place), widths, usual, covered[gram], shifts))
+        each = np.stack((np.where(alike, first, index), widths, usual, covered[gram], shifts))
         found.append(each[:, usual >= SHORTEST])
     return np.concatenate(found, axis=1)
 
@@ -218,7 +218,7 @@ def _repeated(hashes: SequenceHash, grams: Ints, order: Ints, size: int) -> tupl
     return start, lengths[start]
 
 
-def _two(hashes: SequenceHash, grams: Ints, order: Ints, width: int, least: float) -> Ints:
+def _anchors_inside_two(hashes: SequenceHash, grams: Ints, order: Ints, width: int, least: float) -> Ints:
     """Anchors inside exactly two adjacent repetitions, in the form of ``anchors``, with the launches before the anchor.
 
     Three or more do not need this: wherever the anchor is in them, two complete repetitions start with it.
@@ -252,27 +252,27 @@ def _usual_lengths(grams: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints, 
 
 def _outermost(codes: Ints, least: float) -> Anchor | None:
     """The anchor that cuts a sequence into the longest repetitions; None if too little repeats."""
-    known = anchors(codes, least)
-    while known.shape[1]:
-        length = known[2]
-        level = known[:, length * _SAME_LENGTH >= length.max()]
+    found = anchors(codes, least)
+    while found.shape[1]:
+        length = found[2]
+        level = found[:, length * _SAME_LENGTH >= length.max()]
         level = level[:, level[3] >= _AS_GOOD * level[3].max()]
-        chosen = _anchor(level, np.lexsort((level[1], level[0] - level[4]))[0])
-        known = known[:, 2 * length <= length.max()]
-        if not known.shape[1] or _has_its_own(codes, chosen, _anchor(known, np.lexsort((known[2], known[3]))[-1])):
-            return _turned(codes, chosen)
+        chosen = _anchor_at(level, np.lexsort((level[1], level[0] - level[4]))[0])
+        found = found[:, 2 * length <= length.max()]
+        if not found.shape[1] or _has_its_own(codes, chosen, _anchor_at(found, np.lexsort((found[2], found[3]))[-1])):
+            return _move_start_left(codes, chosen)
     return None
 
 
-def _anchor(known: Ints, number: int) -> Anchor:
-    place, width, length, _, shift = known[:, number].tolist()
-    return Anchor(place, width, length, shift)
+def _anchor_at(found: Ints, number: int) -> Anchor:
+    index, width, length, _, shift = found[:, number].tolist()
+    return Anchor(index, width, length, shift)
 
 
 def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
     """Whether a level has launches outside the inner level's repetitions: more than occasional inserts."""
     hashes = SequenceHash(codes)
-    outside, within = (_cut(codes, hashes, each) for each in (outer, inner))
+    outside, within = (_cut_at(codes, hashes, each) for each in (outer, inner))
     held = np.zeros(len(codes) + 1, np.int64)
     np.add.at(held, within.start, 1)
     np.add.at(held, within.stop, -1)
@@ -281,9 +281,9 @@ def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
     return mean * _INSERTED >= inner.length
 
 
-def _turned(codes: Ints, anchor: Anchor) -> Anchor:
+def _move_start_left(codes: Ints, anchor: Anchor) -> Anchor:
     """Moves the start of repetitions left of the anchor if that makes one more repetition complete."""
-    cut = _cut(codes, SequenceHash(codes), anchor)
+    cut = _cut_at(codes, SequenceHash(codes), anchor)
     unit = cut.unit
     length, last = unit.stop - unit.start, int(np.flatnonzero(cut.usual)[-1])
     differs = codes[:-length] != codes[length:]
@@ -292,21 +292,21 @@ def _turned(codes: Ints, anchor: Anchor) -> Anchor:
     goes_on = differs[ends - length :]
     ends += int(np.argmax(goes_on)) if goes_on.any() else len(goes_on)
     rest = (ends - unit.start) % length
-    return replace(anchor, shift=anchor.shift + before) if before < length <= before + rest else anchor
+    return replace(anchor, before=anchor.before + before) if before < length <= before + rest else anchor
 
 
-def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
+def _cut_at(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
     """Cuts the whole sequence, or the repetitions of ``level``, at an anchor that was found relative to ``offset``."""
     begins, ends = (level.start, level.stop) if level is not None else (np.array([0]), np.array([len(codes)]))
-    gram = codes[anchor.place + offset : anchor.place + offset + anchor.width]
-    places = np.flatnonzero(codes[: len(codes) - anchor.width + 1] == gram[0])
+    gram = codes[anchor.index + offset : anchor.index + offset + anchor.width]
+    indexes = np.flatnonzero(codes[: len(codes) - anchor.width + 1] == gram[0])
     for number in range(1, anchor.width):
-        places = places[codes[places + number] == gram[number]]
-    parent = np.searchsorted(begins, places, side="right") - 1
-    inside = (parent >= 0) & (places + anchor.width <= ends[parent])
-    places, parent = places[inside], parent[inside]
-    start = np.maximum(places - anchor.shift, begins[parent])
-    stop, same = _stops(hashes, start, parent, ends[parent], anchor.length)
+        indexes = indexes[codes[indexes + number] == gram[number]]
+    parent = np.searchsorted(begins, indexes, side="right") - 1
+    inside = (parent >= 0) & (indexes + anchor.width <= ends[parent])
+    indexes, parent = indexes[inside], parent[inside]
+    start = np.maximum(indexes - anchor.before, begins[parent])
+    stop, same = _ends_of(hashes, start, parent, ends[parent], anchor.length)
     # occurrences that straddle the end of a run of equal repetitions are not starts
     reached = np.maximum.accumulate(np.append(0, np.where(same, stop, 0)))[:-1]
     kept = same | ((start >= reached) & ((stop - start >= _LEAST_LENGTH * anchor.length) | (stop == len(codes))))
@@ -331,15 +331,15 @@ def _resembles(hashes: SequenceHash, start: Ints, stop: Ints, number: int) -> Ma
     return np.asarray(2 * (np.minimum(begins, most) + np.minimum(ends, most)) >= length)
 
 
-def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual: int) -> tuple[Ints, Mask]:
-    """Ends of the repetitions that start at ``places``, and the mask of those equal to a neighbour."""
-    count = len(places)
-    stop = np.minimum(bound, places + usual)
-    rest = bound - places
+def _ends_of(hashes: SequenceHash, starts: Ints, parent: Ints, bound: Ints, usual: int) -> tuple[Ints, Mask]:
+    """Ends of the repetitions that start at ``starts``, and the mask of those equal to a neighbour."""
+    count = len(starts)
+    stop = np.minimum(bound, starts + usual)
+    rest = bound - starts
     stop = np.where(rest * 4 <= usual * 5, bound, stop)
     same = np.zeros(count, np.bool_)
     follows = np.flatnonzero(parent[1:] == parent[:-1]) if count else np.zeros(0, np.int64)
-    here, there = places[follows], places[follows + 1]
+    here, there = starts[follows], starts[follows + 1]
     length = there - here
     stop[follows] = np.where(length <= _MOST_LENGTH * usual, there, here + usual)
     fits = there + length <= bound[follows]

@@ -77,19 +77,19 @@ class StepCut(Struct, frozen=True, eq=False):
 
 
 class StepSet(Struct, frozen=True, eq=False, dict=True):
-    """Steps of one group, indexed by number and by start; ``place``: index into ``ProfileSteps.steps``."""
+    """Steps of one group, indexed by number and by start; ``index``: index into ``ProfileSteps.steps``."""
 
-    place: Ints
+    index: Ints
     number: Ints
-    place_by_start: Ints
+    index_by_start: Ints
     start: Ints
     end: Ints
 
     @classmethod
-    def of(cls, steps: Steps, places: Ints) -> StepSet:
+    def of(cls, steps: Steps, indexes: Ints) -> StepSet:
         """Builds the lookup of some steps, given by their indexes into ``steps``."""
-        by_number = places[np.argsort(steps.number[places], kind="stable")]
-        by_start = places[np.lexsort((steps.end[places], steps.start[places]))]
+        by_number = indexes[np.argsort(steps.number[indexes], kind="stable")]
+        by_start = indexes[np.lexsort((steps.end[indexes], steps.start[indexes]))]
         return cls(by_number, steps.number[by_number], by_start, steps.start[by_start], steps.end[by_start])
 
     def numbered(self, numbers: Ints) -> Ints:
@@ -98,21 +98,21 @@ class StepSet(Struct, frozen=True, eq=False, dict=True):
         if last - first < _DENSE * len(self.number):
             known = (numbers >= first) & (numbers <= last)
             return self._by_number[np.where(known, numbers - first, -1)]
-        where = np.minimum(np.searchsorted(self.number, numbers), len(self.number) - 1)
-        return np.where(self.number[where] == numbers, self.place[where], NO_STEP)
+        position = np.minimum(np.searchsorted(self.number, numbers), len(self.number) - 1)
+        return np.where(self.number[position] == numbers, self.index[position], NO_STEP)
 
     def at(self, times: Ints) -> Ints:
         """Index of the step that runs at each time: the last to start, else the one with the latest end; -1: none."""
         last = np.searchsorted(self.start, times, side="right") - 1
         longest = self._longest[last]
         found = np.where(times < self.end[last], last, np.where(times < self.end[longest], longest, NO_STEP))
-        return np.where((last >= 0) & (found >= 0), self.place_by_start[found], NO_STEP)
+        return np.where((last >= 0) & (found >= 0), self.index_by_start[found], NO_STEP)
 
     @cached_property
     def _by_number(self) -> Ints:
         """Lookup table from (number - first number) to index; the extra last entry is ``NO_STEP``."""
         table = np.full(int(self.number[-1] - self.number[0]) + 2, NO_STEP, np.int64)
-        table[self.number - self.number[0]] = self.place
+        table[self.number - self.number[0]] = self.index
         return table
 
     @cached_property
@@ -148,11 +148,11 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
     def __len__(self) -> int:
         return len(self.steps)
 
-    def places(self, lane: Lane, rows: Rows = ALL) -> Ints:
+    def indexes(self, lane: Lane, rows: Rows = ALL) -> Ints:
         """Index into ``steps`` of each row's step, int64; -1: none."""
         column = lane.columns.get(KEY)
         if isinstance(column, StepColumn):
-            return self.places(column.lane, rows)
+            return self.indexes(column.lane, rows)
         if column is not None:
             return self.numbered_rows(lane, rows, lane.take(KEY, rows))
         if self.column and self.column in lane:
@@ -175,7 +175,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
 
     def numbers(self, lane: Lane, rows: Rows = ALL) -> Ints:
         """Number of each row's step, int64; ``INT_MISSING``: none."""
-        found = self.places(lane, rows)
+        found = self.indexes(lane, rows)
         return np.where(found >= 0, self.steps.number[found] if len(self) else INT_MISSING, INT_MISSING)
 
     def numbered(self, number: int) -> Ints:
@@ -189,9 +189,9 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
             return f"{numbers[0]} to {numbers[-1]}"
         return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
-    def label(self, place: int) -> str:
+    def label(self, index: int) -> str:
         """Label of a step."""
-        return self.steps.labels[int(self.steps.label[place])]
+        return self.steps.labels[int(self.steps.label[index])]
 
     # groups
 
@@ -202,16 +202,16 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
 
     def set_of(self, group: int) -> StepSet | None:
         """Steps of a group, else of its nearest ancestor with steps, of a group under its root, or of the profile."""
-        known, groups = self._by_group, self.groups
-        if len(known) == 1 and (group < 0 or -1 in known):
-            return next(iter(known.values()))
+        sets, groups = self._by_group, self.groups
+        if len(sets) == 1 and (group < 0 or -1 in sets):
+            return next(iter(sets.values()))
         above = group
         while above >= 0:
-            if above in known:
-                return known[above]
+            if above in sets:
+                return sets[above]
             above = groups[above].parent
         top = groups.top(group)
-        return next((steps for each, steps in known.items() if each >= 0 and groups.top(each) == top), known.get(-1))
+        return next((steps for each, steps in sets.items() if each >= 0 and groups.top(each) == top), sets.get(-1))
 
     def _sets(self, lane: Lane, rows: Rows) -> Sequence[tuple[Mask | slice, StepSet]]:
         """Pairs of (mask or slice over some rows, step set that applies to them)."""
@@ -248,12 +248,12 @@ def with_steps(profile: Profile) -> Profile:
     lanes = profile.lanes
     if any(isinstance(lane.columns.get(KEY), StepColumn) for lane in lanes) or not _may_have_steps(profile):
         return profile
-    find = partial(ResultCache().get, "steps", partial(_find, profile))
+    find = partial(ResultCache().get, "steps", partial(_detect_steps, profile))
     columns = {number: StepColumn(lane, find) for number, lane in enumerate(lanes) if KEY not in lane}
-    with_them = (
+    with_step = (
         lane.with_column(KEY, columns[number]) if number in columns else lane for number, lane in enumerate(lanes)
     )
-    return replace(profile, lanes=tuple(with_them))
+    return replace(profile, lanes=tuple(with_step))
 
 
 def steps_of(profile: Profile) -> ProfileSteps:
@@ -265,7 +265,7 @@ def steps_of(profile: Profile) -> ProfileSteps:
         column = lane.columns.get(KEY)
         if isinstance(column, StepColumn):
             return column.find()
-    return _find(profile)
+    return _detect_steps(profile)
 
 
 def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:
@@ -286,21 +286,21 @@ def _may_have_steps(profile: Profile) -> bool:
     return profile.timed and (known or profile.has(NAMES))
 
 
-def _find(profile: Profile) -> ProfileSteps:
+def _detect_steps(profile: Profile) -> ProfileSteps:
     word = profile.vocabulary.step
     if len(profile.steps):
-        return _told(profile, ProfileSteps(profile.steps, word, False, *_nothing(profile, KEY)))
+        return _with_scopes_and_cuts(profile, ProfileSteps(profile.steps, word, False, *_empty_fields(profile, KEY)))
     if not _may_have_steps(profile):
-        return ProfileSteps(Steps(), word, False, *_nothing(profile, ""))
+        return ProfileSteps(Steps(), word, False, *_empty_fields(profile, ""))
     column = profile.vocabulary.step_column
     numbered = _numbered_steps(profile, column, word) if column else Steps()
     if len(numbered):
-        return _told(profile, ProfileSteps(numbered, word, False, *_nothing(profile, column)))
-    return _repeated(profile)
+        return _with_scopes_and_cuts(profile, ProfileSteps(numbered, word, False, *_empty_fields(profile, column)))
+    return _detect_repetition(profile)
 
 
-def _nothing(profile: Profile, column: str) -> tuple[Mask, tuple[StepCut, ...], Groups, str, Ints]:
-    """Remaining fields of ``ProfileSteps`` for steps from a column, before ``_told`` fills them in."""
+def _empty_fields(profile: Profile, column: str) -> tuple[Mask, tuple[StepCut, ...], Groups, str, Ints]:
+    """Remaining fields of ``ProfileSteps`` for steps from a column, before ``_with_scopes_and_cuts`` fills them in."""
     return np.zeros(0, np.bool_), (), profile.groups, column, np.zeros(0, np.int64)
 
 
@@ -312,38 +312,38 @@ def _numbered_steps(profile: Profile, column: str, word: Word) -> Steps:
     parts: list[tuple[Ints, Ints, Ints]] = []
     for lane in profile.lanes:
         if column in lane and len(lane) and lane.in_sums:
-            begins = _runs(lane[column])
+            begins = _run_starts(lane[column])
             numbers, ends = lane.take(column, begins), np.maximum.reduceat(lane["end"], begins)
             known = numbers >= 0
             parts.append((numbers[known], lane.take("start", begins)[known], ends[known]))
     if not parts:
         return Steps()
-    number, which = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    number, index = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
     start = np.full(len(number), np.iinfo(np.int64).max, np.int64)
     end = np.full(len(number), np.iinfo(np.int64).min, np.int64)
-    np.minimum.at(start, which.reshape(-1), np.concatenate([part[1] for part in parts]))
-    np.maximum.at(end, which.reshape(-1), np.concatenate([part[2] for part in parts]))
+    np.minimum.at(start, index.reshape(-1), np.concatenate([part[1] for part in parts]))
+    np.maximum.at(end, index.reshape(-1), np.concatenate([part[2] for part in parts]))
     order = np.lexsort((number, start))
-    return _made(word, np.full(len(number), -1), number[order], start[order], end[order])
+    return _build_steps(word, np.full(len(number), -1), number[order], start[order], end[order])
 
 
-def _made(word: Word, group: Ints, number: Ints, start: Ints, end: Ints) -> Steps:
+def _build_steps(word: Word, group: Ints, number: Ints, start: Ints, end: Ints) -> Steps:
     labels = StringsBuilder()
     codes = np.array([labels.code(f"{word.one} {each}") for each in number.tolist()], np.int32)
     return Steps(labels.build(), codes, group.astype(np.int32), start, end, number.astype(np.int64))
 
 
-def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
+def _with_scopes_and_cuts(profile: Profile, found: ProfileSteps) -> ProfileSteps:
     """Adds scopes, usual launches and cuts to steps that a column of events records."""
     by_scope = np.full(len(profile.scopes), NO_STEP, np.int64)
     for lane in profile.lanes:
         if found.column in lane and "scope" in lane and len(lane) and len(by_scope):
-            begins = _runs(lane["scope"])
+            begins = _run_starts(lane["scope"])
             scope = lane.take("scope", begins)
-            places = found.numbered_rows(lane, begins, lane.take(found.column, begins))
-            new = (scope >= 0) & (scope < len(by_scope)) & (places >= 0)
+            indexes = found.numbered_rows(lane, begins, lane.take(found.column, begins))
+            new = (scope >= 0) & (scope < len(by_scope)) & (indexes >= 0)
             new[new] = by_scope[scope[new]] < 0
-            by_scope[scope[new]] = places[new]
+            by_scope[scope[new]] = indexes[new]
     found = replace(found, by_scope=by_scope)
     usual = np.ones(len(found), np.bool_)
     cuts: list[StepCut] = []
@@ -351,21 +351,21 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
         launched = max(launch_sequences(profile, units), key=len, default=None)
         if launched is None:
             continue
-        places = by_scope[launched.scope]
+        indexes = by_scope[launched.scope]
         if launched.lane is not None and launched.rows is not None:
-            places = found.places(launched.lane, launched.rows)
+            indexes = found.indexes(launched.lane, launched.rows)
         # steps are cuts of the launch sequence if the launches of each are contiguous
-        begins = _runs(places)
-        known = places[begins] >= 0
+        begins = _run_starts(indexes)
+        known = indexes[begins] >= 0
         count = int(np.count_nonzero(known))
-        if not count or len(set(places[begins][known].tolist())) < count:
+        if not count or len(set(indexes[begins][known].tolist())) < count:
             continue
-        start, stop = begins[known], np.append(begins[1:], len(places))[known]
+        start, stop = begins[known], np.append(begins[1:], len(indexes))[known]
         level = Level(start, stop, np.ones(count, np.bool_), np.full(count, -1, np.int64))
-        alike = commonest(signatures(launched.code, level.start, level.stop))
-        if np.count_nonzero(alike) > 1:
-            level = replace(level, usual=alike)
-            usual[places[begins][known]] = level.usual
+        usual_launches = commonest(signatures(launched.code, level.start, level.stop))
+        if np.count_nonzero(usual_launches) > 1:
+            level = replace(level, usual=usual_launches)
+            usual[indexes[begins][known]] = level.usual
         length = stop - start
         longest = replace(level, usual=level.usual & (length == length[level.usual].max()))
         cuts.append(StepCut(group, launched.unit, level, longest))
@@ -379,14 +379,14 @@ def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]
     for unit in profile.units:
         steps = found.set_of(unit)
         if steps is not None:
-            units.setdefault(int(found.steps.group[steps.place[0]]), []).append(unit)
+            units.setdefault(int(found.steps.group[steps.index[0]]), []).append(unit)
     return list(units.items())
 
 
 # steps detected by repetition
 
 
-def _repeated(profile: Profile) -> ProfileSteps:
+def _detect_repetition(profile: Profile) -> ProfileSteps:
     """Detects steps by repetition: per root group over all its units, globally for root groups that are units."""
     word = Word("step")
     by_top: dict[int, list[int]] = {}
@@ -398,30 +398,30 @@ def _repeated(profile: Profile) -> ProfileSteps:
     cuts: list[StepCut] = []
     first = 0
     for group, units in by_top.items():
-        every = launch_sequences(profile, units)
-        launched = max(every, key=len, default=None)
+        sequences = launch_sequences(profile, units)
+        launched = max(sequences, key=len, default=None)
         level = find_level(launched.code) if launched is not None else None
         if launched is None or level is None:
             continue
         count = len(level)
         start, end = _times(launched, level)
-        alike = [each for each in every if np.array_equal(each.code, launched.code)]
-        for each in alike:
+        same = [each for each in sequences if np.array_equal(each.code, launched.code)]
+        for each in same:
             begins, ends = _times(each, level)
             start, end = np.minimum(start, begins), np.maximum(end, ends)
-        where = np.arange(len(launched))
-        place = np.searchsorted(level.start, where, side="right") - 1
-        place[(place >= 0) & (where >= level.stop[place])] = NO_STEP
-        for each in alike:
+        launch = np.arange(len(launched))
+        index = np.searchsorted(level.start, launch, side="right") - 1
+        index[(index >= 0) & (launch >= level.stop[index])] = NO_STEP
+        for each in same:
             if len(each.scope):
-                by_scope[each.scope] = np.where(place >= 0, place + first, NO_STEP)
+                by_scope[each.scope] = np.where(index >= 0, index + first, NO_STEP)
         rows.append((np.full(count, group), np.arange(count), start, end, level.usual))
         cuts.append(StepCut(group, launched.unit, level, level))
         first += count
     if not rows:
-        return ProfileSteps(Steps(), word, False, *_nothing(profile, ""))
+        return ProfileSteps(Steps(), word, False, *_empty_fields(profile, ""))
     group_, number, start, end, usual = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    steps = _made(word, group_, number, start, end)
+    steps = _build_steps(word, group_, number, start, end)
     return ProfileSteps(steps, word, True, usual, tuple(cuts), profile.groups, "", by_scope)
 
 
@@ -438,6 +438,6 @@ def _sequence(profile: Profile, launched: LaunchSequence, level: Level, group: i
     return RepeatedSequence(group, depth, unit.stop - unit.start, first, last, *_times(launched, level), level.usual)
 
 
-def _runs(values: Ints) -> Ints:
+def _run_starts(values: Ints) -> Ints:
     """Start indexes of runs of equal values."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])

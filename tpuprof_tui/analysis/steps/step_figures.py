@@ -66,7 +66,7 @@ class StepLengths(Struct, frozen=True, eq=False):
     """Lengths of steps: a row per step, by group, then by start; arrays of one length. Times are ns.
 
     Attributes:
-        place: Index into ``ProfileSteps.steps``.
+        index: Index into ``ProfileSteps.steps``.
         number: Number of the step.
         group: Id of the group; -1: the whole profile.
         start, length: Start, and duration.
@@ -77,7 +77,7 @@ class StepLengths(Struct, frozen=True, eq=False):
         steadiness: Statistics of the steps of each group, by group id.
     """
 
-    place: Ints
+    index: Ints
     number: Ints
     group: Ints
     start: Ints
@@ -90,7 +90,7 @@ class StepLengths(Struct, frozen=True, eq=False):
     steadiness: dict[int, Steadiness]
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.index)
 
 
 class StepTable(StepLengths, frozen=True, eq=False):
@@ -127,7 +127,7 @@ def step_table(
     lengths = step_lengths(found)
     events, busy, compute, transfer, communication, exposed = _figures(
         profile, found, profile.units if units is None else units, lanes, indexes
-    )[:, lengths.place]
+    )[:, lengths.index]
     return StepTable(**asdict(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
                      communication=communication, exposed=exposed)  # fmt: skip
 
@@ -136,28 +136,28 @@ def step_lengths(found: ProfileSteps) -> StepLengths:
     """The lengths of all steps, with warm-up, usual steps and outliers."""
     steps = found.steps
     count = len(found)
-    place = np.lexsort((steps.start, steps.group))
-    group, start, end = (column[place].astype(np.int64) for column in (steps.group, steps.start, steps.end))
+    index = np.lexsort((steps.start, steps.group))
+    group, start, end = (column[index].astype(np.int64) for column in (steps.group, steps.start, steps.end))
     same = np.append(False, group[1:] == group[:-1])[:count]
     gap = np.full(count, INT_MISSING)
     gap[1:][same[1:]] = (start[1:] - end[:-1])[same[1:]]
     difference = np.full(count, np.nan)
     warm_up, outlier = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    judged: dict[int, Steadiness] = {}
+    by_group: dict[int, Steadiness] = {}
     for each in sorted(set(group.tolist())):
         rows = np.flatnonzero(group == each)
-        judged[each] = one = steadiness((end - start)[rows], found.usual[place[rows]])
+        by_group[each] = one = steadiness((end - start)[rows], found.usual[index[rows]])
         difference[rows] = (end - start)[rows] - one.median
         warm_up[rows[: one.warm_up]] = True
         outlier[rows] = one.outlier
     return StepLengths(
-        place=place, number=steps.number[place], group=group, start=start, length=end - start, gap=gap,
-        difference=difference, usual=found.usual[place], warm_up=warm_up, outlier=outlier, steadiness=judged,
+        index=index, number=steps.number[index], group=group, start=start, length=end - start, gap=gap,
+        difference=difference, usual=found.usual[index], warm_up=warm_up, outlier=outlier, steadiness=by_group,
     )  # fmt: skip
 
 
 def _figures(
-    profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None,
+    profile: Profile, found: ProfileSteps, units: Collection[int], counted_lanes: Collection[int] | None,
     indexes: Sequence[LaneIndex],
 ) -> Ints:  # fmt: skip
     """int64 (6, steps): events, and ns of busy, compute, transfer, communication, exposed."""
@@ -165,29 +165,29 @@ def _figures(
     figures = np.zeros((6, count), np.int64)
     parts: list[_Part] = []
     for number, lane in enumerate(profile.lanes):
-        counts = lane.in_sums if counted is None else number in counted
+        counts = lane.in_sums if counted_lanes is None else number in counted_lanes
         if not (len(lane) and count and (lane.in_sums or counts)):
             continue
-        part = _Part(lane, found.places(lane).astype(np.int32))
+        part = _Part(lane, found.indexes(lane).astype(np.int32))
         if counts:
             figures[0] += part.counts(count)
         if lane.in_sums:
             parts.append(part)
     by_unit = indexes.by_unit if isinstance(indexes, Indexes) else {}
     for unit in units:
-        mine = list(_of_unit(profile, parts, unit))
-        first, last = _extents(mine, count)
+        own_parts = list(_of_unit(profile, parts, unit))
+        first, last = _extents(own_parts, count)
         index = by_unit.get(unit)
-        if index is not None and _apart(mine, first, last):
-            figures[1:] += _between(index, first, last)
+        if index is not None and _are_disjoint(own_parts, first, last):
+            figures[1:] += _figures_between(index, first, last)
             continue
-        for low, high in _pieces(last - first):
+        for low, high in _chunks(last - first):
             # laid out one after another, steps do not overlap, even if they ran concurrently
             edges = np.append(0, np.cumsum((last - first)[low:high]))
             shift = edges[:-1] - first[low:high]
-            laid_out = [build_index(part.laid_out(low, high, shift)) for part in mine]
+            laid_out = [build_index(part.laid_out(low, high, shift)) for part in own_parts]
             index = build_unit_index(profile, laid_out, unit)
-            figures[1:, low:high] += _between(index, edges[:-1], edges[1:])
+            figures[1:, low:high] += _figures_between(index, edges[:-1], edges[1:])
     return figures
 
 
@@ -195,26 +195,26 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
     """A lane, or some rows of it, with the index of each row's step (-1: none)."""
 
     lane: Lane
-    place: npt.NDArray[np.int32]
+    step: npt.NDArray[np.int32]
 
     @cached_property
     def runs(self) -> tuple[Ints, Ints]:
         """Runs of rows of one step: their first rows and step indexes; rows of a step are mostly contiguous."""
-        begins = np.flatnonzero(np.append(True, self.place[1:] != self.place[:-1]))
-        return begins, self.place[begins].astype(np.int64)
+        begins = np.flatnonzero(np.append(True, self.step[1:] != self.step[:-1]))
+        return begins, self.step[begins].astype(np.int64)
 
     def counts(self, steps: int) -> Ints:
         """Number of events of each step."""
-        begins, which = self.runs
-        lengths = np.diff(begins, append=len(self.place))
-        return np.bincount(which[which >= 0], lengths[which >= 0], steps).astype(np.int64)
+        begins, step = self.runs
+        lengths = np.diff(begins, append=len(self.step))
+        return np.bincount(step[step >= 0], lengths[step >= 0], steps).astype(np.int64)
 
     def laid_out(self, low: int, high: int, shift: Ints) -> Lane:
         """The rows of steps [low, high), shifted in time by ``shift`` ns per step, by start."""
-        rows = np.flatnonzero((self.place >= low) & (self.place < high))
-        if bool((self.place[rows[1:]] < self.place[rows[:-1]]).any()):
-            rows = rows[np.argsort(self.place[rows], kind="stable")]
-        by = shift[self.place[rows] - low]
+        rows = np.flatnonzero((self.step >= low) & (self.step < high))
+        if bool((self.step[rows[1:]] < self.step[rows[:-1]]).any()):
+            rows = rows[np.argsort(self.step[rows], kind="stable")]
+        by = shift[self.step[rows] - low]
         some = self.lane.taking(rows, only=_NEEDED)
         return some.with_column("start", some["start"] + by).with_column("end", some["end"] + by)
 
@@ -229,29 +229,29 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
         elif "owner" in lane and profile.unit_of(lane) < 0 and not lane.on_host:
             rows = np.flatnonzero(np.isin(lane["owner"], list(within)))
             if len(rows):
-                yield _Part(lane.taking(rows, only=_NEEDED), part.place[rows])
+                yield _Part(lane.taking(rows, only=_NEEDED), part.step[rows])
 
 
 def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:
     """First start and last end of each step, ns; both 0 if it has no events."""
     first, last = np.full(steps, np.iinfo(np.int64).max), np.full(steps, np.iinfo(np.int64).min)
     for part in parts:
-        begins, which = part.runs
-        known = which >= 0
-        np.minimum.at(first, which[known], part.lane.take("start", begins)[known])
-        np.maximum.at(last, which[known], np.maximum.reduceat(part.lane["end"], begins)[known])
+        begins, step = part.runs
+        known = step >= 0
+        np.minimum.at(first, step[known], part.lane.take("start", begins)[known])
+        np.maximum.at(last, step[known], np.maximum.reduceat(part.lane["end"], begins)[known])
     nothing = last < first
     return np.where(nothing, 0, first), np.where(nothing, 0, last)
 
 
-def _apart(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
+def _are_disjoint(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
     """Whether no two steps overlap, and every row belongs to a step."""
     some = np.flatnonzero(last > first)
     order = some[np.argsort(first[some], kind="stable")]
-    return bool((last[order[:-1]] <= first[order[1:]]).all()) and all((part.place >= 0).all() for part in parts)
+    return bool((last[order[:-1]] <= first[order[1:]]).all()) and all((part.step >= 0).all() for part in parts)
 
 
-def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
+def _figures_between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
     """int64 (5, windows): ns of busy, compute, transfer, communication, exposed in each window."""
     busy, compute, transfer, communication, covering = (
         spans.covered(last) - spans.covered(first)
@@ -260,7 +260,7 @@ def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
     return np.stack((busy, compute, transfer, communication, np.minimum(transfer, busy - covering)))
 
 
-def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
+def _chunks(length: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of consecutive steps that fit one time line of ``_LONGEST`` ns."""
     low = total = 0
     for number, each in enumerate(length.tolist()):
@@ -293,8 +293,8 @@ def steadiness(length: Ints, usual: Mask) -> Steadiness:
 
 def _quartiles(length: Ints) -> tuple[float, float, float]:
     """Quartiles as from np.percentile, which would import numpy.ma as np.unique does: 8 ms of startup."""
-    places = np.multiply((0.25, 0.5, 0.75), len(length) - 1)
-    low, median, high = np.interp(places, np.arange(len(length)), np.sort(length)).tolist()
+    positions = np.multiply((0.25, 0.5, 0.75), len(length) - 1)
+    low, median, high = np.interp(positions, np.arange(len(length)), np.sort(length)).tolist()
     return low, median, high
 
 
@@ -323,15 +323,15 @@ def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int]
 def _steps_lane(session: Session, group: int) -> Lane:
     found = session.steps
     own = found.set_of(group) if group >= 0 else None
-    places = np.arange(len(found)) if group < 0 else own.place if own is not None else np.zeros(0, np.int64)
-    number, which = np.unique(found.steps.number[places], return_inverse=True)
-    which = which.reshape(-1)
+    indexes = np.arange(len(found)) if group < 0 else own.index if own is not None else np.zeros(0, np.int64)
+    number, inverse = np.unique(found.steps.number[indexes], return_inverse=True)
+    inverse = inverse.reshape(-1)
     start = np.full(len(number), np.iinfo(np.int64).max, np.int64)
     end = np.full(len(number), np.iinfo(np.int64).min, np.int64)
     usual = np.ones(len(number), np.bool_)
-    np.minimum.at(start, which, found.steps.start[places])
-    np.maximum.at(end, which, found.steps.end[places])
-    np.logical_and.at(usual, which, found.usual[places])
+    np.minimum.at(start, inverse, found.steps.start[indexes])
+    np.maximum.at(end, inverse, found.steps.end[indexes])
+    np.logical_and.at(usual, inverse, found.usual[indexes])
     order = np.lexsort((number, start))
     count = len(number)
     return Lane(

@@ -359,7 +359,7 @@ def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
     if not state.scope.everything or state.line_unit == "cores":
         return []
     rows = []
-    for number in both.alone:
+    for number in both.unpaired:
         lane = both.base.profile.lanes[number]
         label = clean(f"base {both.base.title_of(number)}")
         base = Row(number, both.base.unit_of(number), label, lane.role_guessed, True)

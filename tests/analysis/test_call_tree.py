@@ -102,7 +102,7 @@ def test_paths_of_cores_add_up_to_what_other_views_say():
             1
         )
     row = table.column("name").index("tensorLd")
-    target = table.leads_to(row)
+    target = table.target_of(row)
     assert ask(profile, "operations", **asked | {"filter": f"dur>1us {target.condition}"}).table("by_name").column(
         "count") == [table.column("count")[row]]  # fmt: skip
 

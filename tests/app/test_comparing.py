@@ -115,7 +115,7 @@ async def test_lanes_of_both_sides_lie_on_one_axis(pair, monkeypatch):
         kinds = [row.kind for row in layout.rows]
         assert kinds.count("base") * 2 == len(kinds)
         # pairs of launches begin in one cell, wherever one zooms
-        longest = int((np.diff(axis.place) - np.diff(axis.other)).argmax())
+        longest = int((np.diff(axis.position) - np.diff(axis.other)).argmax())
         start, end = axis.other[longest], axis.other[longest + 2]
         screen.store.change(screen.state.windowed(int(start), int(end - start)))
         state = screen.state

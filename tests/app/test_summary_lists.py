@@ -128,11 +128,11 @@ async def test_o_or_enter_again_on_a_core_narrows_all_panes_to_it(profile, key):
         screen = explorer(pilot)
         await press(pilot, "3 v v j j enter")
         assert screen.state.scope.everything
-        assert screen.state.selection.group == told(screen, "units", "units").leads_to(2).scope.group
+        assert screen.state.selection.group == told(screen, "units", "units").target_of(2).scope.group
         assert screen.summary.figures.asked.scope.everything
         await press(pilot, key)
         assert screen.summary.figures.chosen == "units"
-        core = told(screen, "units", "units").leads_to(0).scope
+        core = told(screen, "units", "units").target_of(0).scope
         assert screen.state.scope == core
         assert screen.summary.figures.asked.scope == core
 
@@ -247,7 +247,7 @@ async def test_where_nothing_starts_is_told_what_runs_through(profile):
         screen.change(Change(lambda state: state.windowed(low + 1, high - low - 2)))
         await settled(pilot)
         table = told(screen, "operations", "running_through")
-        rows = [number for number in range(len(table)) if table.leads_to(number).event == (lane, row)]
+        rows = [number for number in range(len(table)) if table.target_of(number).event == (lane, row)]
         assert rows
         assert table.column("duration_us")[rows[0]] == end - start
         assert "No instruction starts here: 0 in the timeline shows the whole capture." in "\n".join(texts(screen))

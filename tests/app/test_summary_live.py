@@ -18,7 +18,7 @@ from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_tabl
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.screen import at_once, at_rest
+from tpuprof_tui.views.screen import quick_views, slow_views
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def told(answers: Mapping[str, Answer]) -> dict[str, list[object]]:
 def asked(screen) -> dict[str, list[object]]:
     """What views say of the state of the screen."""
     query = Query.of_state(screen.session, screen.state, screen.state.figures_scope)
-    return told({**at_once(query), **dict(at_rest(query))})
+    return told({**quick_views(query), **dict(slow_views(query))})
 
 
 async def test_the_summary_follows_the_window(profile):

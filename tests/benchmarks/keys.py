@@ -54,7 +54,7 @@ from tpuprof_tui.app.panes.summary import figures as summary_figures  # noqa: E4
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.views.query import Query  # noqa: E402
-from tpuprof_tui.views.screen import at_once  # noqa: E402
+from tpuprof_tui.views.screen import quick_views  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
@@ -301,7 +301,7 @@ def windows_figure(screen: ExplorerScreen) -> float:
         span = length * number // (WINDOWS + 1)
         start = whole.full_start + (length - span) * (number * 7 % WINDOWS) // WINDOWS
         begin = time.thread_time()
-        at_once(Query(screen.session, range=(start, start + span)))
+        quick_views(Query(screen.session, range=(start, start + span)))
         found.append(time.thread_time() - begin)
     return quantile(found, 0.5) * 1e3
 

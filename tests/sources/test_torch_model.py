@@ -237,7 +237,7 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
 
 async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_chosen(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr(screen_views, "_FEW", 1)
+    monkeypatch.setattr(screen_views, "_MOST_WORKERS", 1)
     for rank in range(2):
         event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
         (tmp_path / f"host_{rank}.pt.trace.json").write_text(json.dumps({"traceEvents": [event]}))
@@ -245,14 +245,14 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         summary = explorer(pilot).panes.summary
-        assert summary.figures.answers["operators"] is screen_views.WAITS
+        assert summary.figures.answers["operators"] is screen_views.DEFERRED
         assert len(summary.figures.answers["overview"].table("workers")) == 2
         summary.choose("operators")
         await settled(pilot)
         assert summary.figures.answers["operators"].table("by_name").column("worker") == ["host_0", "host_1"]
         session = explorer(pilot).session
     one = Query(session, scope=Scope(session.profile.traces[1].group))
-    told = dict(screen_views.at_rest(one))
+    told = dict(screen_views.slow_views(one))
     assert list(told)[:2] == ["overview", "findings"]
     assert told["operators"].table("by_name").column("name") == ["aten::mm"]
 

@@ -100,8 +100,8 @@ def test_rows_of_several_ranks_lead_where_those_of_each_do():
     view = view_of(profile.vocabulary, "free")
     both = answer(view, query_of(profile)).table("gaps")
     each = [answer(view, query_of(profile, scope=worker.scope)).table("gaps") for worker in workers_of(profile)]
-    led = [table.leads_to(row) for table in each for row in range(len(table))]
-    assert [both.leads_to(row) for row in range(len(both))] == led
+    led = [table.target_of(row) for table in each for row in range(len(table))]
+    assert [both.target_of(row) for row in range(len(both))] == led
     assert None not in led
 
 
@@ -220,7 +220,7 @@ def test_findings_have_their_columns_and_never_win_more_than_the_window():
     assert gains == sorted(gains, key=lambda gain: -(gain or 0))
     assert all(0 <= gain <= 30_000 for gain in gains if gain is not None)
     for row in range(len(table)):
-        assert table.leads_to(row) is not None
+        assert table.target_of(row) is not None
     for evidence in table.column("evidence"):
         assert {"group", "lane", "start_us", "duration_us", "name"} == set(evidence[0])
 
@@ -315,7 +315,7 @@ def test_rows_lead_to_what_is_there(name):
     query = query_of(profile)
     for view in views_of(profile.vocabulary):
         for table in answer(view, query).tables:
-            leads = [table.leads_to(row) for row in range(min(len(table), 12))]
+            leads = [table.target_of(row) for row in range(min(len(table), 12))]
             if table.shown and len(table) > 1 and f"{view.id}.{table.key}" not in LEAD_NOWHERE:
                 assert any(leads), (view.id, table.key)
             for target in filter(None, leads):
@@ -335,7 +335,7 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
     table = answer(view_of(profile.vocabulary, "free"), query_of(profile)).table("workers")
     assert table.column("worker") == ["Rank 0", "Rank 1"]
     assert len(table.columns) > 1
-    assert [table.leads_to(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
+    assert [table.target_of(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
 
 
 def test_of_columns_that_may_be_left_out_those_of_nothing_but_0_are_first():

@@ -39,7 +39,7 @@ def test_batches_and_their_layers():
     assert (layers["level"], layers["launches"], layers["count"]) == (1, 9, 4)
     assert layers["what"] == "rmsnorm_multi_core ... all_reduce_multi_core"
     assert layers["low_us"] <= layers["median_us"] <= layers["high_us"] <= layers["longest_us"]
-    assert found.table("steps").leads_to(1).step == 1
+    assert found.table("steps").target_of(1).step == 1
 
 
 @pytest.mark.parametrize("number", [0, 1])

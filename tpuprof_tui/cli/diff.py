@@ -11,7 +11,7 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import Compared
-from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, views_asked
+from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, selected_views
 from tpuprof_tui.views.query import Query
 
 from .opening import all_opened, check_step
@@ -41,7 +41,7 @@ def print_diff(options: argparse.Namespace) -> int:
         raise UsageError("--json and --markdown do not go together.")
     base, other = all_opened((options.base, options.other), options)
     both = compared(base, other, options.step, options.run_noise)
-    views = views_asked(both, options.views)
+    views = selected_views(both, options.views)
     if options.json:
         print(answer_text(diff_record(both, views, options.limit, options.offset), indent=None))
     else:

@@ -25,11 +25,11 @@ from tpuprof_tui.views.gating import (
     gate_record,
     gate_report,
     is_baseline,
+    merge_renamed_operations,
     read_baseline,
     refuse_unlike_sides,
     side_of,
     why_gated,
-    with_one_name,
 )
 from tpuprof_tui.views.query import Query
 
@@ -56,7 +56,7 @@ def print_gate(options: argparse.Namespace) -> int:
     rules = [_rule(text) for text in options.fail_on or ()]
     other, base = _side(options.others, options, findings=True), _side(options.against, options)
     refuse_unlike_sides(base, other)
-    base, other, called = with_one_name(base, other)
+    base, other, called = merge_renamed_operations(base, other)
     rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
     _known(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
@@ -124,7 +124,7 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
             continue
         if found is not None:
             refuse_unlike_sides(found, side)
-        found = side if found is None else found.joined(side)
+        found = side if found is None else found.with_runs_of(side)
     if found is None:
         raise unread[-1][1]
     return replace(found, unread=tuple((path, str(error)) for path, error in unread))

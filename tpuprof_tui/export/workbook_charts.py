@@ -52,7 +52,7 @@ def _busy(query: Query) -> list[_Block]:
     kinds: dict[str, str] = {each.key: each.title for each in query.vocabulary.lane_kinds}
     profile = query.profile
     for row in range(len(table[0]) if table else 0):
-        target = table[0].leads_to(row)
+        target = table[0].target_of(row)
         busy = dict(zip((each.key for each in table[0].columns), table[0].row(row), strict=True))["busy_us"]
         if target is None or target.scope is None or busy is None:
             continue

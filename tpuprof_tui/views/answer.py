@@ -60,7 +60,7 @@ class Column(Struct, frozen=True):
         bar: Whether screens draw a bar for each value, full at the table's largest value.
         parts: Keys of duration columns that the bar stacks instead; together they fill it.
         shown: Whether people see it; otherwise it is for programs only.
-        names: For text columns, whether it identifies the row: rows of two profiles are joined by these columns.
+        is_key: For text columns, whether it identifies the row: rows of two profiles are joined by these columns.
         epoch_ns: Clock time at the zero of the profile's time line, ns: JSON has a ``time`` as an exact decimal string
             of that clock; None: as a number since the worker's start.
         narrows: Key of the event column with the same texts: Enter filters the events by the row's text.
@@ -76,14 +76,14 @@ class Column(Struct, frozen=True):
     bar: bool = False
     parts: tuple[str, ...] = ()
     shown: bool = True
-    names: bool = True
+    is_key: bool = True
     epoch_ns: int | None = None
     narrows: str = ""
     head: str = ""
     zero_unknown: bool = False
 
 
-class Later(Sequence[Any]):
+class LazyValues(Sequence[Any]):
     """Lazy column of ``count`` values: ``take`` computes those of a slice with step 1."""
 
     def __init__(self, count: int, take: Callable[[slice], Sequence[Any] | npt.NDArray[Any]]) -> None:
@@ -93,11 +93,11 @@ class Later(Sequence[Any]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            start, stop, step = place.indices(self._count)
-            return plain_list(self._take(slice(start, max(start, stop)))) if step == 1 else list(self)[place]
-        row = range(self._count)[place]
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._count)
+            return plain_list(self._take(slice(start, max(start, stop)))) if step == 1 else list(self)[index]
+        row = range(self._count)[index]
         return plain(self._take(slice(row, row + 1))[0])
 
     def __iter__(self) -> Iterator[Any]:
@@ -127,8 +127,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         ordered: Whether rows of two profiles are joined by position rather than by texts.
         depth: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
         one_unit: Whether people see all durations in one unit, as parts of one sum.
-        alike: Groups of row numbers that are merged for people, the representative first.
-        where: Key of the column that then lists the places of the merged rows.
+        merge_groups: Groups of row numbers that are merged for people, the representative first.
+        merge_column: Key of the column that then lists the places of the merged rows.
     """
 
     key: str
@@ -145,8 +145,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     ordered: bool = False
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
     one_unit: bool = False
-    alike: Sequence[Sequence[int]] = ()
-    where: str = ""
+    merge_groups: Sequence[Sequence[int]] = ()
+    merge_column: str = ""
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}
@@ -174,13 +174,13 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     def column(self, key: str) -> list[Any]:
         """A column, by key, as plain values."""
-        return plain_list(self.values[self.place(key)])
+        return plain_list(self.values[self.column_index(key)])
 
     def largest(self, key: str) -> float:
         """The largest magnitude in a numeric column, by key; 0 if no value is known. Cached."""
         found = self._largest.get(key)
         if found is None:
-            values = self.values[self.place(key)]
+            values = self.values[self.column_index(key)]
             if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
                 known = values[~np.isnan(values) if values.dtype.kind == "f" else values != INT_MISSING]
                 found = float(np.abs(known).max(initial=0))
@@ -193,39 +193,39 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     def _largest(self) -> dict[str, float]:
         return {}
 
-    def place(self, key: str) -> int:
+    def column_index(self, key: str) -> int:
         """Index of a column by key; -1: none."""
-        return next((place for place, column in enumerate(self.columns) if column.key == key), -1)
+        return next((index for index, column in enumerate(self.columns) if column.key == key), -1)
 
-    def folded(self) -> Table:
-        """The table with rows that are ``alike`` merged into their first, which lists the places of all."""
-        if not self.alike:
+    def merged(self) -> Table:
+        """The table with each of ``merge_groups`` merged into its first row, which lists the places of all."""
+        if not self.merge_groups:
             return self
-        rest = {row for rows in self.alike for row in rows[1:]}
+        rest = {row for rows in self.merge_groups for row in rows[1:]}
         kept = [row for row in range(len(self)) if row not in rest]
-        places = self.column(self.where)
-        several = {rows[0]: places_text([places[row] for row in rows]) for rows in self.alike}
+        texts = self.column(self.merge_column)
+        merged_texts = {rows[0]: places_text([texts[row] for row in rows]) for rows in self.merge_groups}
         values = tuple(
-            [several.get(row, places[row]) for row in kept] if column.key == self.where
-            else [plain(told[row]) for row in kept]
-            for column, told in zip(self.columns, self.values, strict=True)
+            [merged_texts.get(row, texts[row]) for row in kept] if column.key == self.merge_column
+            else [plain(cells[row]) for row in kept]
+            for column, cells in zip(self.columns, self.values, strict=True)
         )  # fmt: skip
-        order = {row: place for place, row in enumerate(kept)}
+        order = {row: index for index, row in enumerate(kept)}
         brief = None if self.brief is None else [order[row] for row in self.brief if row in order]
         guessed = None if self.guessed is None else frozenset(order[row] for row in self.guessed if row in order)
-        return replace(self, values=values, target=lambda row: self.leads_to(kept[row]), alike=(), brief=brief,
+        return replace(self, values=values, target=lambda row: self.target_of(kept[row]), merge_groups=(), brief=brief,
                        guessed=guessed)  # fmt: skip
 
     def depth_of(self, row: int) -> int:
         """Depth of a row in the tree; 0 without a tree."""
         return int(self.depth[row]) if self.depth is not None else 0
 
-    def leads_to(self, row: int) -> Target | None:
+    def target_of(self, row: int) -> Target | None:
         """Destination of Enter on a row; None: none."""
         if self.target is not None:
             return self.target(row)
-        if self._stretch:
-            start, *duration = (plain(column[row]) for column in self._stretch)
+        if self._time_columns:
+            start, *duration = (plain(column[row]) for column in self._time_columns)
             if start is None or None in duration:
                 return None
             # an instant is shown as 1 ns
@@ -236,7 +236,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return None
 
     @cached_property
-    def _stretch(self) -> tuple[Any, ...]:
+    def _time_columns(self) -> tuple[Any, ...]:
         """Values of the first time column and of the first duration column after (else before) it; empty: no times."""
         kinds = [column.kind for column in self.columns]
         if "time" not in kinds:
@@ -244,8 +244,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         begin = kinds.index("time")
         if "duration" not in kinds:
             return (self.values[begin],)
-        lasts = kinds.index("duration", begin) if "duration" in kinds[begin:] else kinds.index("duration")
-        return self.values[begin], self.values[lasts]
+        length = kinds.index("duration", begin) if "duration" in kinds[begin:] else kinds.index("duration")
+        return self.values[begin], self.values[length]
 
     def to_pandas(self) -> Any:
         """A data frame with the values of the JSON form, times in us. Raises MissingPackageError without pandas."""
@@ -272,7 +272,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
 
 #: Maximum number of ranges of place numbers that are listed.
-_MOST_STRETCHES: Final = 6
+_MOST_RANGES: Final = 6
 
 
 def places_text(places: Sequence[str]) -> str:
@@ -286,13 +286,13 @@ def places_text(places: Sequence[str]) -> str:
         return ", ".join(places)
     numbers = sorted({int(each[2]) for each in split if each is not None})
     starts = [n for n, number in enumerate(numbers) if not n or number > numbers[n - 1] + 1]
-    stretches = [f"{numbers[start]}-{numbers[stop - 1]}" if stop - start > 1 else f"{numbers[start]}"
+    ranges = [f"{numbers[start]}-{numbers[stop - 1]}" if stop - start > 1 else f"{numbers[start]}"
                  for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True)]  # fmt: skip
     name, first = names.pop(), places[0]
     if len(numbers) == 2:
         return f"{name}{', '.join(each.removeprefix(name) for each in places)}"
-    more = f", ... ({len(numbers)})" if len(stretches) > _MOST_STRETCHES else ""
-    return f"{name}{', '.join(stretches[:_MOST_STRETCHES])}{more}, e.g. {first.removeprefix(name)}"
+    more = f", ... ({len(numbers)})" if len(ranges) > _MOST_RANGES else ""
+    return f"{name}{', '.join(ranges[:_MOST_RANGES])}{more}, e.g. {first.removeprefix(name)}"
 
 
 class Series(Struct, frozen=True, eq=False):
@@ -346,17 +346,17 @@ class Fact(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """Something unavailable: a sentence or a table's key (``told``: text for people), what it needs, what to do."""
+    """Something unavailable: a sentence or a table's key (``text``: text for people), what it needs, what to do."""
 
     what: str
     needs: str = ""
     do: str = ""
-    told: str = ""
+    text: str = ""
 
     @property
     def sentence(self) -> str:
         """Full text for people."""
-        return " ".join(filter(None, (self.told or self.what, self.needs and f"It needs {self.needs}.", self.do)))
+        return " ".join(filter(None, (self.text or self.what, self.needs and f"It needs {self.needs}.", self.do)))
 
 
 class Answer(Struct, frozen=True):

@@ -57,12 +57,12 @@ def exact_us(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
 
 
-def _values(values: list[Any], what: Column | Fact, start_ns: int) -> list[Any]:
+def _values(values: list[Any], column: Column | Fact, start_ns: int) -> list[Any]:
     """Converts values of a column or fact to JSON units; a whole column at once, since tables may be large."""
-    if what.kind not in ("duration", "time"):
+    if column.kind not in ("duration", "time"):
         return values
-    if what.kind == "time" and what.epoch_ns is not None:
-        return [None if value is None else exact_us(value + what.epoch_ns) for value in values]
-    if what.kind == "time" and start_ns:
+    if column.kind == "time" and column.epoch_ns is not None:
+        return [None if value is None else exact_us(value + column.epoch_ns) for value in values]
+    if column.kind == "time" and start_ns:
         values = [None if value is None else value - start_ns for value in values]
     return list(map(us, values))

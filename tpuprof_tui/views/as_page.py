@@ -24,7 +24,7 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
             title, told = (query.vocabulary.say(text) for text in (view.title, view.help))
             facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts
                      if fact.shown and fact.value is not None]  # fmt: skip
-            tables = [_table(table.folded()) for table in found.tables if len(table)]
+            tables = [_table(table.merged()) for table in found.tables if len(table)]
             records.append({"id": view.id, "title": title, "help": told, "facts": facts, "tables": tables,
                             "notes": list(found.notes)})  # fmt: skip
     return records

@@ -28,7 +28,7 @@ def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint:
     """Non-empty tables, and a summary of the series; ``hint`` tells how to see rows that are left out."""
     for table in answer.tables:
         if len(table) and table.shown:
-            yield text_table(table.folded(), limit, offset, hint)
+            yield text_table(table.merged(), limit, offset, hint)
     if answer.series:
         yield _series_table(answer.series)
 

@@ -82,14 +82,14 @@ class Cells(Struct, frozen=True):
             told = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
         return signed(told, value) if value and column.key.startswith(DELTA) else told
 
-    def rows(self, table: Table, places: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
+    def rows(self, table: Table, indexes: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
         """Cell texts of rows [start, stop) in some columns (by index)."""
-        guessed, columns = table.guessed or frozenset(), [table.columns[place] for place in places]
+        guessed, columns = table.guessed or frozenset(), [table.columns[place] for place in indexes]
         for number, row in enumerate(table.rows(start, stop), start):
             known, depth = number in guessed, table.depth_of(number)
             yield tuple(
                 self.text(column, row[place], guessed=known, depth=depth)
-                for column, place in zip(columns, places, strict=True)
+                for column, place in zip(columns, indexes, strict=True)
             )
 
 
@@ -118,20 +118,20 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
 
 def fact_text(fact: Fact) -> str:
     """A fact as text, without its title."""
-    told = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
-    told = signed(told, fact.value) if fact.value and fact.key.startswith(DELTA) else told
+    text = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
+    text = signed(text, fact.value) if fact.value and fact.key.startswith(DELTA) else text
     share = f", {percent_text(fact.share, guessed=fact.guessed)}" if fact.share is not None else ""
-    return f"{line_text(fact.about, NAME_WIDTH)}: {told}{share}" if fact.about else told + share
+    return f"{line_text(fact.about, NAME_WIDTH)}: {text}{share}" if fact.about else text + share
 
 
 def shown_columns(table: Table) -> list[int]:
     """Indexes of the columns for people: without those for programs and those without any known value."""
-    return [place for place, column in enumerate(table.columns) if column.shown and _known(table, place)]
+    return [place for place, column in enumerate(table.columns) if column.shown and _has_values(table, place)]
 
 
-def _known(table: Table, place: int) -> bool:
-    values: Iterable[Any] = table.values[place]
-    nothing = (None, "", 0) if table.columns[place].zero_unknown else (None, "")
+def _has_values(table: Table, index: int) -> bool:
+    values: Iterable[Any] = table.values[index]
+    nothing = (None, "", 0) if table.columns[index].zero_unknown else (None, "")
     return not len(table) or any(plain(value) not in nothing for value in values)
 
 

@@ -19,7 +19,7 @@ from tpuprof_tui.model import Profile, Role, is_missing
 from tpuprof_tui.model.view import View
 
 from .answer import Answer, Column, Fact, Kind, Table
-from .joining import joined
+from .joining import join_sides
 from .query import Query
 from .registry import answer, view_named, views_of
 from .report import Worker, of_worker, worker_record, workers_of
@@ -115,7 +115,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         return self.comparison.total(end - start, stop - begin)
 
     @cached_property
-    def cuts(self) -> dict[str, list[Amount]]:
+    def breakdowns(self) -> dict[str, list[Amount]]:
         """Work by view; if the device did no work, host time from the source's own views."""
         comparison = self.comparison
         if comparison.work.base or comparison.work.other:
@@ -138,7 +138,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def work(self) -> Amount:
         """Total work."""
-        parts = next(iter(self.cuts.values()), [])
+        parts = next(iter(self.breakdowns.values()), [])
         sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
         return self.comparison.with_status(Amount("", *sums))
 
@@ -150,15 +150,15 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             return _alignment(self)
         parts = []
         if view.together or view.id == "waits":
-            told = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
-            return joined(told[0], told[1], self._judge(view), self._renamed)
+            answers = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
+            return join_sides(answers[0], answers[1], self._judge(view), self._renamed)
         for ours, theirs in self.pairs:
             sides = [Answer() if worker is None else answer(view, of_worker(query, worker))
                      for query, worker in zip(self._queries, (ours, theirs), strict=True)]  # fmt: skip
-            parts.append(((ours or theirs), joined(sides[0], sides[1], self._judge(view), self._renamed)))
-        found = parts[0][1] if len(parts) == 1 else _stacked([(each.key, told) for each, told in parts if each])
+            parts.append(((ours or theirs), join_sides(sides[0], sides[1], self._judge(view), self._renamed)))
+        found = parts[0][1] if len(parts) == 1 else _stack_answers([(each.key, told) for each, told in parts if each])
         if view.id == "steps":
-            found = replace(found, tables=(*found.tables, self._parts()))
+            found = replace(found, tables=(*found.tables, self._steps_and_gaps()))
         return found
 
     @property
@@ -181,7 +181,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
         return judge
 
-    def _parts(self) -> Table:
+    def _steps_and_gaps(self) -> Table:
         """Table of steps and of the gaps between them, which add up to the total."""
         sides = [_step_parts(query, span) for query, span in zip(self._queries, self.spans, strict=True)]
         rows = []
@@ -233,18 +233,18 @@ def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
     return (min(start for start, _ in edges), max(end for _, end in edges)) if edges else (0, 0)
 
 
-def _stacked(parts: Sequence[tuple[str, Answer]]) -> Answer:
+def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
     tables: dict[str, list[tuple[str, Table]]] = {}
-    for key, told in parts:
-        for table in told.tables:
+    for key, result in parts:
+        for table in result.tables:
             tables.setdefault(table.key, []).append((key, table))
     stacked = []
-    for known in tables.values():
-        first = known[0][1]
-        rows = [(key, *row) for key, table in known if len(table.columns) == len(first.columns) for row in table.rows()]
-        place = next((n for n, each in enumerate(first.columns, 1) if each.key.startswith("delta_")), None)
-        if place is not None:
-            rows.sort(key=lambda row: -abs(row[place] or 0))
+    for same in tables.values():
+        first = same[0][1]
+        rows = [(key, *row) for key, table in same if len(table.columns) == len(first.columns) for row in table.rows()]
+        delta = next((n for n, each in enumerate(first.columns, 1) if each.key.startswith("delta_")), None)
+        if delta is not None:
+            rows.sort(key=lambda row: -abs(row[delta] or 0))
         columns = (Column("worker", "Worker"), *first.columns)
         stacked.append(
             replace(Table.of_rows(first.key, first.title, columns, rows), word=first.word, notes=first.notes)
@@ -302,10 +302,10 @@ def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
     _, first = np.unique(np.stack((steps.start[order], steps.end[order])), axis=1, return_index=True)
     word, before = query.session.steps.word.one, start
     found: dict[str, int] = {}
-    for turn, place in enumerate(order[np.sort(first)].tolist(), 1):
-        found[f"gap before {word} {turn}"] = int(steps.start[place]) - before
-        found[f"{word} {turn}"] = int(steps.end[place] - steps.start[place])
-        before = int(steps.end[place])
+    for number, index in enumerate(order[np.sort(first)].tolist(), 1):
+        found[f"gap before {word} {number}"] = int(steps.start[index]) - before
+        found[f"{word} {number}"] = int(steps.end[index] - steps.start[index])
+        before = int(steps.end[index])
     found["behind the last"] = end - before
     return found
 
@@ -316,11 +316,11 @@ def _alignment(compared: Compared) -> Answer:
     base, other = both.base.launches, both.other.launches
     real = base.unit[launches.base] >= 0
     pairs = Pairs(launches.base[real], launches.other[real], launches.changed[real])
-    gone, new = launches.unpaired(len(base), len(other))
-    gone, new = gone[base.unit[gone] >= 0], new[other.unit[new] >= 0]
+    removed, added = launches.unpaired(len(base), len(other))
+    removed, added = removed[base.unit[removed] >= 0], added[other.unit[added] >= 0]
     moved = base.unit[pairs.base] != other.unit[pairs.other]
     known, known_other = base.unit >= 0, other.unit >= 0
-    counts = (("matched", len(pairs)), ("added", len(new)), ("removed", len(gone)),
+    counts = (("matched", len(pairs)), ("added", len(added)), ("removed", len(removed)),
               ("changed", int(pairs.changed.sum())), ("moved", int(moved.sum())))  # fmt: skip
     facts = [Fact(key, key.capitalize(), value) for key, value in counts]
     facts += [
@@ -330,16 +330,16 @@ def _alignment(compared: Compared) -> Answer:
     codes = {
         "base_count": base.kernel[known], "other_count": other.kernel[known_other],
         "matched": base.kernel[pairs.base], "changed": base.kernel[pairs.base[pairs.changed]],
-        "moved": base.kernel[pairs.base[moved]], "added": other.kernel[new], "removed": base.kernel[gone],
+        "moved": base.kernel[pairs.base[moved]], "added": other.kernel[added], "removed": base.kernel[removed],
     }  # fmt: skip
     work = base.work[known], other.work[known_other]
     words, texts = compared.base.vocabulary, [(name,) for name in (*both.kernels, UNKNOWN)]
     name = Column("name", words.say("{Scope}") if base.known else words.say("{Operation}"))
-    table = _rows("launches", "Launches", [name], texts, codes, work, comparison)
+    table = _counts_table("launches", "Launches", [name], texts, codes, work, comparison)
     return Answer(tuple(facts), (table, *_operations(compared)))
 
 
-def _rows(
+def _counts_table(
     key: str, title: str, names: list[Column], texts: Sequence[tuple[str, ...]], codes: Mapping[str, Any],
     work: tuple[Any, Any], comparison: Comparison, examples: Mapping[int, str] | None = None,
 ) -> Table:  # fmt: skip
@@ -374,7 +374,7 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
     comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.joint, comparison.events
     base, other = both.base, both.other
-    gone, new = pairs.unpaired(len(base), len(other))
+    removed, added = pairs.unpaired(len(base), len(other))
     operations, kernels = (*both.operations, UNKNOWN), (*both.kernels, UNKNOWN)
     size, whole = len(operations), base.launches.known
     # kernel and operation as one integer; missing ones are numbered last
@@ -384,31 +384,31 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
     ours, theirs = np.split(which.reshape(-1), [len(base)])
     changed = np.flatnonzero(pairs.changed)
     _, first = np.unique(ours[pairs.base[changed]], return_index=True)
-    examples = {int(ours[pairs.base[at]]): _change(compared, int(pairs.base[at]), int(pairs.other[at]))
+    examples = {int(ours[pairs.base[at]]): _operand_changes(compared, int(pairs.base[at]), int(pairs.other[at]))
                 for at in changed[first].tolist()}  # fmt: skip
     texts = [(*((kernels[key // size],) if whole else ()), operations[key % size]) for key in known.tolist()]
     codes = {
         "base_count": ours, "other_count": theirs, "matched": ours[pairs.base],
-        "changed": ours[pairs.base[pairs.changed]], "added": theirs[new], "removed": ours[gone],
+        "changed": ours[pairs.base[pairs.changed]], "added": theirs[added], "removed": ours[removed],
     }  # fmt: skip
     names = [*([Column("scope", words.say("{Scope}"))] if whole else []), Column("name", words.say("{Operation}"))]
-    return (_rows("operations", words.say("{Operations} within launches"), names, texts, codes,
+    return (_counts_table("operations", words.say("{Operations} within launches"), names, texts, codes,
                   (base.length, other.length), comparison, examples),)  # fmt: skip
 
 
-def _change(compared: Compared, one: int, two: int) -> str:
+def _operand_changes(compared: Compared, one: int, two: int) -> str:
     """Describes the operands that differ between two events of one operation."""
     both, sides = compared.comparison.joint, []
-    for query, work, place in ((compared.base, both.base, one), (compared.other, both.other, two)):
-        profile, told = query.filtered_session.profile, {}
-        lane, row = profile.lanes[int(work.lane[place])], int(work.row[place])
+    for query, work, event in ((compared.base, both.base, one), (compared.other, both.other, two)):
+        profile, operands = query.filtered_session.profile, {}
+        lane, row = profile.lanes[int(work.lane[event])], int(work.row[event])
         for key in profile.vocabulary.operands:
             if key in lane and profile.vocabulary.is_text(key):
-                told[key] = text_of(profile, lane, key, row)
+                operands[key] = text_of(profile, lane, key, row)
             elif key in lane:
                 value = lane.take(key, slice(row, row + 1))
-                told[key] = "-" if is_missing(value)[0] else f"{value[0]:,}"
-        sides.append(told)
+                operands[key] = "-" if is_missing(value)[0] else f"{value[0]:,}"
+        sides.append(operands)
     return ", ".join(
         f"{key} {before} -> {sides[1][key]}" for key, before in sides[0].items() if sides[1].get(key, before) != before
     )

@@ -44,7 +44,7 @@ def critical(query: Query) -> Answer:
     if "kernel" in profile.strings:
         tables.insert(0, _table(query, path, "kernel", words.say("{Scopes} on the path"), "scopes"))
     tables.append(_units(query, path))
-    tables.append(_beside(query, path))
+    tables.append(_off_path(query, path))
     tables.append(_segments(query, path))
     notes = ["Twice as fast: the most that can be won, as another path may then be the longest."]
     if assumed:
@@ -60,12 +60,12 @@ def path_of(query: Query) -> CriticalPath:
     """The path of a query's window and scope, cached."""
     session = query.session
 
-    def made() -> CriticalPath:
+    def compute() -> CriticalPath:
         known = dependencies_of(session) if may_have_dependencies(session) else None
         lanes = None if query.scope.everything else session.lanes_in(query.scope)
         return critical_path(session.profile, known, *query.window, lanes)
 
-    return session.cache.get("critical path", made, query.window, query.scope, limit=2)
+    return session.cache.get("critical path", compute, query.window, query.scope, limit=2)
 
 
 def _on_host(query: Query, path: CriticalPath) -> npt.NDArray[np.bool_]:
@@ -108,9 +108,8 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
         (ns / window, ns, count, *((None, None) if name in pauses else (-ns / 2, -ns / 2 / window)), assumed, name)
         for name, ns, count, assumed, _ in sums
     ]
-    return Table.of_rows(
-        key, title, columns, rows, word=query.vocabulary.operation.one, target=lambda row: _part(path, sums[row][4])
-    )
+    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one,
+                         target=lambda row: _target(path, sums[row][4]))  # fmt: skip
 
 
 def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
@@ -135,17 +134,17 @@ def _units(query: Query, path: CriticalPath) -> Table:
     sums = [each for each in _sums(path, label, titles) if each[2]]
     return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns,
                          [(name, ns / query.span, ns, count) for name, ns, count, _, _ in sums],
-                         target=lambda row: _part(path, sums[row][4]))  # fmt: skip
+                         target=lambda row: _target(path, sums[row][4]))  # fmt: skip
 
 
-def _part(path: CriticalPath, part: int) -> Target:
+def _target(path: CriticalPath, part: int) -> Target:
     """Target of a part of the path: its event, else its interval."""
     if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
         return Target(event=(int(path.lane[part]), int(path.row[part])))
     return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
 
-def _beside(query: Query, path: CriticalPath) -> Table:
+def _off_path(query: Query, path: CriticalPath) -> Table:
     """Table of the longest work off the path, with the slack of each: how much later it may end."""
     profile, session = query.profile, query.session
     start, end = query.window
@@ -185,4 +184,4 @@ def _segments(query: Query, path: CriticalPath) -> Table:
         for texts, codes in (([part.name.lower() for part in Part], path.part), (titles, path.lane), (names, label))
     )
     values: tuple[Any, ...] = (path.start, path.length, parts, lanes, told, path.assumed)
-    return Table("segments", "Parts of the path", columns, values, shown=False, target=partial(_part, path))
+    return Table("segments", "Parts of the path", columns, values, shown=False, target=partial(_target, path))

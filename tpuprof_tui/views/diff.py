@@ -37,7 +37,7 @@ _LAUNCH: Final = Word("launch", "launches")
 _CHANGED: Final = ("more", "less", "added", "removed")
 
 
-def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
+def selected_views(compared: Compared, names: Sequence[str]) -> list[View]:
     """The named views, by default those marked ``compared``; UsageError if a view does not exist."""
     profile = compared.base.profile
     if names:
@@ -106,7 +106,7 @@ def _amount_record(amount: Amount) -> dict[str, Any]:
 
 def contributors(compared: Compared) -> list[tuple[str, Amount]]:
     """All parts of the sum of work, with their views, by |difference| descending."""
-    found = [(view, each) for view, parts in compared.cuts.items() for each in parts]
+    found = [(view, each) for view, parts in compared.breakdowns.items() for each in parts]
     return sorted(found, key=lambda each: -abs(each[1].delta))
 
 
@@ -142,7 +142,7 @@ def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
     shapes = list(_other_shapes(compared))
     yield from (cause for cause, _ in shapes)
     told = {name for _, names in shapes for name in names}
-    for parts in list(compared.cuts.values())[:1]:
+    for parts in list(compared.breakdowns.values())[:1]:
         for part in parts:
             if part.status in _CHANGED and not (part.name in told and part.status in ("added", "removed")):
                 yield abs(part.delta), _part_sentence(compared, part, launched.get(part.name))
@@ -276,24 +276,24 @@ def verdict_answer(compared: Compared) -> Answer:
                Column("other_us", "This", "duration", spare=2), Column("status", "Status"),
                Column("name", "Name"))  # fmt: skip
     tables = []
-    for view, parts in compared.cuts.items():
+    for view, parts in compared.breakdowns.items():
         changed = [each for each in parts if each.delta]
         column = dict(words.work_cuts).get(view, "")
         tables.append(Table.of_rows(
-            view, f"{_cut_title(compared, view)}, by difference", columns,
+            view, f"{_breakdown_title(compared, view)}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
-            target=partial(_narrowing, compared, column, changed) if column else None, word="part",
+            target=partial(_target, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
     return Answer(facts, tuple(tables), notes=(why(compared),))
 
 
-def _cut_title(compared: Compared, view: str) -> str:
+def _breakdown_title(compared: Compared, view: str) -> str:
     known = {LANES: "{Lanes}", LAUNCHES: "Launches"}
     title = known.get(view) or view_to_compare(compared.base.profile, view).title
     return compared.base.vocabulary.say(title)
 
 
-def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
+def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
     """Filter for the events of a part, by its names in the other profile."""
     name = parts[row].name
     if name == UNKNOWN:
@@ -340,13 +340,13 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
 
 
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
-    for view, parts in compared.cuts.items():
+    for view, parts in compared.breakdowns.items():
         changed = [each for each in parts if each.delta]
         if not changed:
             continue
         told = changed[:_TOLD]
         unit = column_unit(max(max(each.base, each.other) for each in told))
-        title = _cut_title(compared, view)
+        title = _breakdown_title(compared, view)
         rows = tuple(
             (_short(each.name), unit.number(each.base), unit.number(each.other),
              signed(unit.number(each.delta), each.delta),

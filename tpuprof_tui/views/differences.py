@@ -15,7 +15,7 @@ from .comparing import Compared
 from .query import Query
 
 
-def known_differences(session: Session) -> Differences | None:
+def cached_differences(session: Session) -> Differences | None:
     """The differences if they have been computed; None before."""
     return cast("Differences | None", session.cache.peek("differences"))
 
@@ -29,7 +29,7 @@ def differences_of(session: Session) -> Differences:
     return session.cache.get("differences", lambda: find_differences(Compared.of(query).comparison, *offsets))
 
 
-def known_side_by_side(session: Session) -> SideBySide | None:
+def cached_side_by_side(session: Session) -> SideBySide | None:
     """The pairing for side-by-side display if it has been computed; None before."""
     return cast("SideBySide | None", session.cache.peek("side by side"))
 
@@ -53,16 +53,16 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
     (start, end), (begin, stop) = session.span_of(*session.locate(number)), base.span_of(*base.locate(partner))
     here, there = end - start, stop - begin
     between, within = differences.noise
-    told = _change(there, here)
+    text = _duration_change(there, here)
     if here != there and not beyond_noise(np.array([there]), np.array([here]), between, within)[0]:
         small = abs(here - there) <= between * max(here, there)
-        told += ", within noise" if small or within is not None else ", unclear"
+        text += ", within noise" if small or within is not None else ", unclear"
     launch = differences.launch_at(number)
-    more = f"; its launch: {_change(*launch)}" if launch is not None else ""
-    return f"{told}{', other operands' if differences.changed[number] else ''}{more}."
+    more = f"; its launch: {_duration_change(*launch)}" if launch is not None else ""
+    return f"{text}{', other operands' if differences.changed[number] else ''}{more}."
 
 
-def _change(there: int, here: int) -> str:
+def _duration_change(there: int, here: int) -> str:
     """Text of a change in duration, ns."""
     if here == there:
         return f"As long as in the base, {time_text(there)}"

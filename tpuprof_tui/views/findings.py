@@ -55,10 +55,10 @@ def findings_view(query: Query) -> Answer:
     found = sorted(_found(replace(query)), key=lambda each: -(each.gain or 0))
     window = max(query.span, 1)
     columns = (
-        Column("severity", "Severity", spare=3, names=False), Column("rule", "Rule", spare=4),
+        Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
-        Column("gain_us", "To win", "duration"), Column("text", "What", names=False),
-        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, names=False),
+        Column("gain_us", "To win", "duration"), Column("text", "What", is_key=False),
+        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, is_key=False),
         Column("source", "Source", shown=False),
     )  # fmt: skip
     rows = [
@@ -69,7 +69,8 @@ def findings_view(query: Query) -> Answer:
     alike = _alike(found)
     note = "To win: an upper bound, of several places the largest." if alike else "To win: an upper bound."
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
-                          notes=(note,), brief=_each_rule_first(found), alike=alike, where="group")  # fmt: skip
+                          notes=(note,), brief=_each_rule_first(found), merge_groups=alike,
+                          merge_column="group")  # fmt: skip
     told = query.vocabulary.say(
         "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
     )

@@ -56,7 +56,7 @@ class Side(Struct, frozen=True):
         column: Event column with the name of the kernel.
         findings: Findings of the first run, if requested: rule, place, possible gain (ns), text and advice.
         places: By figure, the place of the longest launch or event in the first run, if requested.
-        kept: Whether the side was read from a baseline file, so that its captures may not exist.
+        is_baseline: Whether the side was read from a baseline file, so that its captures may not exist.
         unread: Captures that could not be read: path, and why.
     """
 
@@ -66,10 +66,10 @@ class Side(Struct, frozen=True):
     column: str = ""
     findings: tuple[tuple[str, str, int, str, str], ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
-    kept: bool = False
+    is_baseline: bool = False
     unread: tuple[tuple[str, str], ...] = ()
 
-    def joined(self, other: Side) -> Side:
+    def with_runs_of(self, other: Side) -> Side:
         """This side with the runs of another appended."""
         return replace(self, runs=(*self.runs, *other.runs))
 
@@ -87,7 +87,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         figures["step"] = Figure(
             float(np.median(lengths)) if len(lengths) else 0.0, max(len(lengths), 1), spread, max(len(lengths) - 1, 0)
         )
-    for view, parts in compared.cuts.items():
+    for view, parts in compared.breakdowns.items():
         if view == LAUNCHES:  # kernels are event counts here: one that lost events would look new
             continue
         kind = _KINDS.get(view, "kernel")
@@ -104,8 +104,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     names = compared.comparison.joint.kernels
     signatures = {}
     for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
-        mine = launches.signature[launches.kernel == kernel]
-        signatures[names[kernel]] = (len(mine), int(np.bitwise_xor.reduce(np.unique(mine))))
+        hashes = launches.signature[launches.kernel == kernel]
+        signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(np.unique(hashes))))
     named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
               recorded_operands(query.profile), names_by_code(query.profile))  # fmt: skip
@@ -140,12 +140,12 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
             continue
         code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
         last = last_of_each(np.lexsort((length, code)), code)
-        for place in last[code[last] >= 0].tolist():
-            name = (both.operations if single else both.kernels)[int(code[place])]
-            event = place if single else min(int(launches.first[place]), len(work) - 1)
+        for index in last[code[last] >= 0].tolist():
+            name = (both.operations if single else both.kernels)[int(code[index])]
+            event = index if single else min(int(launches.first[index]), len(work) - 1)
             lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
             start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if single else
-                          (int(launches.start[place]), int(launches.end[place])))  # fmt: skip
+                          (int(launches.start[index]), int(launches.end[index])))  # fmt: skip
             unit = profile.unit_of(lane)
             core = profile.groups[unit].number if unit >= 0 else -1
             yield (f"{_KINDS.get(view, 'kernel')}:{name}",
@@ -181,11 +181,11 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
             raise UsageError(f"{ours} is of {one}, {theirs} of {two}.", "They cannot be compared.")
 
 
-def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
-    """Merges operations that the sides name differently (`gating.with_one_name`); also returns joint figure names."""
-    ours, theirs, called = gating.merge_renamed_operations(base.runs, other.runs)
-    places = {called.get(name, name): place for name, place in other.places.items()}
-    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), called
+def merge_renamed_operations(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
+    """Merges operations that the sides name differently, as `gating` does; also returns joint figure names."""
+    ours, theirs, joint_names = gating.merge_renamed_operations(base.runs, other.runs)
+    places = {joint_names.get(name, name): place for name, place in other.places.items()}
+    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), joint_names
 
 
 # baselines
@@ -233,7 +233,7 @@ def read_baseline(path: Path) -> Side:
         )  # fmt: skip
         if not runs:
             raise ValueError("no runs")
-        return Side(runs, str(record["source"]), str(record["chip"]), kept=True)
+        return Side(runs, str(record["source"]), str(record["chip"]), is_baseline=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(
             f"{path} cannot be read as a baseline.", "Save it anew: tpuprof baseline save."
@@ -282,8 +282,8 @@ def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
         values = [gating.values_of(name, side.runs) for side in (base, other)]
         sums = [round(median(each.value for each in side)) for side in values]
         counts = [round(median(each.count for each in side)) for side in values]
-        wide, delta = result.half_widths.get(name), sums[1] - sums[0]
-        low, high = (None, None) if wide is None else (delta - wide, delta + wide)
+        half_width, delta = result.half_widths.get(name), sums[1] - sums[0]
+        low, high = (None, None) if half_width is None else (delta - half_width, delta + half_width)
         amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
         found[name] = replace(amount, status=status_of(amount, result.noise, lost))
     return found
@@ -322,7 +322,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     note = f" {changed}" if changed else ""
     parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
     if broken:
-        most = max(parts or broken, key=_how_bad)
+        most = max(parts or broken, key=_severity)
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
@@ -336,9 +336,9 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _how_bad(judged: RuleOutcome) -> tuple[bool, float]:
+def _severity(outcome: RuleOutcome) -> tuple[bool, float]:
     """Sort key: kernels before operations, then by increase."""
-    return judged.rule.figure.startswith("kernel:"), judged.delta
+    return outcome.rule.figure.startswith("kernel:"), outcome.delta
 
 
 def _other_launches(base: Side, other: Side) -> str:
@@ -348,21 +348,21 @@ def _other_launches(base: Side, other: Side) -> str:
         return ""
     ours, theirs = (run.signatures for run in first)
     # hashes over different operands are not comparable: compare only the number of launches
-    told = 2 if first[0].operands == first[1].operands else 1
-    names = [name for name in sorted({*ours, *theirs}) if ours.get(name, ())[:told] != theirs.get(name, ())[:told]]
+    size = 2 if first[0].operands == first[1].operands else 1
+    names = [name for name in sorted({*ours, *theirs}) if ours.get(name, ())[:size] != theirs.get(name, ())[:size]]
     if not names or not ours or not theirs:
         return ""
     named = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
     return f"Launched or built otherwise than before: {named}."
 
 
-def _sentence(judged: RuleOutcome) -> str:
-    figure = judged.rule.figure
+def _sentence(outcome: RuleOutcome) -> str:
+    figure = outcome.rule.figure
     kind, _, name = figure.partition(":")
-    what = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
-    grew = f" ({percent_text(judged.delta / judged.base)})" if judged.base else ""
-    value = time_text(round(judged.delta)) if is_time(figure) else f"{judged.delta:g}"
-    return f"{what} grew by {value}{grew}" if judged.base else f"{what} is new: {value}"
+    subject = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
+    grew = f" ({percent_text(outcome.delta / outcome.base)})" if outcome.base else ""
+    value = time_text(round(outcome.delta)) if is_time(figure) else f"{outcome.delta:g}"
+    return f"{subject} grew by {value}{grew}" if outcome.base else f"{subject} is new: {value}"
 
 
 def gate_report(result: Gate, base: Side, other: Side) -> Report:
@@ -404,12 +404,12 @@ def _table(result: Gate) -> TextTable:
     )
 
 
-def _value(judged: RuleOutcome, value: float | None, sign: str = "") -> str:
+def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
     """A value as text; ``sign``: prefix of positive values."""
     if value is None:
         return "-"
-    told = time_text(round(value)) if is_time(judged.rule.figure) else f"{value:,.4g}"
-    return f"{sign}{told}" if value > 0 else told
+    text = time_text(round(value)) if is_time(outcome.rule.figure) else f"{value:,.4g}"
+    return f"{sign}{text}" if value > 0 else text
 
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
@@ -417,11 +417,11 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
     if not parts:
         return
-    most = max(parts, key=_how_bad).rule.figure
+    most = max(parts, key=_severity).rule.figure
     kind, _, name = most.partition(":")
     path = line_text(other.runs[0].path)
     if most in other.places:
-        yield place_words(path, other.places[most], against="" if base.kept else line_text(base.runs[0].path))
+        yield place_words(path, other.places[most], against="" if base.is_baseline else line_text(base.runs[0].path))
     if kind == "kernel" and other.column and not {"'", '"'} & set(name):
         yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip

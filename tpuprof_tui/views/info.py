@@ -112,7 +112,7 @@ def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
     for table in found.tables[:1]:
         columns = {key: table.column(name) for key, name in _FIGURES.items()}
         for row in range(len(table)):
-            target = table.leads_to(row)
+            target = table.target_of(row)
             if target is not None and target.scope is not None:
                 values = {key: column[row] for key, column in columns.items()}
                 figures[target.scope.lane] = {**values, "utilisation": round(values["utilisation"], 6)}

@@ -26,7 +26,7 @@ _TITLES: Final = {"base": "Base", "other": "Other", "delta": "Delta"}
 Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
 
 
-def joined(base: Answer, other: Answer, judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
+def join_sides(base: Answer, other: Answer, judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
     """Joins the answers of both sides: each figure becomes three, each numeric column three columns.
 
     ``judge`` gives the status of a row's main number. ``renamed``: the word of rows that are operations, and the joint
@@ -35,7 +35,7 @@ def joined(base: Answer, other: Answer, judge: Judge, renamed: tuple[str, Mappin
     ours, theirs = ({table.key: table for table in side.tables} for side in (base, other))
     tables = []
     for key in dict.fromkeys((*ours, *theirs)):
-        table = _joined(ours.get(key), theirs.get(key), judge, renamed)
+        table = _join_tables(ours.get(key), theirs.get(key), judge, renamed)
         if table is not None:
             tables.append(table)
     missing = tuple(dict.fromkeys((*base.missing, *other.missing)))
@@ -63,7 +63,7 @@ class _Side(Struct, frozen=True):
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]
     order: dict[str, int]
-    places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    row_numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> _Side:
@@ -72,22 +72,22 @@ class _Side(Struct, frozen=True):
         order = {column.key: place for place, column in enumerate(table.columns)}
         found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         counted = order.get("counted")
-        turns: dict[tuple[Any, ...], int] = {}
-        places: dict[tuple[Any, ...], int] = {}
+        counts: dict[tuple[Any, ...], int] = {}
+        row_numbers: dict[tuple[Any, ...], int] = {}
         for place, row in enumerate(table.rows()):
             if counted is not None and not row[counted]:
                 continue
             texts = tuple(row[order[column.key]] if column.key in order else None for column in names)
-            called = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in texts)
-            known = (*called, 1)
-            if called != texts and known in found:
-                found[known] = _as_one(table.columns, found[known], row)
+            joint_texts = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in texts)
+            first_key = (*joint_texts, 1)
+            if joint_texts != texts and first_key in found:
+                found[first_key] = _merge_rows(table.columns, found[first_key], row)
                 continue
-            turns[called] = turn = turns.get(called, 0) + 1
-            key: tuple[Any, ...] = (*called, turn)
+            counts[joint_texts] = occurrence = counts.get(joint_texts, 0) + 1
+            key: tuple[Any, ...] = (*joint_texts, occurrence)
             found[key] = row
-            places[key] = place
-        return cls(found, order, places)
+            row_numbers[key] = place
+        return cls(found, order, row_numbers)
 
     def value(self, key: tuple[Any, ...], column: Column) -> Any:
         row = self.rows.get(key)
@@ -96,7 +96,7 @@ class _Side(Struct, frozen=True):
         return row[self.order[column.key]] if column.key in self.order else None
 
 
-def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
+def _merge_rows(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
     """Merges two rows of one operation: sums are added, maxima and minima taken, means weighted by count."""
     count = next((place for place, column in enumerate(columns) if column.key in _COUNTS), None)
     first, second = (1, 1) if count is None else (one[count] or 0, two[count] or 0)
@@ -110,24 +110,24 @@ def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -
     )  # fmt: skip
 
 
-def _joined(
+def _join_tables(
     base: Table | None, other: Table | None, judge: Judge, renamed: tuple[str, Mapping[str, str]]
 ) -> Table | None:
     """Joins two tables; None if there is nothing to compare."""
     # an empty base table is used only if the other side has no such table
     table = base or (base if other is None else other)
     assert table is not None
-    known = {column.key: column for side in (base, other) if side is not None for column in side.columns}
-    texts = [column for column in known.values() if column.kind == "text"]
-    names = [column for column in texts if (column.key == "worker" if table.ordered else column.names)]
-    numbers = [column for column in known.values() if column.kind in NUMBERS and column.key != "number"]
+    columns_by_key = {column.key: column for side in (base, other) if side is not None for column in side.columns}
+    texts = [column for column in columns_by_key.values() if column.kind == "text"]
+    names = [column for column in texts if (column.key == "worker" if table.ordered else column.is_key)]
+    numbers = [column for column in columns_by_key.values() if column.kind in NUMBERS and column.key != "number"]
     if not numbers or not (names or table.ordered):
         return None
     of_word = renamed[1] if table.word == renamed[0] else {}
     ours, theirs = (_Side.of(side, names, of_word) for side in (base, other))
     main = _main(numbers, ours, theirs)
     counts = next((column for column in numbers if column.key in _COUNTS), None)
-    labels = [column for column in texts if column not in names and column.names] if table.ordered else []
+    labels = [column for column in texts if column not in names and column.is_key] if table.ordered else []
     rows = []
     for key in dict.fromkeys((*ours.rows, *theirs.rows)):
         told: list[Any] = list(key[:-1])
@@ -143,13 +143,13 @@ def _joined(
                   for side in (ours, theirs)]  # fmt: skip
         amount = None if None in values else Amount("", values[0], values[1], number[0] or 0, number[1] or 0)
         status = None if amount is None else judge(table.key, key[:-1], amount, main.kind)
-        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status), theirs.places.get(key, -1)))
+        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status), theirs.row_numbers.get(key, -1)))
     rows.sort(key=lambda row: row[0])
-    leads = [place for _, _, place in rows]
+    other_rows = [place for _, _, place in rows]
 
     def target(row: int) -> Target | None:
         """Destination of the row in the other profile."""
-        return other.leads_to(leads[row]) if other is not None and leads[row] >= 0 else None
+        return other.target_of(other_rows[row]) if other is not None and other_rows[row] >= 0 else None
 
     place = [Column("place", "No.", "count")] if table.ordered else []
     three = (replace(column, key=f"{side}_{column.key}", bar=False, spare=0 if column is main else rank,

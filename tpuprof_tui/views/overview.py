@@ -76,8 +76,8 @@ def notes_table(query: Query) -> Table | None:
     marks = [(start, end, letter) for letter, start, end in notes.spans]
     marks += [(time, time, letter) for letter, time in notes.marks]
     marks.sort()
-    columns = (Column("letter", "Mark", names=False), Column("start_us", "Start", "time"),
-               Column("duration_us", "Duration", "duration"), Column("text", "Note", names=False))  # fmt: skip
+    columns = (Column("letter", "Mark", is_key=False), Column("start_us", "Start", "time"),
+               Column("duration_us", "Duration", "duration"), Column("text", "Note", is_key=False))  # fmt: skip
     rows = [
         (letter, start, end - start if end > start else None, texts.get(letter, "")) for start, end, letter in marks
     ]

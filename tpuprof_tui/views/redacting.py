@@ -78,7 +78,7 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
         series=tuple(replace(each, title=text(each.title)) for each in answer.series),
         notes=tuple(map(text, answer.notes)),
         missing=tuple(
-            replace(each, what=text(each.what), do=text(each.do), told=text(each.told)) for each in answer.missing
+            replace(each, what=text(each.what), do=text(each.do), text=text(each.text)) for each in answer.missing
         ),
         source=text(answer.source),
     )

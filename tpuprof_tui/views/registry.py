@@ -94,15 +94,15 @@ def answer(view: View, query: Query) -> Answer:
     lacking = missing_for(view, query.profile)
     if lacking is not None:
         return Answer(missing=(lacking,))
-    where = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
-    asked = (view, query) if where != view.compute else (query,)
-    told: Answer = imported(where)(*asked)
+    entry = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
+    arguments = (view, query) if entry != view.compute else (query,)
+    result: Answer = imported(entry)(*arguments)
     if view.id == "overview" and query.baseline is None:
-        told = imported(f"{_HERE}.overview:with_notes")(told, query)
+        result = imported(f"{_HERE}.overview:with_notes")(result, query)
     redactor = query.profile.redactor
     if redactor is not None:
-        told = imported(f"{_HERE}.redacting:redacted_answer")(told, redactor)
-    return told
+        result = imported(f"{_HERE}.redacting:redacted_answer")(result, redactor)
+    return result
 
 
 def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
@@ -125,8 +125,8 @@ def missing_for(view: View, profile: Profile) -> Missing | None:
     return Missing(f"{vocabulary.say(view.title)} are not known here.", needs) if needs else None
 
 
-def ask(profile: Profile, name: str, **asked: Any) -> Answer:
-    """Computes a view of a profile; ``asked``: fields of ``Query``. UsageError for an unknown view or a bad filter."""
+def ask(profile: Profile, name: str, **selection: Any) -> Answer:
+    """Computes a view of a profile; ``selection``: ``Query`` fields. UsageError for an unknown view or a bad filter."""
     from .query import query_of
 
-    return answer(view_of(profile.vocabulary, name), query_of(profile, **asked))
+    return answer(view_of(profile.vocabulary, name), query_of(profile, **selection))

@@ -53,8 +53,8 @@ class Worker(Struct, frozen=True):
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile as its source defines them, else a single one."""
-    told = profile.vocabulary.entry("workers")
-    found = tuple(told(profile)) if told is not None else (one_worker(profile),)
+    entry = profile.vocabulary.entry("workers")
+    found = tuple(entry(profile)) if entry is not None else (one_worker(profile),)
     redactor = profile.redactor
     if redactor is None:
         return found
@@ -86,13 +86,13 @@ def report_record(
         offset: Number of rows to skip.
     """
     profile = query.profile
-    told: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     start = profile.start_ns
     for view in views:
         if view.together:
-            told[view.id] = answer_record(answer(view, query), start, limit, offset)
+            records[view.id] = answer_record(answer(view, query), start, limit, offset)
         else:
-            told[view.id] = {  # times of a worker count from its own start
+            records[view.id] = {  # times of a worker count from its own start
                 "workers": {
                     worker.key: answer_record(
                         answer(view, of_worker(query, worker)),
@@ -108,7 +108,7 @@ def report_record(
         "path": profile.path if profile.redactor is None else profile.name,
         "workers": [worker_record(profile, worker) for worker in workers],
         "problems": [problem_record(profile, problem) for problem in profile.problems],
-        "views": told,
+        "views": records,
     }
 
 
@@ -120,9 +120,9 @@ def of_worker(query: Query, worker: Worker) -> Query:
 def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
     """Record of a worker; it counts events of the device and (if ``hosts``) the host, and lanes that have any."""
     lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
-    known = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
-    start = min((int(lane["start"][0]) for lane in known), default=0) if profile.timed else 0
-    end = max((int(lane["end"].max()) for lane in known), default=0) if profile.timed else 0
+    counted = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
+    start = min((int(lane["start"][0]) for lane in counted), default=0) if profile.timed else 0
+    end = max((int(lane["end"].max()) for lane in counted), default=0) if profile.timed else 0
     start, end = worker.window or (start, end)
     return {
         "key": worker.key,
@@ -131,8 +131,8 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
         "span": worker.span,
         "files": list(worker.files),
         "devices": list(worker.devices),
-        "events": sum(map(len, known)),
-        "lanes": len(known),
+        "events": sum(map(len, counted)),
+        "lanes": len(counted),
         "start": exact_us(start + (profile.epoch_ns if worker.epoch_ns is None else worker.epoch_ns)),
         "duration_us": (end - start) / 1000 if profile.timed else None,
     }

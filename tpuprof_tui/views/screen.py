@@ -15,34 +15,34 @@ from .query import Query
 from .registry import answer, views_of
 
 #: Maximum number of workers for which slow views are computed unasked.
-_FEW: Final = 8
+_MOST_WORKERS: Final = 8
 _PLACES: Final = ("first", "second", "below", "")
 #: Placeholder for slow views.
-WAITS: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
+DEFERRED: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
 
 
-def at_once(query: Query) -> dict[str, Answer]:
+def quick_views(query: Query) -> dict[str, Answer]:
     """The quick views of the summary pane, by id; computed on every key press."""
     return {view.id: answer(view, query) for view in _views(query) if view.place and view.quick}
 
 
-def at_rest(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
+def slow_views(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
     """Yields the slower views of the summary pane, by id, one at a time; computed when no keys are pressed.
 
-    With many workers, ``slow`` views are replaced by ``WAITS`` unless ``chosen``.
+    With many workers, ``slow`` views are replaced by ``DEFERRED`` unless ``chosen``.
     """
-    few = query.top_group >= 0 or sum(group.parent < 0 for group in query.profile.groups) <= _FEW
+    few = query.top_group >= 0 or sum(group.parent < 0 for group in query.profile.groups) <= _MOST_WORKERS
     # in display order: the top ones appear first
     for view in sorted(_views(query), key=lambda view: _PLACES.index(view.place)):
         if view.place and not view.quick:
-            yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else WAITS
+            yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else DEFERRED
 
 
 def first_screen(profile: Profile) -> Session:
     """The session of a profile with everything cached that the explorer's first frame and summary need."""
     query = Query(build_full_session(profile))
-    at_once(query)
-    dict(at_rest(query))
+    quick_views(query)
+    dict(slow_views(query))
     return query.session
 
 

@@ -60,7 +60,7 @@ def _took(query: Query, by: Grouping, word: str) -> Answer:
         Column("max_us", "Max", "duration", spare=1), Column("name", "Name"),
     )  # fmt: skip
     table = Table("by_name", query.vocabulary.say(f"{{{word.capitalize()}s}}"), columns, tuple(values),
-                  target=partial(_narrowing, query, by, values[-1], codes),
+                  target=partial(_target, query, by, values[-1], codes),
                   word=query.vocabulary.say(f"{{{word}}}"))  # fmt: skip
     return Answer(tables=(table,))
 
@@ -74,9 +74,9 @@ def top_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ..
     return total / every, total, count, total / count, sums.longest[ranked], *_labels(profile, by, ranked)
 
 
-def _labels(profile: Profile, by: Grouping, places: Ints) -> tuple[list[str], Ints]:
+def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], Ints]:
     texts = profile.strings.get(by, ())
-    return [texts[place - 1] if place else MISSING for place in places.tolist()], places - 1
+    return [texts[place - 1] if place else MISSING for place in indexes.tolist()], indexes - 1
 
 
 def _running_through(query: Query) -> tuple[Table, ...]:
@@ -130,7 +130,7 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
     names = [found[-1][row] for row in rows.tolist()]
     return Table(f"{word}s", query.vocabulary.say(f"Lost by {{{word}}}"), columns,
                  (*(each[rows] for each in found[:-1]), names),
-                 target=partial(_narrowing, query, by, names, codes[rows]), notes=tuple(notes),
+                 target=partial(_target, query, by, names, codes[rows]), notes=tuple(notes),
                  word=query.vocabulary.say(f"{{{word}}}"))  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _sums(query: Query) -> dict[Grouping, WorkSums]:
     return shown.cache.get("work of a window", made, which, limit=1)
 
 
-def _narrowing(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:
+def _target(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:
     if codes[row] < 0:
         return None
 

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
 
-from .answer import TEXTS, Answer, Column, Later, Table, Target, plain_list
+from .answer import TEXTS, Answer, Column, LazyValues, Table, Target, plain_list
 
 #: Column that identifies the worker of a row.
 WORKER: Final = Column("worker", "Worker")
 
 
-def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
+def stack_workers(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
     """Combines answers by worker name; a single one is returned unchanged.
 
     ``groups``: group id of each worker, the target of its row in the table of figures, which comes first.
@@ -32,7 +32,7 @@ def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer
     return Answer(
         # people see the facts in the table of workers instead
         facts=tuple(replace(fact, about=name, shown=False) for name, answer in found for fact in answer.facts),
-        tables=(*_figures(found, groups), *map(_stacked, tables.values())),
+        tables=(*_figures(found, groups), *map(_stack_tables, tables.values())),
         notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
         missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
         source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
@@ -59,14 +59,14 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
                             one_unit=any(table.one_unit for _, answer in found for table in answer.tables))  # fmt: skip
 
 
-def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
+def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
     """Stacks tables of several workers; columns that a table lacks are empty there."""
     columns = {column.key: column for _, table in parts for column in table.columns}
     bounds = [0, *accumulate(len(table) for _, table in parts)]
 
-    def column(key: str) -> Later:
-        own = [table.values[place] if (place := table.place(key)) >= 0 else None for _, table in parts]
-        return Later(bounds[-1], lambda rows: _rows(own, bounds, rows))
+    def column(key: str) -> LazyValues:
+        own = [table.values[place] if (place := table.column_index(key)) >= 0 else None for _, table in parts]
+        return LazyValues(bounds[-1], lambda rows: _rows(own, bounds, rows))
 
     def workers(rows: slice) -> list[str]:
         found: list[str] = []
@@ -76,10 +76,10 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
 
     def target(row: int) -> Target | None:
         place = bisect_right(bounds, row) - 1
-        return parts[place][1].leads_to(row - bounds[place])
+        return parts[place][1].target_of(row - bounds[place])
 
     first = parts[0][1]
-    values = (Later(bounds[-1], workers), *map(column, columns))
+    values = (LazyValues(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
                  word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit)  # fmt: skip
 

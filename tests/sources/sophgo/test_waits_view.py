@@ -33,7 +33,7 @@ def test_the_last_core_and_what_it_did_are_told(session):
     assert len(barriers) == 12
     longest = barriers.row(0)
     assert longest == (889_312, "Core 0", 96_081, 640_660, 8, "GDMA tensorLd (65%)")
-    lane, row = barriers.leads_to(0).event
+    lane, row = barriers.target_of(0).event
     assert session.profile.lanes[lane].kind == "GDMA"
     assert session.span_of(lane, row)[1] == 889_312
     assert barrier_of(session, (lane, row)).late_ns.tolist() == [96_081]

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.search import Hits
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import GUESS, time_text
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.views.differences import difference_text, differences_of, known_differences
+from tpuprof_tui.views.differences import cached_differences, difference_text, differences_of
 
 from ..settings.actions import ActionTable
 from .command_line import CommandTable, Done, fault
@@ -162,7 +162,7 @@ class Jumps:
             number, told, again = self._select(hits, steps, self.position.here())
             self.say(f"{told}{difference_text(session, differences, number)}{again}")
 
-        known = known_differences(session) is not None
+        known = cached_differences(session) is not None
         self.background.compute("differences", partial(differences_of, session), take, at_once=known)
 
     def _select(self, hits: Hits, steps: int, here: tuple[int, int]) -> tuple[int, str, str]:

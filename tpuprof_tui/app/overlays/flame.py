@@ -168,7 +168,7 @@ class FlameGraph(LinesView):
         """The events of the path under the cursor."""
         if self.table is None or not self.icicle.total_of_roots:
             return
-        above = [self.table.leads_to(each) for each in self.icicle.callers(self.chosen)]
+        above = [self.table.target_of(each) for each in self.icicle.callers(self.chosen)]
         scope = next((each.scope for each in above if each is not None and each.scope is not None), Scope())
         condition = next((each.condition for each in above[::-1] if each is not None and each.condition), "")
         self.post_message(Close((scope, condition)))

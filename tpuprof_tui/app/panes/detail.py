@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import MISSING
-from tpuprof_tui.views.differences import differences_of, known_differences
+from tpuprof_tui.views.differences import cached_differences, differences_of
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -107,7 +107,7 @@ class DetailPane(LinesView):
         if not self._entries:
             session, place = self.session, (self.selection.lane, self.selection.row)
             dependencies = self._found("dependencies", cached_dependencies(session), dependencies_of)
-            differences = self._found("differences", known_differences(session), differences_of)
+            differences = self._found("differences", cached_differences(session), differences_of)
             self._entries = list(entries_of(session, *place, dependencies, differences))
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))

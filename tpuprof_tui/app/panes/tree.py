@@ -17,7 +17,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, middle_cut
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
 from tpuprof_tui.model import Severity
-from tpuprof_tui.views.differences import known_side_by_side
+from tpuprof_tui.views.differences import cached_side_by_side
 
 from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
@@ -53,7 +53,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.session = session
         self.glyphs = glyphs
         self.state: DisplayState | None = None
-        self.nodes = nodes_of(session, others, known_side_by_side(session))
+        self.nodes = nodes_of(session, others, cached_side_by_side(session))
         #: Whether figures of the base are shown too.
         self.shows_both = self.nodes[0].base >= 0
         #: Places of the nodes whose children are hidden.

@@ -91,7 +91,7 @@ def figures_record(query: Query) -> list[dict[str, Any]]:
     table = found.table("units")
     guessed = table.guessed or frozenset()
     numbers = [query.profile.groups.number(unit) for unit in query.units]
-    keys = FIGURES if table.place(f"{_COMMUNICATION}_us") < 0 else (*FIGURES, _COMMUNICATION)
+    keys = FIGURES if table.column_index(f"{_COMMUNICATION}_us") < 0 else (*FIGURES, _COMMUNICATION)
     columns = {key: table.column(f"{key}_us") for key in keys} | {"title": list(map(line_text, table.column("unit")))}
     return [
         {"core": number, **{key: values[row] for key, values in columns.items()}, "window": query.span,

@@ -95,7 +95,7 @@ class AnswerLines(Struct):
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All that a view says; what is missing only where its view is shown alone."""
-        tables = [table for table in (each.folded() for each in answer.tables) if self._rows_of(table)]
+        tables = [table for table in (each.merged() for each in answer.tables) if self._rows_of(table)]
         facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
         notes = self.told(*answer.notes)
         missing = self.told(*(each.sentence for each in answer.missing if self.whole))
@@ -113,7 +113,7 @@ class AnswerLines(Struct):
     def needed(self, answer: Answer) -> int:
         """Cells in which tables show as much as in ``width``: as many columns, and no name cut that is not cut here."""
         most = 0
-        for table in (each.folded() for each in answer.tables):
+        for table in (each.merged() for each in answer.tables):
             rows = self._rows_of(table)
             if rows:
                 kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
@@ -206,7 +206,7 @@ class AnswerLines(Struct):
                 yield [Segment(header, self.palette.quiet)], None
             first = False
             for place, row in enumerate(rows):
-                target = table.leads_to(row)
+                target = table.target_of(row)
                 strong = table.total and row == len(table) - 1
                 for line in self._row(part, bar_width, place, styles[place], strong=strong):
                     yield line, target
@@ -360,8 +360,8 @@ def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]
     if not column.bar:
         return []
     if column.parts:
-        told = [table.values[table.place(key)] for key in column.parts]
+        told = [table.values[table.column_index(key)] for key in column.parts]
         parts = [[float(plain(values[row]) or 0) for values in told] for row in rows]
         return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
-    values, full = table.values[table.place(column.key)], table.largest(column.key)
+    values, full = table.values[table.column_index(column.key)], table.largest(column.key)
     return [[abs(plain(values[row]) or 0) / full if full else 0.0] for row in rows]

@@ -16,7 +16,7 @@ from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
-from tpuprof_tui.views.screen import at_once, at_rest
+from tpuprof_tui.views.screen import quick_views, slow_views
 
 #: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones show no more.
 CURVE_HEIGHT, WIDEST = 8, 120
@@ -126,10 +126,10 @@ def computed(
     longer is computed: the others would hold up the reading, and be computed anew.
     """
     if not known and not cancelled():
-        yield at_once(query)
+        yield quick_views(query)
     answers: dict[str, Answer] = {}
     began = time.monotonic()
-    for name, told in at_rest(query, chosen.id if chosen is not None else ""):
+    for name, told in slow_views(query, chosen.id if chosen is not None else ""):
         answers[name] = told
         if cancelled():
             return

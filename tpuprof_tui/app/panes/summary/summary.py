@@ -26,7 +26,7 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of
-from tpuprof_tui.views.screen import WAITS, at_once
+from tpuprof_tui.views.screen import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
 from .figures import Curves, SummaryFigures, computed, drawn
@@ -115,7 +115,7 @@ class SummaryPane(LinesView):
             return
         known, first = self.session.profile.instructions <= AT_ONCE, self.figures.asked is None
         if known:
-            self._take(query, at_once(query))
+            self._take(query, quick_views(query))
         before, self._asked_at = self._asked_at, time.monotonic()
         if known and first:
             # too little to hold up the first frame
@@ -180,7 +180,7 @@ class SummaryPane(LinesView):
         figures = self.figures
         figures.chosen = view_of(self.session.profile.vocabulary, name, screen=True).id if name else ""
         self.cursor = self._column = 0
-        if name and figures.answers.get(figures.chosen, WAITS) is WAITS and figures.asked is not None:
+        if name and figures.answers.get(figures.chosen, DEFERRED) is DEFERRED and figures.asked is not None:
             self._compute(figures.asked, True, 0.0)
         self.rebuild(keep_scroll=False)
         self.post_message(Retitled())

@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripK
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.views.differences import known_side_by_side
+from tpuprof_tui.views.differences import cached_side_by_side
 
 #: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, counters, or below these a
 #: strip or the same of what is compared with.
@@ -90,7 +90,7 @@ class LaneLayout:
 
     def _take_rows(self) -> None:
         self.rows: Sequence[Row] = rows_of(self.session, self.state)
-        both = known_side_by_side(self.session)
+        both = cached_side_by_side(self.session)
         self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.state.scope)
         #: Cells of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
@@ -241,7 +241,7 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
         rows.sort(key=lambda row: not is_pinned(row, state))
     if state.strip:
         rows = [line for row in rows for line in (row, *_strip(session, row, state.strip))]
-    both = known_side_by_side(session)
+    both = cached_side_by_side(session)
     if both is not None:
         rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, state)]
     return [*_steps(session, state, both), *_path(session, state), *rows]

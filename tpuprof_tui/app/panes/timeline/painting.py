@@ -25,7 +25,7 @@ from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import fit, middle_cut
 from tpuprof_tui.formats.units import percent_text, short_text
-from tpuprof_tui.views.differences import known_differences
+from tpuprof_tui.views.differences import cached_differences
 
 from .figures import LaneFigures
 from .layout import LaneLayout, Row, continued_label
@@ -262,7 +262,7 @@ class LanePainter:
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
         """The event of the base that belongs to the selected one, where that is known."""
         selection, layout = self._view.selection, self._layout
-        known = known_differences(self._session)
+        known = cached_differences(self._session)
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
             return
         partner = int(known.partner[self._session.number(selection.lane, selection.row)])

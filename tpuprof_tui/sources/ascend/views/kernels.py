@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
 
 from ..read.coverage import covered_time
 from ..read.csv_table import Texts
@@ -105,11 +105,11 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
         among, places = read(first, max(stop, first + _PAGE))
         return among, places[start - first : stop - first]
 
-    def later(values: Callable[[Kernels, I64], Any]) -> Later:
-        return Later(len(rows), lambda some: values(*part(some.start, some.stop)))
+    def later(values: Callable[[Kernels, I64], Any]) -> LazyValues:
+        return LazyValues(len(rows), lambda some: values(*part(some.start, some.stop)))
 
-    def known(values: Callable[[I64], list[Any]]) -> Later:
-        return Later(len(rows), lambda some: values(rows[some]))
+    def known(values: Callable[[I64], list[Any]]) -> LazyValues:
+        return LazyValues(len(rows), lambda some: values(rows[some]))
 
     columns: list[tuple[Column, Any]] = [
         (Column("step", "Step", spare=3), known(found.other("step").plain_values)),

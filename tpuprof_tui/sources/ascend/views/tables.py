@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.totals.aggregates import distinct_together
 from tpuprof_tui.model import INT_MISSING, Lane
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.workers import joined
+from tpuprof_tui.views.workers import stack_workers
 
 from ..read.csv_table import Texts
 from ..read.kernels import Kernels, rows_of_work
@@ -177,7 +177,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     if text and not filtered:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
-    return joined(found, [run.worker.group for run in runs])
+    return stack_workers(found, [run.worker.group for run in runs])
 
 
 def of_each_worker(*, filtered: bool = True) -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:

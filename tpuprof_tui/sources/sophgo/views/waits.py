@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.lane import taken
-from tpuprof_tui.views.answer import Answer, Column, Later, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, LazyValues, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 #: Barriers that are told, those that cost most.
@@ -128,7 +128,7 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
     return Table(
         "barriers", "Barriers", columns,
         (told.time, list(map(query.profile.groups.title, units)), told.late_ns, told.waited_ns, told.waits,
-         Later(len(told), lambda rows: list(map(meanwhile, range(*rows.indices(len(told))))))),
+         LazyValues(len(told), lambda rows: list(map(meanwhile, range(*rows.indices(len(told))))))),
         target=lambda row: Target(event=session.locate(int(told.releaser[row]))),
         guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
         brief=range(min(len(told), 5)),

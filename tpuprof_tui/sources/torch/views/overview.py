@@ -125,7 +125,7 @@ def overview(query: Query) -> Answer:
 
 def _each_once(table: Table) -> Table:
     """Merges equal recommendations of several workers, keeping the row of the worker it applies to most."""
-    if table.place(WORKER.key) < 0:
+    if table.column_index(WORKER.key) < 0:
         return table
     known, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
     alike = []
@@ -134,8 +134,8 @@ def _each_once(table: Table) -> Table:
         rows.sort(key=lambda row: (share[row] or 0) * (1 if advice == "low_utilization" else -1))
         alike.append([*{worker[row]: row for row in reversed(rows)}.values()][::-1])
     alike = [rows for rows in alike if len(rows) > 1]
-    return replace(table, alike=alike, where=WORKER.key, notes=("Of several workers: the largest share, of low "
-                   "utilization the smallest.",) if alike else ())  # fmt: skip
+    notes = ("Of several workers: the largest share, of low utilization the smallest.",) if alike else ()
+    return replace(table, merge_groups=alike, merge_column=WORKER.key, notes=notes)
 
 
 def _overview(asked: Asked) -> Answer:

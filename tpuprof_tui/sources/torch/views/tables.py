@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.totals.aggregates import distinct_together
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.workers import joined
+from tpuprof_tui.views.workers import stack_workers
 
 from ..vocabulary import MODULES
 from .run import Asked, asked_of, runs_of, workers_of
@@ -35,7 +35,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
-    return joined(found, [worker.group for worker in workers_of(query)])
+    return stack_workers(found, [worker.group for worker in workers_of(query)])
 
 
 def of_each_worker(needs: str = "") -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:

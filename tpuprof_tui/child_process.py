@@ -1,4 +1,4 @@
-"""Processes of this package's own modules, which import nothing from the folder they are begun in."""
+"""Command lines for child processes that run modules of this package and import nothing from the current folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-#: ``python -m`` and ``-c`` look for modules in the current folder first, where captures of others may lie; ``-P`` came
-#: with Python 3.11.
+#: ``python -m`` and ``-c`` search the current folder first, which may hold untrusted captures; ``-P``, which disables
+#: that, needs Python 3.11.
 _CODE: Final = (
     "import sys; sys.path[:] = [{folder!r}, *filter(None, sys.path)]; import runpy; "
     "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
@@ -16,7 +16,7 @@ _CODE: Final = (
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Number of CPU cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -24,6 +24,6 @@ def cores() -> int:
 
 
 def python_words(module: str, *words: str) -> list[str]:
-    """The command line of a process that runs a module of this very package with these words."""
+    """Command line (argv) of a process that runs a module of this package with the arguments ``words``."""
     folder = str(Path(__file__).resolve().parents[1])
     return [sys.executable, "-c", _CODE.format(folder=folder, module=module), *words]

@@ -1,4 +1,4 @@
-"""tpuprof: a terminal profile explorer for Sophgo AKS/AKSV TPU captures.
+"""tpuprof: a terminal explorer for accelerator profiles (Sophgo TPU captures, PyTorch traces, Ascend output).
 
 Scripts and notebooks use one function::
 

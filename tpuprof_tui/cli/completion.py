@@ -25,7 +25,7 @@ _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
 
 
 class Word(Struct, frozen=True):
-    """An option or an operand.
+    """An option or operand to complete.
 
     Attributes:
         flags: Spellings of the option; empty for an operand.

@@ -163,7 +163,7 @@ def _compact(out: str, options: argparse.Namespace) -> int:
     return FINE
 
 
-# -- questions --------------------------------------------------------------------
+# -- queries ----------------------------------------------------------------------
 
 
 def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable[..., None]) -> int:

@@ -283,7 +283,7 @@ def info_command(options: argparse.Namespace) -> int:
 
 
 def summary_command(options: argparse.Namespace) -> int:
-    """Prints where the time went."""
+    """Prints a summary of each capture: where the time went."""
     from tpuprof_tui.views.pages import ROWS, summary_report
 
     # the command `open` without a terminal has no such options

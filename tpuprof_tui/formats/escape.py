@@ -121,7 +121,7 @@ def markdown_text(text: str) -> str:
 
 def html_text(text: str) -> str:
     """``text`` on one line, escaped for the content or an attribute of an HTML element."""
-    from html import escape  # the first frame needs none
+    from html import escape  # imported here: the first frame does not need it
 
     return escape(line_text(text))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Activity(IntEnum):
-    """What an event does."""
+    """Kind of activity of an event."""
 
     COMPUTE = 0
     TRANSFER = 1

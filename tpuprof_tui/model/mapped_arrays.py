@@ -63,8 +63,8 @@ class MappedArrays:
     def kept(self, array: Array) -> Array:
         """A read-only copy of an array in a file.
 
-        Returns the array itself if the memory limit is not reached, if it is small, or if it is a view of a part of
-        another array.
+        Returns the array itself if the memory limit is not reached, if it is small or a view of a part of another
+        array, or if the disk is full.
         """
         if not self.spills or array.nbytes < _LARGE or array.dtype.hasobject:
             return array

@@ -62,5 +62,5 @@ class StringsBuilder:
         return self._texts[code] if 0 <= code < len(self._texts) else ""
 
     def build(self) -> Strings:
-        """The finished table."""
+        """Returns the table of the strings collected so far."""
         return Strings(self._codes)

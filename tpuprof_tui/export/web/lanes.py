@@ -77,7 +77,7 @@ def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
 
 
 def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:
-    """Latest time, ns, before which at most ``limit`` rows of all lanes start; None if there are no more rows."""
+    """Latest time, ns, before which at most ``limit`` rows of all lanes start; None if all rows fit into the limit."""
     if sum(each.count for each in lanes) <= limit:
         return None
     low = min(int(each.lane["start"][0]) for each in lanes)

@@ -12,7 +12,7 @@ from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from .summary_table import summary_table, to_ns
 from .text_columns import by_text
 
-#: Shares of the peak below which a cell is bad, and below which it is doubtful (outputs 8.2).
+#: Limits below which a cell is bad, and doubtful (outputs 8.2): percent of time, and shares of the peak bandwidth.
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"

@@ -23,7 +23,7 @@ _PARTS: Final = 10_000
 
 
 def lane_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None = None) -> Samples:
-    """uArch rate of a TIU, DDR bandwidth of others: the value of each instruction from its start, 0 from its end.
+    """Rate (uArch) of a TIU, DDR bandwidth of others: the value of each instruction from its start, 0 from its end.
 
     System commands count as 0. ``rates``: result of `rates_of`.
     """

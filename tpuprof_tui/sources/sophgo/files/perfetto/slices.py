@@ -235,7 +235,7 @@ class SliceEncoder:
 
 
 def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
-    """uArch rates of some rows in tenths of a percent, by row of the lane; None if the lane has none.
+    """Rates (uArch) of some rows in tenths of a percent, by row of the lane; None if the lane has none.
 
     Operations are counted from registers, so this is done once for both slices and counter.
     """

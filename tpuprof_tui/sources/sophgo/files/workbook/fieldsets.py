@@ -56,7 +56,7 @@ class Layout(Struct, frozen=True):
 
 
 def layout_of(lane: Lane) -> Layout:
-    """Fields of a lane's instructions; the chip family is recognised by the lane's counter columns."""
+    """Fields of a lane's instructions; the chip family is recognised by the columns of the lane."""
     if lane.kind == "TIU":
         if "conflict_cycles" in lane:
             return _COUNTED_TIU

@@ -162,7 +162,7 @@ def _launches(port: PortData, chip: Chip) -> list[_Launch]:
     ]
 
 
-# -- which is whose -----------------------------------------------------------
+# -- matching ------------------------------------------------------------------
 
 
 def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:

@@ -49,7 +49,7 @@ def impossible(words: U32, start: I64, end: I64, *, serial: bool, prompt: bool) 
 
 
 def _drop_the_rest(bad: Bools, start: I64) -> None:
-    """Reject everything from the first bad record on where starts jump back repeatedly after a few records each."""
+    """Reject everything from the first bad record or jump on, where starts jump back repeatedly after a few records."""
     if not bad.any():
         return
     rows = np.flatnonzero(~bad)

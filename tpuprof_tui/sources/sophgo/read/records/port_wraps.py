@@ -47,7 +47,7 @@ def turns_into(start: int, stop: int, window: tuple[int, int], wrap: int) -> int
 
 
 def filled_turns(turns: Sequence[int | None], starts: Sequence[int], stops: Sequence[int]) -> tuple[list[int], int]:
-    """Wraps of every launch, interpolated from the launches whose windows determine them.
+    """Wraps of every launch, filled in from the launches whose windows determine them.
 
     Args:
         turns: Wraps by launch, in port order; None where no window determines them.

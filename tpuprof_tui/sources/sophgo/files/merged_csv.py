@@ -61,7 +61,7 @@ def write_merged_csv(
 
 
 def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
-    """Names of the columns."""
+    """Names of the columns, in order."""
     names: dict[str, None] = {}
     for engines in (("TIU",), ("GDMA", "SDMA", "CDMA")):
         some = [lane for lane in lanes if lane.lane.kind in engines]

@@ -1,4 +1,4 @@
-"""Collects Problems while a capture is read."""
+"""Collects the Problems found while a capture is read."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ class Report(Struct):
         self.add(problem, *(() if records is None else (records,)), core=core)
 
     def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something repaired or assumed."""
+        """Add a note: something was repaired or assumed."""
         self.tell(Severity.NOTE, what, done, where)
 
     def warning(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something ambiguous."""
+        """Add a warning: something is ambiguous."""
         self.tell(Severity.WARNING, what, done, where)
 
     def error(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something recorded that is lost or unreadable."""
+        """Add an error: something recorded is lost or unreadable."""
         self.tell(Severity.ERROR, what, done, where)
 
     def extend(self, other: Report) -> None:

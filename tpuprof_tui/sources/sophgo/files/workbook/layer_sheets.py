@@ -294,7 +294,7 @@ def _units(profile: Profile) -> tuple[int, int, int, int]:
 
 
 def _peak(profile: Profile) -> list[float]:
-    """TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
+    """Peak TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
     lanes, channels, pixels, _ = _units(profile)
     whole = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
     return [round(whole / part, 3) for part in (1, 2, 16)]

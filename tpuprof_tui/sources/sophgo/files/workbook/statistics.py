@@ -150,7 +150,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def bandwidth(size: int, cycles: int, mhz: float) -> float:
-    """GB/s with two decimals; 0 without time."""
+    """Bandwidth in GB/s with two decimals; 0 without time."""
     time = to_ns(cycles, mhz)
     return round(size / time, 2) if time else 0
 

@@ -75,7 +75,7 @@ class _Stream(Struct, frozen=True, eq=False):
 
 
 class _Launch(Struct, frozen=True, eq=False):
-    """Records ``begin`` to ``end`` of a port."""
+    """One launch on a port: its records ``begin`` to ``end`` (exclusive)."""
 
     port: PortData
     begin: int

@@ -53,7 +53,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
                 what = f"A function name of {length} bytes runs past the end of the node stream."
                 report.error(what, "The text that is there was taken for the name.", offset=offset + 4 * place)
             behind = place + 1 + size
-            if not (overrun and behind >= count):  # a name that ends the stream has no commands
+            if not (overrun and behind >= count):  # otherwise no command can follow the name
                 result.func_places.append(place)
                 try:
                     name = raw.decode("utf-8")

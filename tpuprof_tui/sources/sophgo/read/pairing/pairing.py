@@ -178,7 +178,7 @@ class Matcher:
         wanted = self.commands_in[np.where(inside, launches, 0)]
         lost = np.maximum(wanted - self.records_in[begin:end], 0)
         if begin == 0 and self.lapped:
-            lost[:1] = 0  # the head of the oldest launch was overwritten, however long it was
+            lost[:1] = 0  # an unknown number of records of the oldest launch was overwritten
         total[inside] += _LOST * lost[inside]
         return total
 

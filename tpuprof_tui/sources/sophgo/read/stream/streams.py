@@ -190,7 +190,7 @@ def _resumed(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, plac
     opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
     alike = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
-    usual = next((each.size for each in alike), 0)  # whatever its function is
+    usual = next((each.size for each in alike), 0)  # for any function code
     index = int(np.searchsorted(sound, place + 1))
     wanted = place + usual // GRAIN
     if usual and (wanted == count or wanted in sound[index : index + usual]):

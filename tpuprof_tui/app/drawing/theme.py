@@ -119,7 +119,7 @@ class Palette(Struct, frozen=True, dict=True):
         return style + Style.parse(f"on {self.waited}") if self.colour else style
 
     def on_cursor(self, style: Style) -> Style:
-        """Style of a filled cell under the time cursor."""
+        """Style of a cell under the time cursor."""
         if not self.colour:
             return style + Style(reverse=not style.reverse, bold=True)
         return style + Style.parse(self.cursor_cell if style.bgcolor is None else self.cursor_filled)

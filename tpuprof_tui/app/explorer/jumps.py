@@ -84,7 +84,7 @@ class Jumps:
             elif not found:
                 self.say(f"{nothing} {self._named(lane, row)}.")
             elif self.store.state.selection == selection:
-                # the least slack is the dependency that held the waiter up
+                # the dependency with the least slack is the one that held the waiter up
                 dependency = min(found, key=lambda each: each.slack_ns)
                 self.store.change(selected(session, self.store.state, *end(dependency)))
                 self.say(self._told(dependency, len(found)))

@@ -46,7 +46,7 @@ class Marks:
         self.say(f"Go to mark: {marks_text(state, self._measure)}")
 
     def keep_span(self) -> None:
-        """Keeps the range, the selection's span or the window under the next letter."""
+        """Keeps the range, else the selection's span, else the window under the next letter."""
         self._letter_for = self._keep_span
         start, end = span_at_hand(self.store.state, self.store.session)
         self.say(f"Keep {self._span_text(start, end)} with a letter ...")

@@ -174,7 +174,7 @@ class Navigation:
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
-        """Moves the cursor of the pane focused before the prompt, like a count before j or k."""
+        """Moves the cursor of the pane focused before the prompt, as a count before j or k does in other tools."""
         pane = self.prompting.asked_from
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)

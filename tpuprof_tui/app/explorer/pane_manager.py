@@ -169,7 +169,7 @@ class PaneManager:
         return Content.styled(f"[{title}]" if chosen else f" {title} ", f"{look} @click=screen.do({name!r})".lstrip())
 
     def _put_title(self, pane: str, where: str, title: Content) -> None:
-        """Sets a title that has changed: each setting repaints the whole pane."""
+        """Sets a title if it has changed: each assignment repaints the whole pane."""
         if self._titles.get((pane, where)) != title.plain:
             self._titles[pane, where] = title.plain
             setattr(self.panes.named(pane), where, title)

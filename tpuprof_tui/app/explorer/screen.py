@@ -56,7 +56,7 @@ _GIVE_BACK_EVERY: Final = 0.5
 
 
 class ExplorerScreen(DrawnScreen[None]):
-    """Tree, timeline, tabs (summary, table, problems) and detail of one profile.
+    """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:
         actions: Handlers of the key actions of the registry's pane ``explorer``, by the last part of the action id.

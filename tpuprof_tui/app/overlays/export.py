@@ -1,4 +1,4 @@
-"""The export menu."""
+"""The export menu: its model, its lines, and the input field for folder and cores."""
 
 from __future__ import annotations
 
@@ -230,12 +230,12 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.tell("")
 
     def action_stop(self) -> None:
-        """Stops the export at work."""
+        """Stops the running export."""
         self.menu.exporter.stop()
 
 
 class MenuInput(Input):
-    """The folder or the cores as they are typed; Esc leaves them as they were."""
+    """Input field for the folder or the cores; Esc discards the typed text."""
 
     def __init__(self, menu: ExportMenu, done: Callable[[], None]) -> None:
         super().__init__(id="typed")

@@ -69,7 +69,7 @@ def _table(
 # - `s` sorts by the chosen column without another key, the frequent case; `S` asks for the column.
 # - Left and right move the time cursor as `h` and `l` do: zoom, marks and ranges refer to it. `a` and `d` pan.
 # - Space in the tree narrows to a node: rows cannot be picked there.
-# - `h` is left in the help too; `?` and F1 close it as they open it.
+# - `h` does not open the help: it moves left there too. `?` and F1 open and close it.
 # - `}` and `{` treat consecutive instructions of one problem as one place.
 _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(

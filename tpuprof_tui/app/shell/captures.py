@@ -89,7 +89,7 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
 
 
 def is_capture(path: Path) -> bool:
-    """Whether ``path`` is a capture or not a folder; sources check the latter when it is opened."""
+    """Whether ``path`` is a capture directory, or no directory at all: sources check files when they are opened."""
     from tpuprof_tui.sources.catalog import Catalog
 
     return not os.path.isdir(path) or Catalog().source_of(path) is not None

@@ -61,7 +61,7 @@ class Looked(Struct):
 
 
 class CaptureTable(LinesView):
-    """Table of captures: a line each with day, device and figures, below a sparkline of each figure over days.
+    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures.
 
     Args:
         looked: The data set and its view state.

@@ -15,12 +15,33 @@ _CODE: Final = (
 )
 
 
+#: Number of processes that share the cores.
+_sharing = 1
+#: CPU quota of the process's cgroup: CPU time and period, us ("200000 100000"; "max 100000": no limit).
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
+
+
 def cores() -> int:
-    """Number of CPU cores that this process may use."""
+    """Number of CPU cores for this process: its CPU affinity, limited by the cgroup's quota, shared among processes.
+
+    See `share_cores`.
+    """
     try:
-        return len(os.sched_getaffinity(0))
+        found = len(os.sched_getaffinity(0))
     except AttributeError:
-        return os.cpu_count() or 1
+        found = os.cpu_count() or 1
+    try:
+        granted, period = _QUOTA.read_text(encoding="ascii").split()
+        found = min(found, round(int(granted) / int(period)))
+    except (OSError, ValueError):
+        pass
+    return max(found // _sharing, 1)
+
+
+def share_cores(processes: int) -> None:
+    """Sets the number of processes, including this one, that share the cores."""
+    global _sharing
+    _sharing = processes
 
 
 def python_words(module: str, *words: str) -> list[str]:

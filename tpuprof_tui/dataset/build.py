@@ -12,6 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -161,7 +162,8 @@ def local(jobs: int) -> Executor:
         from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn"), _end_with_parent) as pool:
+        count = min(jobs, len(paths))
+        with ProcessPoolExecutor(count, get_context("spawn"), _begin_worker, (count,)) as pool:
             try:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
@@ -175,8 +177,10 @@ def local(jobs: int) -> Executor:
     return run
 
 
-def _end_with_parent() -> None:
-    """Ends this pool process when its parent is gone for any reason; otherwise it would wait forever.
+def _begin_worker(jobs: int) -> None:
+    """Initializes one of ``jobs`` pool processes: shares the cores, and ends it when its parent is gone.
+
+    Without the latter it would wait forever if the parent is killed.
 
     Ignores Ctrl+C, which the terminal sends to all processes and the parent handles.
     """
@@ -186,6 +190,7 @@ def _end_with_parent() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    share_cores(jobs)
     parent = parent_process()
 
     def follow() -> None:

@@ -9,7 +9,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 _DEVICE: Final = ("stream",)
 _WORK: Final = ("stream", "communication")
-#: Metrics that are columns of kernels: pipes' shares of their core's cycles, times and shares of cores.
+#: Metrics that are columns of kernels: pipe utilization ratios, core times, cube utilization.
 METRICS: Final = (
     "aic_mac_ratio", "aic_scalar_ratio", "aic_mte1_ratio", "aic_mte2_ratio", "aic_mte3_ratio", "aic_fixpipe_ratio",
     "aiv_vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aicore_time(us)", "aiv_time(us)",
@@ -20,7 +20,7 @@ _UNITS: Final = {"aicore_time(us)": "us", "aiv_time(us)": "us", "cube_utilizatio
 
 
 def metric_key(name: str) -> str:
-    """The key of a metric's column."""
+    """Key of the column of a metric."""
     return _KEYS.get(name, name)
 
 

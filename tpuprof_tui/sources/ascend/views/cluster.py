@@ -1,4 +1,4 @@
-"""Ranks side by side: steps, communication, links, the slow and the late one."""
+"""Cluster view: comparison of ranks by steps, communication and links; slow and late ranks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _StepRow(Struct, frozen=True):
 
 
 def cluster(query: Query) -> Answer:
-    """The view."""
+    """The cluster view."""
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
@@ -61,7 +61,7 @@ def cluster(query: Query) -> Answer:
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
     operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
                   for each in part.operations if not each.is_total]  # fmt: skip
-    # who is late stands first
+    # late ranks are the first table
     groups = {str(run.rank.rank): run.worker.group for run in ranked}
     tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
     if found:
@@ -71,14 +71,14 @@ def cluster(query: Query) -> Answer:
                              "communication.json of the ranks",
                              "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     lead = [replace(each, target=partial(_target, each, groups)) for each in tables]
-    # from rank to rank: classes of operators, which are no slices
+    # the matrix is of classes of operators, which are no slices: no target
     lead += [_matrix(found)] if found else []
     return Answer(tables=tuple(lead), notes=(WHOLE,) if part else (), missing=tuple(missing),
                   source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
 
 
 def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
-    """A rank, or an operator of it: the slices of its name."""
+    """Selects a rank, or the slices of an operator of it."""
     told = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
     group = groups.get(str(told.get("rank", told.get("index"))), -1)
     op = told.get("op")
@@ -88,7 +88,7 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
 def of_msprof_analyze(
     files: Mapping[str, Path],
 ) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
-    """Steps and communication of the files about all ranks, the files that tell them, and what cannot be read."""
+    """Steps, communication, file names and errors of msprof-analyze's files about all ranks."""
     missing: list[Missing] = []
 
     def tried(read: Callable[[], Any], *names: str) -> Any:
@@ -145,7 +145,7 @@ def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:
 
 
 def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
-    """Sums of each rank and link over its operators: size by time."""
+    """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
     for rank, part in found:
         for each in part.transfers:
@@ -167,7 +167,7 @@ def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
 
 
 def _slow(steps: Sequence[_StepRow]) -> Table:
-    """Of each step the rank that took longest: computing, exposed communication, free."""
+    """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(each.step for each in steps):
         mine = [each for each in steps if each.step == step and each.kind == "rank"]
@@ -186,7 +186,7 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
 
 
 def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
-    """Of each operator the rank that the others waited for: the one that waited least itself."""
+    """For each operator the late rank: the one that waited least, so the others waited for it."""
     of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
     for group, step, op, rank, each in operations:
         of_op.setdefault((group, step, op), []).append((rank, each))
@@ -199,7 +199,7 @@ def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
         others = max(told.wait for other, told in known if other != rank)
         rows.append((step, op, rank, late.start, late.wait, others))
     rows.sort(key=lambda row: -(row[5] - row[4]))
-    # starts are of the clock that the files tell times in, not of the profile's time line
+    # starts are times since 1970, as in the files
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
                Column("start_us", "Start", "time", epoch_ns=0, shown=False), Column("wait_us", "Waited", "duration"),
                Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of
 from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
-from tpuprof_tui.analysis.selecting.filter_masks import KEPT, apply_filter, is_filter_cached
+from tpuprof_tui.analysis.selecting.filter_masks import CACHED_FILTERS, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
 
@@ -131,7 +131,7 @@ def used(profile):
     dependencies_of(session)
     problem_rows(session)
     peers_of(session, 0, 0)
-    for number in range(KEPT + 2):
+    for number in range(CACHED_FILTERS + 2):
         apply_filter(session, f"dur>{number}").session.indexes  # noqa: B018
     return session
 
@@ -139,7 +139,7 @@ def used(profile):
 def test_all_that_is_derived_goes_with_the_profile():
     session = used(small_profile(2))
     assert cached_dependencies(session) is not None
-    assert is_filter_cached(session, f"dur>{KEPT + 1}")
+    assert is_filter_cached(session, f"dur>{CACHED_FILTERS + 1}")
     assert not is_filter_cached(session, "dur>0")
     gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(apply_filter(session, "dur>5").session)]
     assert all(each() is not None for each in gone)
@@ -172,4 +172,4 @@ def test_the_sizes_are_what_python_counts():
     assert set(memory.columns) == {"TIU", "GDMA", "SDMA", "CDMA"}
     parts = {name.partition("/")[0] for name in memory.derived}
     assert {"indexes", "headline", "launches", "dependencies", "passing", "peers", "rows of problems"} <= parts
-    assert memory.derived["passing"] >= KEPT * 300_000
+    assert memory.derived["passing"] >= CACHED_FILTERS * 300_000

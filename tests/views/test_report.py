@@ -321,7 +321,7 @@ def test_rows_lead_to_what_is_there(name):
             for target in filter(None, leads):
                 if target.condition:
                     narrowed = replace(query, filter=target.condition, scope=target.scope or query.scope)
-                    assert narrowed.longest() is not None, (view.id, table.key, target)
+                    assert narrowed.longest_work() is not None, (view.id, table.key, target)
                 if target.time is not None:
                     start, end = target.time
                     assert profile.start_ns <= start < end <= profile.end_ns + 1, (view.id, table.key, target)

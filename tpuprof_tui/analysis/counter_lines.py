@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 #: Up to this many counters of a group are all shown at first; more start folded into one line.
-FEW = 4
+MOST_UNFOLDED = 4
 
 
 class CounterLine(Struct, frozen=True):
@@ -51,7 +51,7 @@ def _lines(profile: Profile) -> Iterator[CounterLine]:
         by_group.setdefault(counter.group, []).append(index)
     number = 0
     for group, indexes in by_group.items():
-        all_shown, families = len(indexes) <= FEW, dict[object, list[int]]()
+        all_shown, families = len(indexes) <= MOST_UNFOLDED, dict[object, list[int]]()
         for index in indexes:
             counter = profile.counters[index]
             families.setdefault(index if all_shown else counter.family or counter.name, []).append(index)

@@ -141,7 +141,7 @@ class _Walk:
         columns = [_columns(lane, profile.vocabulary.blocking, profile) for lane in lanes]
         none = [np.zeros(0, np.int64)]
         start, end, waits, counts = (
-            np.concatenate([np.asarray(each[place], np.int64) for each in columns] or none) for place in range(4)
+            np.concatenate([np.asarray(each[column], np.int64) for each in columns] or none) for column in range(4)
         )
         numbers = np.flatnonzero(counts)
         if chosen is not None:
@@ -150,8 +150,8 @@ class _Walk:
         self._lane = np.repeat(np.arange(len(lanes)), np.diff(self._first)) if lanes else np.zeros(0, np.int64)
         host = np.array([lane.on_host for lane in lanes] or [False])[self._lane] if len(self._lane) else self._lane
         work = numbers[waits[numbers] == 0]
-        ours = host[work].astype(bool) if len(work) else np.zeros(0, np.bool_)
-        self._device = _EndOrder(work[~ours], end)
+        on_host = host[work].astype(bool) if len(work) else np.zeros(0, np.bool_)
+        self._device = _EndOrder(work[~on_host], end)
         by_unit: dict[int, list[Ints]] = {}
         self._by_lane: list[_EndOrder] = []
         few = np.zeros(len(lanes) + 1, np.bool_)
@@ -164,7 +164,7 @@ class _Walk:
                 by_unit.setdefault(profile.unit_of(lane), []).append(mine)
         # do not start from an event that spans the whole trace, such as a profiler's own mark
         kept = work[~few[self._lane[work]]] if len(work) else work
-        self._last = self._device if len(kept) == int((~ours).sum()) else _EndOrder(kept, end)
+        self._last = self._device if len(kept) == int((~on_host).sum()) else _EndOrder(kept, end)
         units = {unit: _EndOrder(np.concatenate(parts), end) for unit, parts in by_unit.items()}
         releaser, ender, meets = (
             [np.full(len(start), _NONE)] * 3 if dependencies is None else _releasers(dependencies, start, end, chosen)

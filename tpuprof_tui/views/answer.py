@@ -27,7 +27,7 @@ Kind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "n
 #: Left-aligned kinds.
 TEXTS: Final = ("text", "list")
 #: Maximum number of values computed at once during iteration.
-_AT_ONCE: Final = 1 << 16
+_CHUNK: Final = 1 << 16
 
 
 class Target(Struct, frozen=True):
@@ -105,7 +105,7 @@ class LazyValues(Sequence[Any]):
         first, count = 0, 1
         while first < self._count:
             yield from plain_list(self._take(slice(first, min(first + count, self._count))))
-            first, count = first + count, min(2 * count, _AT_ONCE)
+            first, count = first + count, min(2 * count, _CHUNK)
 
 
 class Table(Struct, frozen=True, eq=False, dict=True):

@@ -21,17 +21,17 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
     for view in views_of(query.vocabulary):
         found = answer(view, query) if view.summed_up and view.id not in leaving_out else Answer()
         if found.facts or any(len(table) for table in found.tables):
-            title, told = (query.vocabulary.say(text) for text in (view.title, view.help))
+            title, help_text = (query.vocabulary.say(text) for text in (view.title, view.help))
             facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts
                      if fact.shown and fact.value is not None]  # fmt: skip
             tables = [_table(table.merged()) for table in found.tables if len(table)]
-            records.append({"id": view.id, "title": title, "help": told, "facts": facts, "tables": tables,
+            records.append({"id": view.id, "title": title, "help": help_text, "facts": facts, "tables": tables,
                             "notes": list(found.notes)})  # fmt: skip
     return records
 
 
 def _table(table: Table) -> dict[str, Any]:
-    cells, places = Cells.of(table), shown_columns(table)
+    cells, indexes = Cells.of(table), shown_columns(table)
     shown = table.rows(0, ROWS)
     columns = [
         {
@@ -41,8 +41,8 @@ def _table(table: Table) -> dict[str, Any]:
             "bar": column.bar,
             "values": None if column.kind in TEXTS else [row[place] for row in shown],
         }
-        for column, place in ((table.columns[place], place) for place in places)
+        for column, place in ((table.columns[place], place) for place in indexes)
     ]
-    rows = [[line_text(text) for text in row] for row in cells.rows(table, places, 0, ROWS)]
+    rows = [[line_text(text) for text in row] for row in cells.rows(table, indexes, 0, ROWS)]
     return {"key": table.key, "title": cells.title(table), "columns": columns, "rows": rows, "total": table.total,
             "more": len(table) - len(shown), "notes": list(table.notes)}  # fmt: skip

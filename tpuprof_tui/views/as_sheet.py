@@ -53,9 +53,9 @@ def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[
                     ("General", "General", "General", "#,##0.000", "General", "0.00%"), facts)  # fmt: skip
     notes = [
         (query.vocabulary.say(view.title), of, clean(note)) for view, each in found
-        for of, told in [("", (*each.notes, *(one.sentence for one in each.missing))),
+        for of, texts in [("", (*each.notes, *(one.sentence for one in each.missing))),
                          *((table.title, table.notes) for table in each.tables if len(table))]
-        for note in told
+        for note in texts
     ]  # fmt: skip
     if notes:
         yield Sheet(_title("Notes", taken), ("View", "Of", "Note"), ("General",) * 3, notes)

@@ -42,19 +42,19 @@ def answer_report(title: str, answer: Answer, limit: int | None = ROWS, offset: 
 
 def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> TextTable:
     """A table as texts: up to ``limit`` rows from ``offset``."""
-    cells, places = Cells.of(table), shown_columns(table)
-    columns = [table.columns[place] for place in places]
+    cells, indexes = Cells.of(table), shown_columns(table)
+    columns = [table.columns[place] for place in indexes]
     stop = len(table) if limit is None else min(offset + limit, len(table))
-    told, rows = table.rows(offset, stop), tuple(cells.rows(table, places, offset, stop))
+    values, rows = table.rows(offset, stop), tuple(cells.rows(table, indexes, offset, stop))
     notes = list(table.notes)
     more = len(table) - len(rows)
     if more:
-        behind = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{more:,} more; "
-        notes.append(f"{behind}{hint}.")
+        position = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{more:,} more; "
+        notes.append(f"{position}{hint}.")
     nil = [
         column
-        for column, place in zip(columns, places, strict=True)
-        if told and column.spare and is_nil(column, (row[place] for row in told))
+        for column, place in zip(columns, indexes, strict=True)
+        if values and column.spare and is_nil(column, (row[place] for row in values))
     ]
     spare = sorted(
         (column for column in columns if column.spare and column not in nil), key=lambda column: -column.spare

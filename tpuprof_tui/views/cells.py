@@ -77,19 +77,19 @@ class Cells(Struct, frozen=True):
             return f"{indent}{value_text(value, column.kind, column.unit, named=False)}"
         unit = self.units.get(column.key)
         if unit is not None and value is not None:
-            told = f"{GUESS if guessed else ''}{unit.number(value)}"
+            text = f"{GUESS if guessed else ''}{unit.number(value)}"
         else:
-            told = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
-        return signed(told, value) if value and column.key.startswith(DELTA) else told
+            text = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
+        return signed(text, value) if value and column.key.startswith(DELTA) else text
 
     def rows(self, table: Table, indexes: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
         """Cell texts of rows [start, stop) in some columns (by index)."""
-        guessed, columns = table.guessed or frozenset(), [table.columns[place] for place in indexes]
+        guessed, columns = table.guessed or frozenset(), [table.columns[index] for index in indexes]
         for number, row in enumerate(table.rows(start, stop), start):
             known, depth = number in guessed, table.depth_of(number)
             yield tuple(
-                self.text(column, row[place], guessed=known, depth=depth)
-                for column, place in zip(columns, indexes, strict=True)
+                self.text(column, row[index], guessed=known, depth=depth)
+                for column, index in zip(columns, indexes, strict=True)
             )
 
 
@@ -126,7 +126,7 @@ def fact_text(fact: Fact) -> str:
 
 def shown_columns(table: Table) -> list[int]:
     """Indexes of the columns for people: without those for programs and those without any known value."""
-    return [place for place, column in enumerate(table.columns) if column.shown and _has_values(table, place)]
+    return [index for index, column in enumerate(table.columns) if column.shown and _has_values(table, index)]
 
 
 def _has_values(table: Table, index: int) -> bool:

@@ -80,12 +80,12 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
     found = np.zeros(len(path), np.int64)
     events = path.part == Part.EVENT
     for number in np.unique(path.lane[events]).tolist():
-        mine = np.flatnonzero(events & (path.lane == number))
+        rows = np.flatnonzero(events & (path.lane == number))
         lane = profile.lanes[number]
-        codes = lane.take(key, path.row[mine]) if key in lane else np.full(len(mine), -1, np.int32)
+        codes = lane.take(key, path.row[rows]) if key in lane else np.full(len(rows), -1, np.int32)
         known, which = np.unique(codes, return_inverse=True)
         names = [profile.text(key, code) if code >= 0 else MISSING for code in known.tolist()]
-        found[mine] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which.reshape(-1)]
+        found[rows] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which.reshape(-1)]
     host = _on_host(query, path)
     for name, chosen in ((_WAITS, path.part == Part.WAIT), (_GAPS, (path.part == Part.GAP) & ~host),
                          (_HOST_GAPS, (path.part == Part.GAP) & host)):  # fmt: skip

@@ -29,22 +29,22 @@ def durations(query: Query) -> Answer:
     known = np.flatnonzero(counts)
     if not len(known):
         return Answer(missing=(Missing("No work here."),))
-    places = np.arange(known[0], known[-1] + 1)
+    bins = np.arange(known[0], known[-1] + 1)
     bounds = np.concatenate(([0], BOUNDS))
-    upper = [int(BOUNDS[place]) if place < len(BOUNDS) else None for place in places]
+    upper = [int(BOUNDS[place]) if place < len(BOUNDS) else None for place in bins]
     columns = (
         Column("duration", "Duration"),
         Column("from_us", "From", "duration", shown=False),
         Column("to_us", "Below", "duration", shown=False),
         Column("count", query.vocabulary.say("{Events}"), "count", bar=True),
     )
-    told = [_between(int(low), high) for low, high in zip(bounds[places], upper, strict=True)]
+    texts = [_between(int(low), high) for low, high in zip(bounds[bins], upper, strict=True)]
 
     def target(row: int) -> Target | None:
         below = "" if upper[row] is None else f" duration<{upper[row]}ns"
-        return Target(condition=f"duration>={bounds[places[row]]}ns{below}") if counts[places[row]] else None
+        return Target(condition=f"duration>={bounds[bins[row]]}ns{below}") if counts[bins[row]] else None
 
-    values = (told, bounds[places], upper, counts[places])
+    values = (texts, bounds[bins], upper, counts[bins])
     return Answer(tables=(Table("durations", "Durations of work", columns, values, target),))
 
 

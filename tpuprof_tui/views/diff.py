@@ -30,7 +30,7 @@ from .report import problem_record, worker_record
 #: Status of the total in words.
 _WORDS: Final = {"more": "slower", "less": "faster", "added": "slower", "removed": "faster"}
 #: Contributors shown to people per view, and maximum characters of their names.
-_TOLD: Final = 5
+_MOST_LISTED: Final = 5
 _NAME: Final = 40
 _LAUNCH: Final = Word("launch", "launches")
 #: Statuses that are a change.
@@ -51,7 +51,7 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
     for side, query, workers in zip(("base", "other"), (compared.base, compared.other), compared.workers, strict=True):
         sides[side] = {"path": query.profile.path,
                        "workers": [worker_record(query.profile, worker) for worker in workers]}  # fmt: skip
-    told = {view.id: answer_record(compared.answer(view), 0, limit, offset) for view in views}
+    records = {view.id: answer_record(compared.answer(view), 0, limit, offset) for view in views}
     return {
         "source": compared.base.vocabulary.source,
         **sides,
@@ -59,7 +59,7 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
                      for side, query in (("base", compared.base), ("other", compared.other))
                      for problem in query.profile.problems],
         "verdict": verdict_record(compared),
-        "views": told,
+        "views": records,
     }  # fmt: skip
 
 
@@ -141,10 +141,10 @@ def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
     }
     shapes = list(_other_shapes(compared))
     yield from (cause for cause, _ in shapes)
-    told = {name for _, names in shapes for name in names}
+    named = {name for _, names in shapes for name in names}
     for parts in list(compared.breakdowns.values())[:1]:
         for part in parts:
-            if part.status in _CHANGED and not (part.name in told and part.status in ("added", "removed")):
+            if part.status in _CHANGED and not (part.name in named and part.status in ("added", "removed")):
                 yield abs(part.delta), _part_sentence(compared, part, launched.get(part.name))
     if compared.comparison.joint.base.launches.known:
         yield from _moves(compared)
@@ -202,15 +202,15 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple
     )
     before, after = (np.bincount(which.reshape(-1), weights=work).astype(np.int64).tolist()
                      for work in (base.work[pairs.base], other.work[pairs.other]))  # fmt: skip
-    for place, (one, two) in enumerate(known.T.tolist()):
+    for index, (one, two) in enumerate(known.T.tolist()):
         if one != two:
             names = both.kernels[one], both.kernels[two]
             amount = compared.comparison.with_status(
-                Amount("", before[place], after[place], int(count[place]), int(count[place]))
+                Amount("", before[index], after[index], int(count[index]), int(count[index]))
             )
             if amount.status in _CHANGED:
                 text = (
-                    f"{_LAUNCH.of(int(count[place]))} of {names[0]} became {names[1]}: "
+                    f"{_LAUNCH.of(int(count[index]))} of {names[0]} became {names[1]}: "
                     f"{delta_text(amount.delta)} of work{_percent(amount)}."
                 )
                 yield (abs(amount.delta), text), names
@@ -225,7 +225,7 @@ def _late(compared: Compared) -> Iterator[tuple[float, str]]:
     if total.status not in _CHANGED or 2 * abs(compared.work.delta) > abs(total.delta) * units_of_both:
         return
     for table in compared.answer(OWN[0]).tables:
-        keys = {column.key: place for place, column in enumerate(table.columns)}
+        keys = {column.key: index for index, column in enumerate(table.columns)}
         by_scope: dict[str, dict[str, int]] = {}
         for row in table.rows():
             units = by_scope.setdefault(row[keys["scope"]], {})
@@ -344,18 +344,18 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         changed = [each for each in parts if each.delta]
         if not changed:
             continue
-        told = changed[:_TOLD]
-        unit = column_unit(max(max(each.base, each.other) for each in told))
+        shown = changed[:_MOST_LISTED]
+        unit = column_unit(max(max(each.base, each.other) for each in shown))
         title = _breakdown_title(compared, view)
         rows = tuple(
             (_short(each.name), unit.number(each.base), unit.number(each.other),
              signed(unit.number(each.delta), each.delta),
              f"{each.other_count - each.base_count:+,}" if each.other_count != each.base_count else "",
-             each.status) for each in told
+             each.status) for each in shown
         )  # fmt: skip
-        rest = sum(each.delta for each in changed[_TOLD:])
-        notes = (f"{len(changed) - len(told):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
-            if len(changed) > len(told) else ()  # fmt: skip
+        rest = sum(each.delta for each in changed[_MOST_LISTED:])
+        notes = (f"{len(changed) - len(shown):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
+            if len(changed) > len(shown) else ()  # fmt: skip
         yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work)",
                         ("Name", "Base", "Other", "Delta", "Count", "Status"), rows, left=frozenset((0, 5)),
                         notes=notes)  # fmt: skip

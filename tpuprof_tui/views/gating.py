@@ -42,7 +42,7 @@ BASELINE: Final = "tpuprof_baseline"
 _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 #: Maximum number of rules in text.
-_TOLD: Final = 10
+_MOST_LISTED: Final = 10
 #: Maximum number of findings in text, each of a different rule.
 _FINDINGS: Final = 3
 
@@ -120,7 +120,7 @@ def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
     """The top finding of each rule, up to ``_FINDINGS``."""
     rules: set[str] = set()
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
-        keys = {column.key: place for place, column in enumerate(table.columns)}
+        keys = {column.key: index for index, column in enumerate(table.columns)}
         rule, group, gain, text, advice = (keys[key] for key in ("rule", "group", "gain_us", "text", "advice"))
         for row in table.rows():
             if row[gain] and row[rule] not in rules and len(rules) < _FINDINGS:
@@ -395,7 +395,7 @@ def _table(result: Gate) -> TextTable:
     rows = tuple(
         (each.result, line_text(each.rule.text, 44), _value(each, each.base), _value(each, each.other),
          *(_value(each, value, "+") for value in (each.delta, each.low, each.high)))
-        for each in shown[:_TOLD]
+        for each in shown[:_MOST_LISTED]
     )  # fmt: skip
     more = len(shown) - len(rows)
     notes = (f"{more:,} more: --json tells all.",) if more else ()

@@ -63,18 +63,18 @@ class _Side(Struct, frozen=True):
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]
     order: dict[str, int]
-    row_numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> _Side:
         if table is None:
             return cls({}, {})
-        order = {column.key: place for place, column in enumerate(table.columns)}
+        order = {column.key: number for number, column in enumerate(table.columns)}
         found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         counted = order.get("counted")
         counts: dict[tuple[Any, ...], int] = {}
-        row_numbers: dict[tuple[Any, ...], int] = {}
-        for place, row in enumerate(table.rows()):
+        numbers: dict[tuple[Any, ...], int] = {}
+        for number, row in enumerate(table.rows()):
             if counted is not None and not row[counted]:
                 continue
             texts = tuple(row[order[column.key]] if column.key in order else None for column in names)
@@ -86,8 +86,8 @@ class _Side(Struct, frozen=True):
             counts[joint_texts] = occurrence = counts.get(joint_texts, 0) + 1
             key: tuple[Any, ...] = (*joint_texts, occurrence)
             found[key] = row
-            row_numbers[key] = place
-        return cls(found, order, row_numbers)
+            numbers[key] = number
+        return cls(found, order, numbers)
 
     def value(self, key: tuple[Any, ...], column: Column) -> Any:
         row = self.rows.get(key)
@@ -98,7 +98,7 @@ class _Side(Struct, frozen=True):
 
 def _merge_rows(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
     """Merges two rows of one operation: sums are added, maxima and minima taken, means weighted by count."""
-    count = next((place for place, column in enumerate(columns) if column.key in _COUNTS), None)
+    count = next((index for index, column in enumerate(columns) if column.key in _COUNTS), None)
     first, second = (1, 1) if count is None else (one[count] or 0, two[count] or 0)
     return tuple(
         None if None in (ours, theirs)
@@ -130,20 +130,20 @@ def _join_tables(
     labels = [column for column in texts if column not in names and column.is_key] if table.ordered else []
     rows = []
     for key in dict.fromkeys((*ours.rows, *theirs.rows)):
-        told: list[Any] = list(key[:-1])
+        cells: list[Any] = list(key[:-1])
         if table.ordered:
             side = ours if key in ours.rows else theirs
-            told += [side.rows[key][side.order[column.key]] for column in labels if column.key in side.order]
-            told.insert(len(names), key[-1])
+            cells += [side.rows[key][side.order[column.key]] for column in labels if column.key in side.order]
+            cells.insert(len(names), key[-1])
         for column in numbers:
             one, two = ours.value(key, column), theirs.value(key, column)
-            told += [one, two, _difference(one, two)]
+            cells += [one, two, _difference(one, two)]
         values = [side.value(key, main) for side in (ours, theirs)]
         number = [side.value(key, counts) if counts is not None and key in side.rows else int(key in side.rows)
                   for side in (ours, theirs)]  # fmt: skip
         amount = None if None in values else Amount("", values[0], values[1], number[0] or 0, number[1] or 0)
         status = None if amount is None else judge(table.key, key[:-1], amount, main.kind)
-        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status), theirs.row_numbers.get(key, -1)))
+        rows.append((-abs(amount.delta if amount is not None else 0), (*cells, status), theirs.numbers.get(key, -1)))
     rows.sort(key=lambda row: row[0])
     other_rows = [place for _, _, place in rows]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked
+from tpuprof_tui.analysis.findings.problem_rows import by_severity, lane_of
 from tpuprof_tui.analysis.selecting.state import Scope
 
 from .answer import Answer, Column, Table, Target
@@ -11,7 +11,7 @@ from .query import Query
 
 def problems(query: Query) -> Answer:
     """One row per problem, worst first; always of the whole profile, whatever the query selects."""
-    found = ranked(query.session)
+    found = by_severity(query.session)
 
     def target(row: int) -> Target | None:
         lane, rows = lane_of(query.session, found[row]), found[row].rows

@@ -140,7 +140,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or lanes
 
-    def longest(self) -> tuple[int, int] | None:
+    def longest_work(self) -> tuple[int, int] | None:
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""
         session, (start, end), best, found = self.session, self.window, -1, None
         host = tuple(number for number in session.lanes_in(self.scope) if number not in self.lanes)

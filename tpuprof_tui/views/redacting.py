@@ -99,8 +99,8 @@ def _words(profile: Profile) -> dict[str, str]:
     """Identifying words (names of captures and hosts), with their kind."""
     workers = workers_of(profile)
     path = Path(profile.path)
-    told = (each for worker in workers for each in (worker.key, worker.name))
-    captures = [profile.name, path.name, path.absolute().name, *told]
+    names = (each for worker in workers for each in (worker.key, worker.name))
+    captures = [profile.name, path.name, path.absolute().name, *names]
     found = {each: "capture" for each in captures if each}
     identities = profile.vocabulary.entry("identities")
     found |= identities(profile) if identities is not None else {}

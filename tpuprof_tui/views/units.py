@@ -16,7 +16,7 @@ _COMMUNICATION: Final = (
     Column("communication_us", "Communication", "duration", spare=3),
     Column("exposed_communication_us", "Exposed comm.", "duration", spare=3),
 )
-_TOLD: Final = "Busy: compute or transfer. Exposed: transfer without compute."
+_DEFINITIONS: Final = "Busy: compute or transfer. Exposed: transfer without compute."
 _WITH_COMMUNICATION: Final = (
     "Busy: compute, transfer or communication. Exposed: transfer without the others; communication without compute."
 )
@@ -26,7 +26,7 @@ def units(query: Query) -> Answer:
     """Table of units, and facts about the balance of their load."""
     found = query.unit_figures
     communicates = any(each.communication for each in found)
-    more, told = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _TOLD)
+    more, definitions = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _DEFINITIONS)
     exposed = ("exposed_us", "exposed_communication_us") if communicates else ("exposed_us",)
     parts = ("compute_us", *exposed, "wait_us", "idle_us")
     columns = (
@@ -44,7 +44,7 @@ def units(query: Query) -> Answer:
         "units", query.vocabulary.say("{Units}"), columns, rows,
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
-        notes=(query.vocabulary.say(f"{told} {waits} Idle: no {{event}} at all."),
+        notes=(query.vocabulary.say(f"{definitions} {waits} Idle: no {{event}} at all."),
                "Util: busy over total time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))
@@ -88,10 +88,10 @@ def one_unit(query: Query) -> Answer:
     def share(key: str, title: str, ns: int) -> Fact:
         return Fact(key, title, ns, "duration", share=ns / window, guessed=unit.guessed)
 
-    place = 1 + sum(each > unit.busy for each in busy) if len(busy) > 1 else None
+    rank = 1 + sum(each > unit.busy for each in busy) if len(busy) > 1 else None
     facts = [
         Fact("busy_us", f"{unit.label} is busy", unit.busy, "duration", share=unit.utilisation, guessed=unit.guessed),
-        Fact("place", "Place", place, unit=f"of {len(busy)}"),
+        Fact("place", "Place", rank, unit=f"of {len(busy)}"),
         Fact("mean_utilisation", query.vocabulary.say("Mean of {units}"), mean, "share"),
         share("compute_us", "Computes", unit.compute),
         share("exposed_us", "Moves data alone", unit.exposed),

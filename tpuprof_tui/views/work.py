@@ -76,7 +76,7 @@ def top_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ..
 
 def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], Ints]:
     texts = profile.strings.get(by, ())
-    return [texts[place - 1] if place else MISSING for place in indexes.tolist()], indexes - 1
+    return [texts[index - 1] if index else MISSING for index in indexes.tolist()], indexes - 1
 
 
 def _running_through(query: Query) -> tuple[Table, ...]:

@@ -65,7 +65,7 @@ def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
     bounds = [0, *accumulate(len(table) for _, table in parts)]
 
     def column(key: str) -> LazyValues:
-        own = [table.values[place] if (place := table.column_index(key)) >= 0 else None for _, table in parts]
+        own = [table.values[index] if (index := table.column_index(key)) >= 0 else None for _, table in parts]
         return LazyValues(bounds[-1], lambda rows: _rows(own, bounds, rows))
 
     def workers(rows: slice) -> list[str]:
@@ -75,8 +75,8 @@ def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
         return found
 
     def target(row: int) -> Target | None:
-        place = bisect_right(bounds, row) - 1
-        return parts[place][1].target_of(row - bounds[place])
+        index = bisect_right(bounds, row) - 1
+        return parts[index][1].target_of(row - bounds[index])
 
     first = parts[0][1]
     values = (LazyValues(bounds[-1], workers), *map(column, columns))

@@ -182,7 +182,7 @@ def merge_renamed_operations(base: Sequence[Run], other: Sequence[Run]) -> tuple
     ours = {name for run in base for names in run.codes.values() for name in names}
     renamed = {}
     for name, names in known.items():
-        here, there = (", ".join(each for each in names if (each in ours) == mine) for mine in (True, False))
+        here, there = (", ".join(each for each in names if (each in ours) == in_base) for in_base in (True, False))
         renamed[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
     sides = [[replace(run, figures=_merge_figures(run.figures, renamed)) for run in side] for side in (base, other)]
     return sides[0], sides[1], renamed

@@ -63,7 +63,7 @@ def operation_synonyms(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str
                 joined = list(dict.fromkeys(every_name))
                 together.update(dict.fromkeys(joined, joined))
     ordered = dict.fromkeys(name for names in recordings for each in names.values() for name in each)
-    order = {name: place for place, name in enumerate(ordered)}
+    order = {name: index for index, name in enumerate(ordered)}
     return {name: tuple(sorted(names, key=order.__getitem__)) for name, names in together.items()}
 
 

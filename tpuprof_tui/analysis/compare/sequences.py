@@ -56,12 +56,12 @@ class _Matcher:
 
     def _match_ends(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Matches prefix, suffix and anchors of a pair of parts; returns the parts left between them."""
-        ahead = _common_prefix(self._base[low:high], self._other[start:stop])
-        self._add_run(low, start, ahead)
-        low, start = low + ahead, start + ahead
-        behind = _common_prefix(self._base[low:high][::-1], self._other[start:stop][::-1])
-        high, stop = high - behind, stop - behind
-        self._add_run(high, stop, behind)
+        prefix = _common_prefix(self._base[low:high], self._other[start:stop])
+        self._add_run(low, start, prefix)
+        low, start = low + prefix, start + prefix
+        suffix = _common_prefix(self._base[low:high][::-1], self._other[start:stop][::-1])
+        high, stop = high - suffix, stop - suffix
+        self._add_run(high, stop, suffix)
         if low == high or start == stop:
             return []
         ours, theirs = self._base[low:high], self._other[start:stop]
@@ -160,8 +160,8 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
     """Indexes of the elements of runs that occur once in each sequence, in the same order; None: no such runs."""
     once = []
     for each in (base, other):
-        found, places, counts = np.unique(_runs(each, width), return_index=True, return_counts=True)
-        once.append((found[counts == 1], places[counts == 1]))
+        found, indexes, counts = np.unique(_runs(each, width), return_index=True, return_counts=True)
+        once.append((found[counts == 1], indexes[counts == 1]))
     _, one, two = np.intersect1d(once[0][0], once[1][0], assume_unique=True, return_indices=True)
     if not len(one):
         return None

@@ -104,9 +104,9 @@ class SideBySide:
         self.session, self.base = session, base
         self._comparison = comparison
         _, (ours, theirs) = paired_units(base.profile, session.profile, comparison.pairs or [(-1, -1)])
-        unit_at = {place: unit for unit, place in ours.items()}
+        unit_at = {pair: unit for unit, pair in ours.items()}
         self._pair_of = theirs
-        self.units = {unit: unit_at[place] for unit, place in theirs.items() if place in unit_at}
+        self.units = {unit: unit_at[pair] for unit, pair in theirs.items() if pair in unit_at}
         self.lanes = _paired_lanes(base.profile, session.profile, ours, theirs)
         self.unpaired = tuple(sorted({*range(len(base.profile.lanes))} - {*self.lanes}))
 

@@ -310,7 +310,7 @@ def _work_by_restarts(
     count = 0
     for numbers in parts.values():
         lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
-        place = unit_of.get(profile.unit_of(lanes[0]), -1)
+        unit_pair = unit_of.get(profile.unit_of(lanes[0]), -1)
         shapes_of_launches = [
             tuple(zip((lane.kind for lane in lanes), counts, strict=True))
             for counts in zip(*(each.count.tolist() for each in found), strict=True)
@@ -320,11 +320,11 @@ def _work_by_restarts(
             rows_of_lane = np.flatnonzero(lane_number == number)
             number_in_lane = np.searchsorted(each.first, row[rows_of_lane], side="right") - 1
             launch[rows_of_lane], kernel[rows_of_lane] = count + number_in_lane, shape[number_in_lane]
-        own = sequences.setdefault(("unit", place), len(sequences)) if together else int(sequence[rows_of_lane[0]])
+        own = sequences.setdefault(("unit", unit_pair), len(sequences)) if together else int(sequence[rows_of_lane[0]])
         starts = [lane["start"][each.first] for lane, each in zip(lanes, found, strict=True)]
         ends = [np.maximum.reduceat(lane["end"], each.first) for lane, each in zip(lanes, found, strict=True)]
         for values, one in zip(launch_columns, (
-            np.full(len(shape), own), np.full(len(shape), place), shape, np.minimum.reduce(starts),
+            np.full(len(shape), own), np.full(len(shape), unit_pair), shape, np.minimum.reduce(starts),
             np.maximum.reduce(ends),
         ), strict=True):  # fmt: skip
             values.append(one)

@@ -41,8 +41,8 @@ def peers_of(session: Session, number: int, row: int) -> Peers:
     if name < 0:
         return Peers(0, 0.0)
     operands = (key for key in session.profile.vocabulary.operands if has_column(session.profile, lane, key))
-    asked = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in operands)
-    return session.cache.get("peers", lambda: _peers(session, lane.kind, name, asked), lane.kind, name, asked)
+    classes = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in operands)
+    return session.cache.get("peers", lambda: _peers(session, lane.kind, name, classes), lane.kind, name, classes)
 
 
 def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:
@@ -54,14 +54,14 @@ def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:
     return np.where(numbers >= 1, np.floor(np.log2(np.maximum(numbers, 1))), -1).astype(np.int64)
 
 
-def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int], ...]) -> Peers:
+def _peers(session: Session, kind: str, name: int, classes: tuple[tuple[str, int], ...]) -> Peers:
     lengths: list[Ints] = []
     longest_ns, longest = -1, (-1, -1)
     for number, lane in enumerate(session.profile.lanes):
         if lane.kind != kind or "name" not in lane:
             continue
         rows = np.flatnonzero(lane["name"] == name)
-        for key, wanted in asked:
+        for key, wanted in classes:
             rows = rows[_classes(session, lane, key, rows) == wanted] if key in lane else rows[:0]
         took = lane.take("end", rows) - lane.take("start", rows)
         if len(took) and int(took.max()) > longest_ns:
@@ -69,7 +69,7 @@ def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int],
         lengths.append(took)
     every = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
     schema = session.profile.vocabulary.schema
-    by = tuple(schema[key].title if key in schema else key for key, wanted in asked if wanted >= 0)
+    by = tuple(schema[key].title if key in schema else key for key, wanted in classes if wanted >= 0)
     return Peers(len(every), float(np.median(every)), int(every.min()), longest_ns, longest, by)
 
 

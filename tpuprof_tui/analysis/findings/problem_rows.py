@@ -14,10 +14,10 @@ from ..selecting.search import Hits, Mask
 from ..selecting.session import Ints, Session
 
 #: Severities in words, so that they are readable without colour.
-WORDS: Final = ("note", "warning", "ERROR")
+SEVERITY_WORDS: Final = ("note", "warning", "ERROR")
 
 
-def ranked(session: Session) -> list[Problem]:
+def by_severity(session: Session) -> list[Problem]:
     """All problems by severity, worst first; equal ones in the order of detection."""
     return sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
 
@@ -28,9 +28,9 @@ def lane_of(session: Session, problem: Problem) -> int:
     return next((number for number, lane in enumerate(lanes) if problem.is_about(lane, groups)), -1)
 
 
-def word_of(problem: Problem) -> str:
+def severity_word(problem: Problem) -> str:
     """A problem's severity in words."""
-    return WORDS[problem.severity]
+    return SEVERITY_WORDS[problem.severity]
 
 
 class ProblemRows(Struct, frozen=True, eq=False):
@@ -38,7 +38,7 @@ class ProblemRows(Struct, frozen=True, eq=False):
 
     Attributes:
         numbers: int64, ascending: instruction numbers.
-        problem: int64, index in ``ranked`` of the worst problem of each.
+        problem: int64, index in ``by_severity`` of the worst problem of each.
         run: int64, ascending: id of the run; consecutive instructions of one lane and problem are a run.
         by_lane: By lane index, the problems that affect some of its instructions, worst first.
     """
@@ -51,7 +51,7 @@ class ProblemRows(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def place(self, number: int) -> int:
+    def index(self, number: int) -> int:
         """Index of an instruction that is among ``numbers``."""
         return int(np.searchsorted(self.numbers, number))
 
@@ -66,7 +66,7 @@ class ProblemRows(Struct, frozen=True, eq=False):
         mask[self.numbers] = True
         return mask
 
-    def places_to_go(self, hits: Hits) -> Hits:
+    def first_of_each_run(self, hits: Hits) -> Hits:
         """The first hit of each run, in navigation order; all hits must be among ``numbers``."""
         first = np.sort(np.unique(self.run[np.searchsorted(self.numbers, hits.numbers)], return_index=True)[1])
         return Hits(hits.text, hits.keys[first], hits.numbers[first])
@@ -80,12 +80,12 @@ def problem_rows(session: Session) -> ProblemRows:
 def _find_problem_rows(session: Session) -> ProblemRows:
     numbers, problems = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     by_lane: dict[int, list[Problem]] = {}
-    for place, problem in enumerate(ranked(session)):
+    for rank, problem in enumerate(by_severity(session)):
         lane = lane_of(session, problem) if problem.rows is not None else -1
         if problem.rows is not None and lane >= 0:
             by_lane.setdefault(lane, []).append(problem)
             numbers.append(session.offsets[lane] + problem.rows)
-            problems.append(np.full(len(problem.rows), place, np.int64))
+            problems.append(np.full(len(problem.rows), rank, np.int64))
     # problems are ranked: the first of an instruction is the worst
     found, first = np.unique(np.concatenate(numbers), return_index=True)
     about = np.concatenate(problems)[first]
@@ -97,14 +97,14 @@ def _find_problem_rows(session: Session) -> ProblemRows:
 
 def about_text(problem: Problem) -> str:
     """Text of a problem for one of its instructions."""
-    return f"{word_of(problem)}{', right before this one' if problem.behind else ''}: {clean(problem.what)}"
+    return f"{severity_word(problem)}{', right before this one' if problem.behind else ''}: {clean(problem.what)}"
 
 
 def problem_text(session: Session, number: int) -> str:
     """Describes, in one line, the problems of an instruction that is among ``ProblemRows.numbers``."""
     found = problem_rows(session)
     lane, row = session.locate(number)
-    told = "  ".join(map(about_text, found.about(lane, row)))
-    alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))
-    many = f"{session.profile.vocabulary.event.of(alike)} in a row on " if alike > 1 else ""
-    return f"{told}  [{many}{clean(session.title_of(lane))}]"
+    texts = "  ".join(map(about_text, found.about(lane, row)))
+    length = int(np.count_nonzero(found.run == found.run[found.index(number)]))
+    many = f"{session.profile.vocabulary.event.of(length)} in a row on " if length > 1 else ""
+    return f"{texts}  [{many}{clean(session.title_of(lane))}]"

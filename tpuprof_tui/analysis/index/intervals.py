@@ -59,11 +59,11 @@ class Intervals(Struct, frozen=True, eq=False):
 
     def covered(self, edges: Ints) -> Ints:
         """Covered ns before each edge (any order and shape); the difference of two is the coverage between them."""
-        place = np.searchsorted(self.starts, edges, side="left")
+        index = np.searchsorted(self.starts, edges, side="left")
         if not len(self.starts):
             return np.zeros(np.shape(edges), dtype=np.int64)
-        overshoot = self.ends[np.maximum(place - 1, 0)] - edges
-        return np.asarray(self.cum[place] - np.where(place > 0, np.maximum(overshoot, 0), 0), dtype=np.int64)
+        overshoot = self.ends[np.maximum(index - 1, 0)] - edges
+        return np.asarray(self.cum[index] - np.where(index > 0, np.maximum(overshoot, 0), 0), dtype=np.int64)
 
     def between(self, start: int, end: int) -> int:
         """Covered ns inside the window [start, end)."""
@@ -73,8 +73,8 @@ class Intervals(Struct, frozen=True, eq=False):
 
     def _before(self, time: int) -> int:
         """Covered ns before a time: ``covered`` for a single one, several times as fast."""
-        place = int(self.starts.searchsorted(time, side="left"))
-        return int(self.cum[place]) - max(int(self.ends[place - 1]) - time, 0) if place else 0
+        index = int(self.starts.searchsorted(time, side="left"))
+        return int(self.cum[index]) - max(int(self.ends[index - 1]) - time, 0) if index else 0
 
     def clip(self, start: int, end: int) -> Intervals:
         """The part inside the window [start, end)."""

@@ -76,8 +76,8 @@ def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool
         keys = profile.strings[key].ranks[keys]
     if len(keys) and bool((keys[1:] >= keys[:-1]).all()) and not down and not bool(is_missing(keys[:1])[0]):
         return numbers
-    gone = is_missing(keys)
-    known = np.flatnonzero(~gone) if bool(gone.any()) else None
+    missing = is_missing(keys)
+    known = np.flatnonzero(~missing) if bool(missing.any()) else None
     present = keys if known is None else keys[known]
     order = _stable_order(present, down)
     if known is None:
@@ -85,7 +85,7 @@ def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool
             order += numbers[0]  # contiguous numbers need no lookup
             return order
         return np.asarray(numbers[order])
-    return np.concatenate([numbers[known[order]], numbers[np.flatnonzero(gone)]])
+    return np.concatenate([numbers[known[order]], numbers[np.flatnonzero(missing)]])
 
 
 def _stable_order(keys: Array, down: bool) -> Ints:
@@ -97,22 +97,22 @@ def _stable_order(keys: Array, down: bool) -> Ints:
     if not len(keys):
         return np.zeros(0, np.int64)
     # modified in place from here on: at ten million rows each copy takes 80 MB
-    whole = _as_whole(keys)
+    unsigned = _as_unsigned(keys)
     if down:
-        np.invert(whole, out=whole)
-    whole -= whole.min()
+        np.invert(unsigned, out=unsigned)
+    unsigned -= unsigned.min()
     bits = len(keys).bit_length()
-    cut = max(int(whole.max()).bit_length() + bits - 64, 0)
-    packed = whole >> np.uint64(cut) if cut else whole
+    cut = max(int(unsigned.max()).bit_length() + bits - 64, 0)
+    packed = unsigned >> np.uint64(cut) if cut else unsigned
     packed <<= np.uint64(bits)
     packed |= np.arange(len(keys), dtype=np.uint64)
     packed.sort()
     packed &= np.uint64((1 << bits) - 1)
     order: Ints = packed.view(np.int64)
-    return _settled(whole, order, cut) if cut else order
+    return _sort_cut_bits(unsigned, order, cut) if cut else order
 
 
-def _as_whole(keys: Array) -> npt.NDArray[np.uint64]:
+def _as_unsigned(keys: Array) -> npt.NDArray[np.uint64]:
     """Maps keys to new uint64 values in the same order: signed integers are offset by 2**63, floats compare by bits."""
     if keys.dtype.kind == "f":
         # + 0.0 makes -0.0 equal to 0.0; bits of negative floats descend as the values ascend
@@ -120,14 +120,14 @@ def _as_whole(keys: Array) -> npt.NDArray[np.uint64]:
         found ^= (found >> 63) & np.int64((1 << 63) - 1)
     else:
         found = keys.astype(np.int64)
-    whole: npt.NDArray[np.uint64] = found.view(np.uint64)
-    whole ^= np.uint64(1 << 63)
-    return whole
+    unsigned: npt.NDArray[np.uint64] = found.view(np.uint64)
+    unsigned ^= np.uint64(1 << 63)
+    return unsigned
 
 
-def _settled(whole: npt.NDArray[np.uint64], order: Ints, cut: int) -> Ints:
+def _sort_cut_bits(unsigned: npt.NDArray[np.uint64], order: Ints, cut: int) -> Ints:
     """Corrects ``order``, sorted without the lowest ``cut`` bits: runs of keys that differ in these bits alone."""
-    ascending = whole[order]
+    ascending = unsigned[order]
     seen = ascending >> np.uint64(cut)
     alike = seen[1:] == seen[:-1]
     wrong = alike & (ascending[1:] != ascending[:-1])
@@ -137,7 +137,7 @@ def _settled(whole: npt.NDArray[np.uint64], order: Ints, cut: int) -> Ints:
     np.cumsum(~alike, out=run[1:])
     mixed = np.zeros(int(run[-1]) + 1, np.bool_)
     mixed[run[1:][wrong]] = True
-    places = np.flatnonzero(mixed[run])
+    indexes = np.flatnonzero(mixed[run])
     # whole runs are sorted together: being consecutive, each fills its own positions again
-    order[places] = order[places][np.argsort(ascending[places], kind="stable")]
+    order[indexes] = order[indexes][np.argsort(ascending[indexes], kind="stable")]
     return order

@@ -30,12 +30,12 @@ class RunningSums:
 
     def __init__(self, count: int, weights: Callable[[Rows], Ints]) -> None:
         self._weights = weights
-        every = weights(slice(0, count))
+        values = weights(slice(0, count))
         whole = count // BLOCK
-        blocks = every[:, : whole * BLOCK].reshape(len(every), whole, BLOCK).sum(axis=2)
-        self._sums = np.zeros((len(every), whole + 1), np.int64)
+        blocks = values[:, : whole * BLOCK].reshape(len(values), whole, BLOCK).sum(axis=2)
+        self._sums = np.zeros((len(values), whole + 1), np.int64)
         np.cumsum(blocks, axis=1, out=self._sums[:, 1:])
-        self.total: Ints = self._sums[:, -1] + every[:, whole * BLOCK :].sum(axis=1)
+        self.total: Ints = self._sums[:, -1] + values[:, whole * BLOCK :].sum(axis=1)
 
     def over(self, rows: Rows) -> Ints:
         """The sums over some rows, int64 (k,); O(BLOCK) for a slice, O(rows) for an array."""
@@ -123,8 +123,8 @@ class PiecewiseRate(Struct, frozen=True, eq=False):
         last = np.maximum(begun - 1, 0)
         length = np.maximum(self.ends[last] - self.starts[last], 1)
         rest = np.where(begun > 0, np.maximum(self.ends[last] - edges, 0), 0) / length
-        passed = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
-        found: Floats = np.diff(passed)
+        before = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
+        found: Floats = np.diff(before)
         return found
 
 

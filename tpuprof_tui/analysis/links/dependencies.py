@@ -64,13 +64,13 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
     def waits_for(self, lane: int, row: int) -> tuple[Dependency, ...]:
         """The dependencies in which a row is the waiter."""
         first, last = np.searchsorted(self._waiters, [lane << 40 | row, (lane << 40 | row) + 1])
-        return tuple(self._at(place) for place in range(int(first), int(last)))
+        return tuple(self._at(index) for index in range(int(first), int(last)))
 
     def releases(self, lane: int, row: int) -> tuple[Dependency, ...]:
         """The dependencies in which a row is the releaser."""
         order, keys = self._releasers
         first, last = np.searchsorted(keys, [lane << 40 | row, (lane << 40 | row) + 1])
-        return tuple(self._at(place) for place in order[int(first) : int(last)].tolist())
+        return tuple(self._at(index) for index in order[int(first) : int(last)].tolist())
 
     def started_in(self, lanes: Sequence[Lane], lane: int, row: int) -> tuple[tuple[Dependency, ...], int]:
         """Device events that the children of a host event started: the first dependency (or none), and the count."""

@@ -89,7 +89,7 @@ def _find_waits(session: Session) -> Waits:
             parts.append((rows + offsets[number], lane.take("start", rows), lane.take("end", rows),
                           np.full(len(rows), units[number])))  # fmt: skip
     none = np.zeros(0, np.int64)
-    numbers, start, end, unit = (np.concatenate([none, *(part[place] for part in parts)]) for place in range(4))
+    numbers, start, end, unit = (np.concatenate([none, *(part[column] for part in parts)]) for column in range(4))
     link = np.minimum(np.searchsorted(waiter, numbers), max(len(waiter) - 1, 0))
     known = waiter[link] == numbers if len(waiter) else np.zeros(len(numbers), np.bool_)
     link = link[known]

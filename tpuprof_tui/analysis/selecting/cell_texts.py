@@ -31,10 +31,10 @@ def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> li
         table = session.profile.strings[column.key]
         return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]
     may_miss = values.dtype.kind == "f" or values.dtype == np.int64
-    gone = is_missing(values) if may_miss else np.zeros(len(values), np.bool_)
+    mask = is_missing(values) if may_miss else np.zeros(len(values), np.bool_)
     return [
         MISSING if missing else value_text(column, value)
-        for value, missing in zip(values.tolist(), gone.tolist(), strict=True)
+        for value, missing in zip(values.tolist(), mask.tolist(), strict=True)
     ]
 
 
@@ -47,8 +47,8 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
         lane = session.profile.lanes[lane_number]
         rows = numbers[indexes] - session.offsets[lane_number]
         by_column = [column_texts(session, lane, column, rows) for column in columns]
-        for place, cells in zip(indexes.tolist(), zip(*by_column, strict=True), strict=True):
-            texts[place] = list(cells)
+        for index, cells in zip(indexes.tolist(), zip(*by_column, strict=True), strict=True):
+            texts[index] = list(cells)
     return texts
 
 

@@ -17,7 +17,7 @@ from .state import DisplayState
 Mask = npt.NDArray[np.bool_]
 
 #: Number of filters whose masks are cached: the current one and recent ones.
-KEPT: Final = 4
+CACHED_FILTERS: Final = 4
 #: Columns that every view of a lane reads whole: copied at once, the others lazily.
 _EAGER: Final = ("start", "end", "role", "sublane")
 
@@ -70,8 +70,8 @@ class FilterResult(Struct, frozen=True, eq=False):
 
 
 def apply_filter(session: Session, text: str) -> FilterResult:
-    """The instructions that pass a filter, cached (``KEPT``); raises FilterError. O(instructions) the first time."""
-    return session.cache.get("passing", lambda: _apply_filter(session, text), text, limit=KEPT)
+    """The instructions that pass a filter, cached; raises FilterError. O(instructions) the first time."""
+    return session.cache.get("passing", lambda: _apply_filter(session, text), text, limit=CACHED_FILTERS)
 
 
 def _apply_filter(session: Session, text: str) -> FilterResult:

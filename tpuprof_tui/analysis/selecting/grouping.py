@@ -22,7 +22,7 @@ from .session import Ints, Session
 from .state import DisplayState
 
 #: Instructions per chunk when searching for any name.
-_AT_ONCE: Final = 65_536
+_CHUNK: Final = 65_536
 #: Above this number of distinct values, numbers are grouped into ranges.
 MANY: Final = 60
 #: Columns with evenly distributed values (times, positions, addresses). Others span orders of magnitude.
@@ -64,7 +64,7 @@ def has_named_work(session: Session) -> bool:
         bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
         for lane in session.profile.lanes
         if "name" in lane
-        for rows in (slice(first, first + _AT_ONCE) for first in range(0, len(lane), _AT_ONCE))
+        for rows in (slice(first, first + _CHUNK) for first in range(0, len(lane), _CHUNK))
     )
 
 
@@ -97,18 +97,18 @@ def group_table(
     for name, total in zip(base_labels, base_groups.total.tolist(), strict=True):
         totals[name] = totals.get(name, 0) + total
     own_labels = set(labels)
-    base_only = [place for place, name in enumerate(base_labels) if name not in own_labels]
+    base_only = [index for index, name in enumerate(base_labels) if name not in own_labels]
     none = np.zeros(len(base_only), np.int64)
     groups = Aggregates(
         np.append(groups.values, base_groups.values[base_only]),
         *(np.append(each, none) for each in (groups.count, groups.total, groups.longest)),
     )
-    labels += [base_labels[place] for place in base_only]
-    conditions += [base_conditions[place] for place in base_only]
-    first_with: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
+    labels += [base_labels[index] for index in base_only]
+    conditions += [base_conditions[index] for index in base_only]
+    first_with: dict[str, int] = {name: index for index, name in reversed(list(enumerate(labels)))}
     # the total of a label that two groups share is given to the first of them
     base_total = np.array(
-        [totals.get(name, 0) if first_with[name] == place else 0 for place, name in enumerate(labels)], np.int64
+        [totals.get(name, 0) if first_with[name] == index else 0 for index, name in enumerate(labels)], np.int64
     )
     return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only, base_total)
 
@@ -130,8 +130,8 @@ def _labels_and_conditions(
     table, key = session.profile.strings[column.key] if column.kind == "text" else (), column.key
     same = Counter(text.lower() for text in table)
     labels, conditions = [], []
-    for value, gone in zip(groups.values.tolist(), groups.missing.tolist(), strict=True):
-        if gone:
+    for value, missing in zip(groups.values.tolist(), groups.missing.tolist(), strict=True):
+        if missing:
             # missing values pass no condition: negate one that every known value passes
             label, condition = "-", f"!{key}=*" if column.kind == "text" else f"!{key}>=-9e99"
         elif column.kind == "text":

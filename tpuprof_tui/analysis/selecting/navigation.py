@@ -184,14 +184,14 @@ def same_name(session: Session, lane_number: int, row: int, steps: int, passes: 
     if "name" not in lane:
         return -1
     name = int(lane.take("name", slice(row, row + 1))[0])
-    place = row + 1 if steps > 0 else row
-    while name >= 0 and (place < len(lane) if steps > 0 else place > 0):
-        low, high = (place, min(place + _ROWS, len(lane))) if steps > 0 else (max(place - _ROWS, 0), place)
+    first = row + 1 if steps > 0 else row
+    while name >= 0 and (first < len(lane) if steps > 0 else first > 0):
+        low, high = (first, min(first + _ROWS, len(lane))) if steps > 0 else (max(first - _ROWS, 0), first)
         alike = lane.take("name", slice(low, high)) == name
         found = np.flatnonzero(alike if passes is None else alike & passes[low:high])
         if len(found):
             return low + int(found[0] if steps > 0 else found[-1])
-        place = high if steps > 0 else low
+        first = high if steps > 0 else low
     return -1
 
 

@@ -77,22 +77,22 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
         return Scope(found)
     if not group:
         return Scope()
-    asked = group.casefold()
-    named = [place for place in range(len(groups)) if asked in (groups[place].label.casefold(), _path(groups, place))]
-    if not named and asked.isdecimal():
-        named = [groups.numbered(int(asked))]
+    name = group.casefold()
+    named = [each for each in range(len(groups)) if name in (groups[each].label.casefold(), _path(groups, each))]
+    if not named and name.isdecimal():
+        named = [groups.numbered(int(name))]
     if not named or named[0] < 0:
         raise UsageError(
             f"There is no group {group!r}.", f"There are: {', '.join(dict.fromkeys(group.label for group in groups))}."
         )
     if len(named) > 1:
         raise UsageError(f"Several groups are called {group!r}.",
-                         f"Write one of: {', '.join(_path(groups, place) for place in named)}.")  # fmt: skip
+                         f"Write one of: {', '.join(_path(groups, each) for each in named)}.")  # fmt: skip
     return Scope(named[0])
 
 
-def _path(groups: Groups, place: int) -> str:
-    return "/".join(groups.path(place)).casefold()
+def _path(groups: Groups, index: int) -> str:
+    return "/".join(groups.path(index)).casefold()
 
 
 def _event_named(profile: Profile, text: str) -> tuple[int, int]:

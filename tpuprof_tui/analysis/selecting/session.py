@@ -97,7 +97,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
             for column in self.profile.vocabulary.columns
             if column.key in keys and (not lanes or any(column.applies_to(lane.kind) for lane in lanes))
         ]
-        ranks = {key: place for place, key in enumerate(_FIRST)}
+        ranks = {key: rank for rank, key in enumerate(_FIRST)}
         return tuple(sorted(columns, key=lambda column: (ranks.get(column.key, len(_FIRST)), not column.shown)))
 
     def number(self, lane: int, row: int) -> int:

@@ -87,7 +87,7 @@ def call_stacks(
     """
     profile = session.profile
     labels = Labels(profile)
-    parts = _Rows(session, labels, window, masks)
+    parts = _RowBuilder(session, labels, window, masks)
     within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
     chosen = {id(each.lane) for each in chosen_lanes(profile, session.indexes, within, lanes) if len(each.lane)}
     if not chosen:
@@ -98,7 +98,7 @@ def call_stacks(
     return call_tree(*parts.columns()), labels
 
 
-class _Rows:
+class _RowBuilder:
     """Builder of a tree's rows: the groups, then the host frames, then work."""
 
     def __init__(self, session: Session, labels: Labels, window: tuple[int, int], masks: LaneMasks | None) -> None:
@@ -140,8 +140,8 @@ class _Rows:
         caller = np.full(len(rows), -1, np.int64)
         if frames is not None:
             if lane.on_host:
-                own = np.flatnonzero(frames.at[numbers] >= 0)
-                at = frames.at[numbers[own]]
+                own = np.flatnonzero(frames.frame_of_event[numbers] >= 0)
+                at = frames.frame_of_event[numbers[own]]
                 ones = np.ones(len(at), np.int64)
                 self._append(self._callers[at], self._frame_labels[at], frames.own[at], ones)
                 return
@@ -185,7 +185,7 @@ class _Frames(Struct, frozen=True, eq=False):
     """Host events that are frames of call paths.
 
     Attributes:
-        at: By event of the profile: index of its frame; -1 for events that are not frames.
+        frame_of_event: By event of the profile: index of its frame; -1 for events that are not frames.
         caller: By event: index of the innermost frame that called it; -1: none.
         above: By frame: index of the enclosing frame; -1: none.
         top: By frame: id of its lane's topmost group.
@@ -193,7 +193,7 @@ class _Frames(Struct, frozen=True, eq=False):
         own: By frame: duration without the frames it calls, ns.
     """
 
-    at: Ints
+    frame_of_event: Ints
     caller: Ints
     above: Ints
     top: Ints

@@ -121,7 +121,7 @@ class Jumps:
 
         def find() -> Hits:
             found = problem_rows(session)
-            return found.places_to_go(marked(found.mask(session.profile.instructions)))
+            return found.first_of_each_run(marked(found.mask(session.profile.instructions)))
 
         def take(hits: Hits) -> None:
             if not len(hits):
@@ -134,7 +134,7 @@ class Jumps:
                 here = (state.start, -1) if steps > 0 else (state.end, -1)
             number, told, again = self._select(hits, steps, here)
             found = problem_rows(session)
-            problems.put(int(found.problem[found.place(number)]))
+            problems.put(int(found.problem[found.index(number)]))
             rest = sum(problem.rows is None for problem in problems.problems) if again else 0
             more = session.say("; {rest:,} more concern no single {event}: 4 lists them", rest=rest) if rest else ""
             self.say(f"{told}{problem_text(session, number)}{again.rstrip('.')}{more}{'.' if again else ''}")

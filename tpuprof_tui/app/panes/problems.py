@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
+from tpuprof_tui.analysis.findings.problem_rows import by_severity, lane_of, severity_word
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
@@ -33,7 +33,7 @@ class ProblemsPane(LinesView):
         super().__init__(palette, "problems")
         self.session = session
         self._told = -1
-        self.problems = ranked(session)
+        self.problems = by_severity(session)
         self.copied_as = ("problem", plural(len(self.problems), "problem"))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
@@ -54,7 +54,7 @@ class ProblemsPane(LinesView):
         room = max(width - indent - 1, 10)
         first, *rest = wrap(clean(problem.what) + times, room)
         style = self.palette.severity(int(problem.severity))
-        lines: list[Line] = [[Segment(f" {word_of(problem):<8} ", style), Segment(first, self.palette.text)]]
+        lines: list[Line] = [[Segment(f" {severity_word(problem):<8} ", style), Segment(first, self.palette.text)]]
         lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
         told = "  ".join(part for part in (clean(problem.done), _place(problem, self.session.profile.groups)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
@@ -87,10 +87,8 @@ class ProblemsPane(LinesView):
         self._select(tell=False)
         problem = self.problems[self.cursor]
         place = _place(problem, self.session.profile.groups)
-        text = (
-            f"{self.cursor + 1}/{len(self.problems)} {word_of(problem)}: {problem.what}{f' {place}' if place else ''}"
-        )
-        self.post_message(Say(text))
+        text = f"{self.cursor + 1}/{len(self.problems)} {severity_word(problem)}: {problem.what}"
+        self.post_message(Say(f"{text} {place}" if place else text))
 
     def action_select(self) -> None:
         """Selects the event, lane or core of the problem under the cursor."""

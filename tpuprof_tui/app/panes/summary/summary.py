@@ -316,7 +316,7 @@ class SummaryPane(LinesView):
             return
         query = replace(asked, filter=with_condition(asked.filter, condition))
         known = is_filter_cached(self.session, query.full_filter)
-        self._background.compute("longest", query.longest, self._take_longest, at_once=known)
+        self._background.compute("longest", query.longest_work, self._take_longest, at_once=known)
 
     def _take_longest(self, found: tuple[int, int] | None) -> None:
         if found is not None:

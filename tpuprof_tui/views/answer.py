@@ -127,6 +127,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         word: Noun for a row ("core", "kernel function").
         shown: Whether people see it; otherwise it is for programs only.
         brief: Rows shown in a summary of several views, in this order; None: all rows.
+        longest: Key of a column: a summary without space for all rows shows those with its largest values.
         ordered: Whether rows of two profiles are joined by position rather than by texts.
         depth: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
         one_unit: Whether people see all durations in one unit, as parts of one sum.
@@ -145,6 +146,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     word: str = "row"
     shown: bool = True
     brief: Sequence[int] | None = None
+    longest: str = ""
     ordered: bool = False
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
     one_unit: bool = False

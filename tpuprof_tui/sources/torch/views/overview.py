@@ -58,8 +58,8 @@ def _steps(asked: Asked) -> Answer:
         Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    tables = (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True), *_executions(asked))
-    return Answer(facts, tables)
+    steps = Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True, longest="step_us")
+    return Answer(facts, (steps, *_executions(asked)))
 
 
 def _executions(asked: Asked) -> Iterator[Table]:
@@ -193,7 +193,7 @@ def _overview(asked: Asked) -> Answer:
         (
             _recommendations(run, parts, length, devices),
             devices,
-            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
+            Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
         ),
         notes=tuple(notes),
     )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from work_rows import top
 
-from tpuprof_tui.analysis.findings.findings import LARGE, findings, slow_score
+from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score, top_events
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import chart_data
@@ -155,7 +155,7 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, Session.build(profile)))
     assert one.rows() == other.rows()
     assert sum(chart_data(session, state, state.scope).durations) == 6
-    found = findings(session, state, Scope(), 3)
+    found = top_events(session, state, Scope(), 3)
     assert all(each.lane != number for events in found for each in events)
     alone = replace(state, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")

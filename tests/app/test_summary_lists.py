@@ -13,8 +13,8 @@ from screen import explorer, frame, opened, press, settled
 from work_rows import headroom
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.findings import findings
-from tpuprof_tui.analysis.findings.unit_busy import differences, longest_pauses
+from tpuprof_tui.analysis.findings.top_events import top_events
+from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
@@ -106,7 +106,7 @@ async def test_enter_on_instructions_selects_them(profile):
         table = told(screen, "findings", "findings")
         row = table.merged().column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
-        found = findings(screen.session, screen.state, Scope(), 3)[0][0]
+        found = top_events(screen.session, screen.state, Scope(), 3)[0][0]
         target = table.merged().target_of(row)
         assert target.event == (found.lane, found.row)
         assert target.others
@@ -289,7 +289,7 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
     session = Session.build(profile)
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
-        found = findings(session, view, scope, 3)
+        found = top_events(session, view, scope, 3)
         waits = []
         for number in session.lanes_in(scope):
             lane = session.profile.lanes[number]
@@ -302,10 +302,10 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
         assert [(-each.value, each.lane, each.row) for each in found[2]] == sorted(waits)[:3]
     from msgspec.structs import replace
 
-    only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
+    only = top_events(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
     lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only[0], *only[2])}
     assert lanes == {"Core 1 SDMA"}
-    every = findings(
+    every = top_events(
         session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes)), 3
     )
     assert only[2] == every[2]
@@ -323,7 +323,7 @@ def test_a_reason_adds_up(profile):
         assert all(busy.between(pause.start, pause.end) == 0 for pause in pauses)
         if core == 2:
             assert pauses[0].text == "nothing runs"
-            assert all(ns < 0 for _, ns in differences(session, core, profile.start_ns, profile.end_ns, True))
+            assert all(ns < 0 for _, ns in work_differences(session, core, profile.start_ns, profile.end_ns, True))
 
 
 @pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])
@@ -331,7 +331,7 @@ def test_differences_are_told_by_what_is_known(sample, by):
     profile = open_profile(SAMPLES / sample)
     session = Session.build(profile)
     for core in profile.groups.numbers:
-        parts = [differences(session, core, profile.start_ns, profile.end_ns, less) for less in (False, True)]
+        parts = [work_differences(session, core, profile.start_ns, profile.end_ns, less) for less in (False, True)]
         assert any(parts) == bool(by)
         texts_of = profile.strings[by].texts(np.arange(len(profile.strings[by]))) if by else ()
         assert all(label in texts_of for part in parts for label, _ in part)

@@ -18,7 +18,7 @@ import pytest
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
+from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
-from tpuprof_tui.analysis.findings.findings import LARGE
+from tpuprof_tui.analysis.findings.top_events import LARGE
 from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo
@@ -279,6 +279,6 @@ def test_every_rule_has_a_profile_made_to_have_it():
 def test_a_filter_leaves_sums_alone_and_the_view_says_so():
     profile = CASES["imbalance"][0]
     narrowed = query_of(profile, filter="dur>1")
-    assert not list(finding_rules.found_by(finding_rules.RULES, narrowed))
+    assert not list(finding_rules.findings_of(finding_rules.RULES, narrowed))
     assert "a filter or a single" in findings_view(narrowed).notes[0]
     assert not findings_view(query_of(profile)).notes

@@ -70,7 +70,7 @@ class Rule(Struct, frozen=True):
     find: Callable[[Query, Rule, float], Iterator[Finding]]
 
 
-def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
+def findings_of(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
     """Findings of some rules; none if a filter or a lane scope hides events, since sums would mislead.
 
     O(events), cached.
@@ -78,12 +78,12 @@ def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
     if query.filter or query.scope.lane >= 0 or query.span <= 0:
         return
 
-    def made() -> list[Finding]:
+    def compute() -> list[Finding]:
         span = _span(query)
         return [found for rule in rules for found in rule.find(query, rule, rule.threshold * span)]
 
     which = (rules[0].key, query.scope, query.step, query.range)
-    yield from query.cache.get("findings of rules", made, *which, limit=8)
+    yield from query.cache.get("findings of rules", compute, *which, limit=8)
 
 
 def _span(query: Query) -> int:
@@ -153,7 +153,7 @@ def by_text(profile: Profile, each: Rows, key: str, weights: Any) -> Iterator[tu
         yield clean(profile.text(key, code)), float(sums[code])
 
 
-def narrowed(query: Query, key: str, text: str) -> Target:
+def filter_target(query: Query, key: str, text: str) -> Target:
     """Target that filters by a text."""
     return Target(condition=text_condition(key, text, alone=True)) if text else Target()
 
@@ -203,7 +203,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain >= least:
             label = profile.groups.title(late)
             text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
-            yield of_window(query, rule, label, gain, text, kernel, narrowed(query, "kernel", kernel))
+            yield of_window(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -221,7 +221,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if gain >= least:
         label = profile.groups.title(unit)
         text = f"{kernel} moves data for {time_text(round(gain))} on {label} while nothing there computes."
-        yield of_window(query, rule, label, gain, text, kernel, narrowed(query, "kernel", kernel))
+        yield of_window(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -269,13 +269,13 @@ def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     known = steps.set_of(query.scope.group)
     if known is None:
         return
-    place = known.index_by_start
+    index = known.index_by_start
     length = known.end - known.start
-    judged = steadiness(length, steps.usual[place])
-    longer = judged.outlier & (length > judged.median)
-    gain = float((length[longer] - judged.median).sum()) if bool(longer.any()) else 0.0
+    statistics = steadiness(length, steps.usual[index])
+    longer = statistics.outlier & (length > statistics.median)
+    gain = float((length[longer] - statistics.median).sum()) if bool(longer.any()) else 0.0
     if gain and gain >= least:
-        worst = int(place[np.flatnonzero(longer)[np.argmax(length[longer])]])
+        worst = int(index[np.flatnonzero(longer)[np.argmax(length[longer])]])
         label = steps.label(worst)
         text = (f"{steps.word.of(int(longer.sum()))} took longer than usual, {label} the longest: "
                 f"{time_text(round(gain))} beyond the median in all.")  # fmt: skip

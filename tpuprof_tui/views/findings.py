@@ -9,15 +9,15 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.findings.findings import Found, findings
-from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
+from tpuprof_tui.analysis.findings.top_events import ScoredEvent, top_events
+from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time_text
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target, places_text
-from .finding_rules import RULES, Finding, Rule, evidence, found_by
+from .finding_rules import RULES, Finding, Rule, evidence, findings_of
 from .query import Query
 
 #: Maximum findings per event rule.
@@ -45,7 +45,7 @@ class _EventRule(Struct, frozen=True):
     threshold: float
     text: str
     advice: str
-    gain: Callable[[Query, Found], int | None]
+    gain: Callable[[Query, ScoredEvent], int | None]
 
 
 def findings_view(query: Query) -> Answer:
@@ -75,10 +75,10 @@ def findings_view(query: Query) -> Answer:
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
                           notes=(f"To win: an upper bound{several}.",), merge_groups=groups, merge_rows=merge_rows,
                           brief=_each_rule_first([(number, found[number].rule) for number, *_ in groups]))  # fmt: skip
-    told = query.vocabulary.say(
+    note = query.vocabulary.say(
         "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
     )
-    return Answer(tables=(table,), notes=(told,) if query.filter or query.scope.lane >= 0 else ())
+    return Answer(tables=(table,), notes=(note,) if query.filter or query.scope.lane >= 0 else ())
 
 
 def _merge_groups(rows: Sequence[tuple[Any, ...]], order: Sequence[int]) -> list[list[int]]:
@@ -127,22 +127,22 @@ def _each_rule_first(rules: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def _found(query: Query) -> Iterator[Finding]:
-    found = findings(query.session, query.state, query.scope, MOST)
+    found = top_events(query.session, query.state, query.scope, MOST)
     for rule, events in zip(EVENT_RULES, found, strict=True):
         for each in events:
-            told = _about_event(query, rule, each)
-            if told.gain is None or told.gain >= rule.threshold * query.span:
-                yield told
+            finding = _about_event(query, rule, each)
+            if finding.gain is None or finding.gain >= rule.threshold * query.span:
+                yield finding
     # with a filter, gaps between the remaining events would be reported as pauses
     if not query.full_filter:
         yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
-    yield from found_by(RULES, query)
+    yield from findings_of(RULES, query)
     own = query.vocabulary.entry("findings")
     if own is not None:
         yield from own(query)
 
 
-def _about_event(query: Query, rule: _EventRule, found: Found) -> Finding:
+def _about_event(query: Query, rule: _EventRule, found: ScoredEvent) -> Finding:
     profile = query.profile
     lane = profile.lanes[found.lane]
     start, end = query.session.span_of(found.lane, found.row)
@@ -163,11 +163,11 @@ def _about_event(query: Query, rule: _EventRule, found: Found) -> Finding:
                     Target(event=(found.lane, found.row)))  # fmt: skip
 
 
-def _value(query: Query, found: Found) -> int | None:
+def _value(query: Query, found: ScoredEvent) -> int | None:
     return round(found.value)
 
 
-def _beyond_peak(query: Query, found: Found) -> int | None:
+def _beyond_peak(query: Query, found: ScoredEvent) -> int | None:
     """Duration beyond the ideal one at the peak, ns; None if that is unknown."""
     lane, rows = query.profile.lanes[found.lane], slice(found.row, found.row + 1)
     ideal = lane.take("ideal", rows) if "ideal" in lane else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tpuprof_tui.analysis.findings.unit_busy import differences, longest_pauses
+from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
 
@@ -83,7 +83,7 @@ def one_unit(query: Query) -> Answer:
     mean = sum(busy) / window / len(busy)
     # with a filter, gaps between the remaining events would be reported as pauses
     pauses = () if query.full_filter else longest_pauses(shown, unit.unit, *query.window)
-    beyond = differences(shown, unit.unit, *query.window, unit.utilisation < mean)
+    beyond = work_differences(shown, unit.unit, *query.window, unit.utilisation < mean)
 
     def share(key: str, title: str, ns: int) -> Fact:
         return Fact(key, title, ns, "duration", share=ns / window, guessed=unit.guessed)

@@ -25,9 +25,9 @@ from tpuprof_tui.views.finding_rules import (
     Rule,
     by_text,
     evidence,
-    found_by,
+    filter_target,
+    findings_of,
     lanes_doing,
-    narrowed,
     of_window,
 )
 from tpuprof_tui.views.query import Query
@@ -43,7 +43,7 @@ _REACHED: Final = 0.9
 
 def findings(query: Query) -> Iterator[Finding]:
     """Findings of the rules."""
-    return found_by(RULES, query)
+    return findings_of(RULES, query)
 
 
 #: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
@@ -84,7 +84,7 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             why, shape = _why(profile, name, parts[unit], gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
             text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
-            yield of_window(query, rule, label, gain, text, name, narrowed(query, "name", name))
+            yield of_window(query, rule, label, gain, text, name, filter_target(query, "name", name))
 
 
 def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:

@@ -16,7 +16,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, found_by, of_window
+from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, of_window
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
@@ -43,7 +43,7 @@ _USUALLY: Final = 0.9
 
 def findings(query: Query) -> Iterator[Finding]:
     """All findings of the rules."""
-    return found_by(RULES, query)
+    return findings_of(RULES, query)
 
 
 def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:

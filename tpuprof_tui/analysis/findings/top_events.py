@@ -31,7 +31,7 @@ LARGE: Final = 100 * 1024
 _NONE: Final = -np.inf
 
 
-class Found(Struct, frozen=True):
+class ScoredEvent(Struct, frozen=True):
     """An instruction (lane, row) worth a look; ``value``: exposed ns, GB/s or ns of waiting."""
 
     lane: int
@@ -39,7 +39,7 @@ class Found(Struct, frozen=True):
     value: float
 
 
-def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> list[list[Found]]:
+def top_events(session: Session, state: DisplayState, scope: Scope, most: int) -> list[list[ScoredEvent]]:
     """The top ``most`` transfers by exposed time, large transfers by lowest bandwidth, waits by duration.
 
     Limited to the state's filter; on lanes outside any unit, to what the scope's unit submitted. O(instructions) the
@@ -52,7 +52,7 @@ def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> 
     shared = frozenset(number for number, index in lanes if index.lane.group not in within)
     scores = exposed_score, slow_score, wait_score
     return [
-        [Found(lane, unfiltered_row(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
+        [ScoredEvent(lane, unfiltered_row(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
         for each in best_rows(lanes, state.start, state.end, scores, most, within, shared)
     ]
 
@@ -61,7 +61,7 @@ def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> F
     """Best score of each block of rows submitted by ``owners`` (empty: any); cached, O(rows) the first time."""
 
     def make() -> Floats:
-        scores = _scored(index.lane, slice(0, len(index.lane)), score, owners)
+        scores = _masked_scores(index.lane, slice(0, len(index.lane)), score, owners)
         best: Floats = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
         return best
 
@@ -118,11 +118,11 @@ def best_rows(
         best: list[tuple[float, int, int]] = []
         if spans:
             bounds = np.concatenate(bests)
-            places = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
+            span_of_block = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
             numbers = np.concatenate([blocks for *_, blocks, _ in spans])
             near = np.flatnonzero(bounds > _NONE)
             for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
-                number, index, low, high, _, own = spans[places[each]]
+                number, index, low, high, _, own = spans[span_of_block[each]]
                 first = int(numbers[each]) * BLOCK
                 if len(best) == most and (-bounds[each], number, first) > best[-1]:
                     break
@@ -136,7 +136,7 @@ def _best_of_block(
     index: LaneIndex, rows: slice, start: int, score: Score, owners: frozenset[int], number: int, most: int
 ) -> list[tuple[float, int, int]]:
     """(-score, lane, row) of the best of some rows that end after ``start``."""
-    scores = _scored(index.lane, rows, score, owners)
+    scores = _masked_scores(index.lane, rows, score, owners)
     if index.max_end is not index.sorted_ends:
         ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
         scores = np.where(ends > start, scores, _NONE)
@@ -144,7 +144,7 @@ def _best_of_block(
     return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
 
 
-def _scored(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
+def _masked_scores(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
     """The scores, -inf for rows of other owners."""
     scores = score(lane, rows)
     return np.where(np.isin(lane.take("owner", rows), list(owners)), scores, _NONE) if owners else scores

@@ -45,30 +45,30 @@ def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[P
     near = np.flatnonzero(lengths >= least)
     longest = near[np.argsort(-lengths[near], kind="stable")][:PAUSES]
     return tuple(
-        Pause(int(starts[place]), int(ends[place]), _told(session, unit, int(starts[place]), int(ends[place])))
-        for place in longest.tolist()
-        if ends[place] > starts[place]
+        Pause(int(starts[index]), int(ends[index]), _pause_text(session, unit, int(starts[index]), int(ends[index])))
+        for index in longest.tolist()
+        if ends[index] > starts[index]
     )
 
 
 def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, int]:
     """Clips a window to the events of the topmost group that contains a unit."""
     groups = session.profile.groups
-    whole = groups.top(unit)
-    if whole == unit:
+    top = groups.top(unit)
+    if top == unit:
         return start, end
 
     def extent() -> tuple[int, int]:
-        lanes = [lane for lane in session.profile.lanes_of(whole) if len(lane)]
+        lanes = [lane for lane in session.profile.lanes_of(top) if len(lane)]
         # if a filter removes all events, the whole window counts
         return (min((int(lane["start"][0]) for lane in lanes), default=-_FOREVER),
                 max((int(lane["end"].max()) for lane in lanes), default=_FOREVER))  # fmt: skip
 
-    first, last = session.cache.get("recorded", extent, whole)
+    first, last = session.cache.get("recorded", extent, top)
     return min(max(start, first), end), max(min(end, last), start)
 
 
-def _told(session: Session, unit: int, start: int, end: int) -> str:
+def _pause_text(session: Session, unit: int, start: int, end: int) -> str:
     """Describes what a unit does in the middle of a pause."""
     profile = session.profile
     for index in session.indexes.by_unit[unit].lanes:
@@ -81,7 +81,7 @@ def _told(session: Session, unit: int, start: int, end: int) -> str:
     return "nothing runs"
 
 
-def differences(session: Session, unit: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
+def work_differences(session: Session, unit: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
     """The labels with the largest deviation from the units' mean work, ns: below it if ``less``, else above it.
 
     By kernel function; by operation if no kernel function is known; empty if neither is.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane
 
-from tpuprof_tui.analysis.index.lane_index import build_index, cells, event_at, rows_between, starting_between
+from tpuprof_tui.analysis.index.lane_index import build_index, cells, count_starting, event_at, rows_between
 from tpuprof_tui.analysis.index.running_sums import running_rows, span_of
 from tpuprof_tui.model import Role
 
@@ -60,7 +60,7 @@ def test_rows_of_a_window(spans, start, length):
     numbers = list(range(len(index.lane)))[rows] if isinstance(rows, slice) else rows.tolist()
     assert numbers == rows_running(index, start, start + length)
     found = [row for row in range(len(index.lane)) if start <= index.starts[row] < start + length]
-    assert starting_between(index, start, start + length) == len(found)
+    assert count_starting(index, start, start + length) == len(found)
 
 
 @given(events, st.integers(-10, SPAN + 30), st.integers(0, 30))

@@ -9,7 +9,7 @@ from profiles import big_profile
 from work_rows import headroom, top
 
 from tpuprof_tui.analysis.index.lane_index import rows_between
-from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks, running_rows
+from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks, running_rows
 from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 
@@ -30,7 +30,7 @@ def with_peaks(lane: Lane) -> Lane:
 def profile():
     made = big_profile(24_000, cores=2, ports=1)
     made = replace(made, lanes=tuple(with_peaks(lane) for lane in made.lanes))
-    assert min(map(len, made.lanes)) > FEWEST * BLOCK
+    assert min(map(len, made.lanes)) > MIN_BLOCKS * BLOCK
     return made
 
 

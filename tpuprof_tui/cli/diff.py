@@ -11,7 +11,7 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import Compared
-from tpuprof_tui.views.diff import diff_record, diff_reports, lossy, markdown_report, selected_views
+from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, markdown_report, selected_views
 from tpuprof_tui.views.query import Query
 
 from .opening import all_opened, check_step
@@ -52,4 +52,4 @@ def print_diff(options: argparse.Namespace) -> int:
             print("\n".join(markdown_report(both, told, limit, options.offset)))
         else:
             pages_of(options).show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
-    return LOST if lossy(both) else FINE
+    return LOST if has_lost_records(both) else FINE

@@ -9,7 +9,7 @@ from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
 
 from .answer import TEXTS, Answer, Series, Table
-from .cells import Cells, fact_text, is_nil, shown_columns, value_text
+from .cells import Cells, fact_text, is_all_zero, shown_columns, value_text
 
 #: Default maximum of rows shown to people.
 ROWS: Final = 20
@@ -54,7 +54,7 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     nil = [
         column
         for column, place in zip(columns, indexes, strict=True)
-        if values and column.spare and is_nil(column, (row[place] for row in values))
+        if values and column.spare and is_all_zero(column, (row[place] for row in values))
     ]
     spare = sorted(
         (column for column in columns if column.spare and column not in nil), key=lambda column: -column.spare

@@ -135,6 +135,6 @@ def _has_values(table: Table, index: int) -> bool:
     return not len(table) or any(plain(value) not in nothing for value in values)
 
 
-def is_nil(column: Column, values: Iterable[Any]) -> bool:
+def is_all_zero(column: Column, values: Iterable[Any]) -> bool:
     """Whether a numeric column has only 0 and unknown values: such columns are left out first."""
     return column.kind not in (*TEXTS, "flag", "time", "share") and not column.bar and not any(values)

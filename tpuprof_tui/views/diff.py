@@ -63,7 +63,7 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
     }  # fmt: skip
 
 
-def lossy(compared: Compared) -> bool:
+def has_lost_records(compared: Compared) -> bool:
     """Whether records of either side were lost or unreadable."""
     lost = compared.comparison.lost
     problems = (*compared.base.profile.problems, *compared.other.profile.problems)

@@ -100,7 +100,7 @@ def evidence(group: str, start: int, length: int, name: str = "", lane: str | No
     return {"group": group, "lane": lane, "start_us": start / 1000, "duration_us": length / 1000, "name": name}
 
 
-def of_window(query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target) -> Finding:
+def window_finding(query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target) -> Finding:
     """A finding about the whole window."""
     start, end = query.window
     return Finding(rule.key, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
@@ -109,7 +109,7 @@ def of_window(query: Query, rule: Rule, group: str, gain: float, text: str, name
 # -- rows of the lanes that a query selects
 
 
-class Rows(Struct, frozen=True, eq=False):
+class LaneRows(Struct, frozen=True, eq=False):
     """Some rows of a lane of a unit, with their durations, ns."""
 
     lane: Lane
@@ -125,12 +125,12 @@ class Rows(Struct, frozen=True, eq=False):
         return self._columns[key]
 
 
-def lanes_doing(query: Query, activity: Activity) -> list[Rows]:
+def lanes_doing(query: Query, activity: Activity) -> list[LaneRows]:
     """Work of an activity that starts in the window, by device lane; shared by all rules."""
     return query.local_cache.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
 
 
-def _lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
+def _lanes_doing(query: Query, activity: Activity) -> Iterator[LaneRows]:
     profile = query.filtered_session.profile
     start, end = query.window
     units = set(query.units)
@@ -141,10 +141,10 @@ def _lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
         low, high = np.searchsorted(lane["start"], (start, end))
         rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WORK]
         if len(rows):
-            yield Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
+            yield LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
 
 
-def by_text(profile: Profile, each: Rows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
+def by_text(profile: Profile, each: LaneRows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
     """Sums of weights by the text of a column."""
     codes = each.take(key)
     known = codes >= 0
@@ -169,7 +169,7 @@ def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     gain = most.busy - sum(each.busy for each in figures) / len(figures)
     if gain >= least:
         text = f"{most.label} works {time_text(round(gain))} longer than {query.vocabulary.unit.plural} do on average."
-        yield of_window(query, rule, most.label, gain, text, "", Target(scope=Scope(most.unit)))
+        yield window_finding(query, rule, most.label, gain, text, "", Target(scope=Scope(most.unit)))
 
 
 def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         for kernel in (clean(profile.text("kernel", code)) for code in there.tolist()):
             waits.setdefault(kernel, {}).setdefault(unit, 0.0)
         rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
-        each = Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
+        each = LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
         for kernel, ns in by_text(profile, each, "kernel", each.length):
             # lanes of a unit wait concurrently: take the longest
             waits[kernel][unit] = max(waits[kernel][unit], ns)
@@ -203,7 +203,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain >= least:
             label = profile.groups.title(late)
             text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
-            yield of_window(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -221,7 +221,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if gain >= least:
         label = profile.groups.title(unit)
         text = f"{kernel} moves data for {time_text(round(gain))} on {label} while nothing there computes."
-        yield of_window(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+        yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -240,7 +240,7 @@ def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if unit >= 0 and gain >= least:
         label = profile.groups.title(unit)
         text = f"{time_text(gain)} lie between {count:,} launches on {label}, in which it is given nothing to do."
-        yield of_window(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
+        yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
 
 
 def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -257,7 +257,7 @@ def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if unit >= 0 and gain >= least:
         label = profile.groups.title(unit)
         text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
-        yield of_window(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
+        yield window_finding(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
 
 
 def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "chip": device.chip,
         "arch": device.arch,
         **profile.own,
-        **{f"{name.lower()}_mhz": _whole(mhz) for name, mhz in device.clocks},
+        **{f"{name.lower()}_mhz": _as_int(mhz) for name, mhz in device.clocks},
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),
         **(port_numbers if key else {}),
@@ -119,7 +119,7 @@ def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
     return figures
 
 
-def _whole(value: float) -> int | float | None:
+def _as_int(value: float) -> int | float | None:
     """Converts to int if integral; infinity and NaN, which JSON lacks, to None."""
     if not math.isfinite(value):
         return None

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.lane_index import starting_between
+from tpuprof_tui.analysis.index.lane_index import count_starting
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Severity
@@ -20,7 +20,7 @@ def overview(query: Query) -> Answer:
     """Length, counts, busiest and idlest unit, most exposed transfer, and caveats."""
     profile, words = query.profile, query.vocabulary
     shown, (start, end) = query.filtered_session, query.window
-    events = sum(starting_between(shown.indexes[number], start, end) for number in query.lanes)
+    events = sum(count_starting(shown.indexes[number], start, end) for number in query.lanes)
     if not events:
         return Answer((Fact("total_us", "Total time", query.span, "duration"), Fact("events", "", 0, shown=False)),
                       notes=(words.say("No {events} start here."),))  # fmt: skip

@@ -29,7 +29,7 @@ def redacted(profile: Profile) -> Profile:
     files next to the capture; no output contains it.
     """
     names = {text for key in _NAMES for text in profile.strings.get(key, ())}
-    redactor = Redactor(_words(profile), _texts(profile), names)
+    redactor = Redactor(_identifying_words(profile), _texts(profile), names)
     text, name = redactor.text, redactor.name
     strings = {key: Strings(map(name, texts)) for key, texts in profile.strings.items()}
     labels = replace(profile.steps, labels=Strings(map(name, profile.steps.labels)))
@@ -37,8 +37,8 @@ def redacted(profile: Profile) -> Profile:
         profile,
         name=redactor.placeholder("capture", profile.name.casefold()),
         redactor=redactor,
-        device=replace(profile.device, parameters=_deep(profile.device.parameters, text)),
-        own=_deep(profile.own, text),
+        device=replace(profile.device, parameters=_map_texts(profile.device.parameters, text)),
+        own=_map_texts(profile.own, text),
         groups=Groups(replace(group, label=text(group.label)) for group in profile.groups),
         lanes=tuple(_lane(lane, text) for lane in profile.lanes),
         strings=strings,
@@ -48,7 +48,7 @@ def redacted(profile: Profile) -> Profile:
             )
             for each in profile.problems
         ),
-        facts=_deep(profile.facts, text),
+        facts=_map_texts(profile.facts, text),
         counters=tuple(replace(each, name=text(each.name), family=text(each.family)) for each in profile.counters),
         steps=labels,
     )
@@ -60,7 +60,7 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
     return replace(
         answer,
         facts=tuple(
-            replace(each, title=text(each.title), about=text(each.about), value=_deep(each.value, text))
+            replace(each, title=text(each.title), about=text(each.about), value=_map_texts(each.value, text))
             for each in answer.facts
         ),
         tables=tuple(
@@ -69,7 +69,7 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
                 title=text(table.title),
                 notes=tuple(map(text, table.notes)),
                 values=tuple(
-                    _deep(list(each), redactor.name) if column.kind in TEXTS else each
+                    _map_texts(list(each), redactor.name) if column.kind in TEXTS else each
                     for column, each in zip(table.columns, table.values, strict=True)
                 ),
             )
@@ -84,18 +84,18 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
     )
 
 
-def _deep(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Applies a function to all texts in nested plain values, except keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _deep(each, change) for key, each in value.items()}
+        return {key: _map_texts(each, change) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_deep(each, change) for each in value)
+        return type(value)(_map_texts(each, change) for each in value)
     return value
 
 
-def _words(profile: Profile) -> dict[str, str]:
+def _identifying_words(profile: Profile) -> dict[str, str]:
     """Identifying words (names of captures and hosts), with their kind."""
     workers = workers_of(profile)
     path = Path(profile.path)
@@ -126,5 +126,5 @@ def _lane(lane: Lane, text: Callable[[str], str]) -> Lane:
         lane,
         label=text(lane.label),
         describe=None if describe is None else lambda row: text(describe(row)),
-        arguments=None if arguments is None else lambda row: _deep(arguments(row), text),
+        arguments=None if arguments is None else lambda row: _map_texts(arguments(row), text),
     )

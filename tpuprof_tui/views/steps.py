@@ -47,8 +47,8 @@ def steps(query: Query) -> Answer:
         query.scope,
         limit=_KEPT,
     )
-    chosen = _chosen(query, table)
-    several = _of_several(table, chosen)
+    chosen = _selected_rows(query, table)
+    several = _has_several_groups(table, chosen)
     groups = query.profile.groups
     names = [groups.title(group) for group in table.group[chosen].tolist()]
     return Answer(
@@ -66,21 +66,21 @@ def step_facts(query: Query) -> tuple[Fact, ...]:
     if not len(found) or query.scope.lane >= 0:
         return ()
     table = step_lengths(found)
-    return _facts(found, table, _chosen(query, table))
+    return _facts(found, table, _selected_rows(query, table))
 
 
 def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, ...]:
     count = len(set(table.number[chosen].tolist()))
     return (Fact("steps", found.word.plural.capitalize(), count, guessed=found.guessed),
-            *_lengths(found, table, _of_several(table, chosen)))  # fmt: skip
+            *_lengths(found, table, _has_several_groups(table, chosen)))  # fmt: skip
 
 
-def _of_several(table: StepLengths, chosen: Any) -> bool:
+def _has_several_groups(table: StepLengths, chosen: Any) -> bool:
     """Whether the steps are of several groups."""
     return len(set(table.group[chosen].tolist())) > 1
 
 
-def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _selected_rows(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Rows of the selected steps: of the groups in scope, starting in the range."""
     chosen = np.ones(len(table), np.bool_)
     if query.range is not None:

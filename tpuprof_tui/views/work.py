@@ -39,15 +39,15 @@ _BY: Final[tuple[tuple[Grouping, str], ...]] = (("kernel", "scope"), ("name", "o
 
 def kernels(query: Query) -> Answer:
     """Work by kernel function."""
-    return _took(query, "kernel", "scope")
+    return _work_tables(query, "kernel", "scope")
 
 
 def operations(query: Query) -> Answer:
     """Work by operation."""
-    return _took(query, "name", "operation")
+    return _work_tables(query, "name", "operation")
 
 
-def _took(query: Query, by: Grouping, word: str) -> Answer:
+def _work_tables(query: Query, by: Grouping, word: str) -> Answer:
     """Table of work by the texts of a column; an explanation if no text is known."""
     *values, codes = top_columns(query.profile, _sums(query)[by], by)
     if by not in query.profile.strings or not len(codes):

@@ -102,7 +102,7 @@ def rows_starting(index: LaneIndex, start: int, end: int) -> slice:
     return slice(int(low), int(high))
 
 
-def starting_between(index: LaneIndex, start: int, end: int) -> int:
+def count_starting(index: LaneIndex, start: int, end: int) -> int:
     """Number of events that start in the window [start, end)."""
     return row_count(rows_starting(index, start, end))
 

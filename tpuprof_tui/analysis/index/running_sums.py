@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 #: Rows per block.
 BLOCK: Final = 512
 #: Lanes with fewer blocks than this are scanned each time.
-FEWEST: Final = 4
+MIN_BLOCKS: Final = 4
 Floats = npt.NDArray[np.float64]
 
 

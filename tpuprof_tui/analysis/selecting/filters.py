@@ -88,7 +88,7 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     if not tokens:
         return lambda lane: np.ones(len(lane), np.bool_)
     parser = _Parser(tokens, profile, len(text))
-    predicate = parser.either()
+    predicate = parser.parse_or()
     if parser.at < len(tokens):
         raise FilterError("A parenthesis closes nothing", tokens[parser.at].start)
     return predicate
@@ -158,23 +158,23 @@ class _Parser:
     def _peek(self) -> str:
         return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
 
-    def either(self) -> Predicate:
-        parts = [self._all()]
+    def parse_or(self) -> Predicate:
+        parts = [self._parse_and()]
         while self._peek() == "|":
             self.at += 1
-            parts.append(self._all())
+            parts.append(self._parse_and())
         return parts[0] if len(parts) == 1 else lambda lane: np.logical_or.reduce([part(lane) for part in parts])
 
-    def _all(self) -> Predicate:
+    def _parse_and(self) -> Predicate:
         parts: list[Predicate] = []
         while self._peek() not in ("", "|", ")"):
-            parts.append(self._one())
+            parts.append(self._parse_term())
         if not parts:
             start = self.tokens[self.at].start if self.at < len(self.tokens) else self.length
             raise FilterError("A condition is missing here", start)
         return parts[0] if len(parts) == 1 else lambda lane: np.logical_and.reduce([part(lane) for part in parts])
 
-    def _one(self) -> Predicate:
+    def _parse_term(self) -> Predicate:
         token = self.tokens[self.at]
         self.at += 1
         if token.kind in "!(":
@@ -182,20 +182,20 @@ class _Parser:
             if self.depth > 64:
                 raise FilterError("The filter is nested too deeply", token.start)
             if token.kind == "(":
-                inner = self.either()
+                inner = self.parse_or()
                 if self._peek() != ")":
                     raise FilterError("This parenthesis is not closed", token.start)
                 self.at += 1
             elif self._peek() in ("", "|", ")"):
                 raise FilterError("There is nothing to negate", token.start)
             else:
-                inner = _negated(self._one())
+                inner = _negated(self._parse_term())
             self.depth -= 1
             return inner
         if token.kind == "condition":
             return self._condition(token)
         pattern = _regex(token.text if token.kind == "regex" else re.escape(token.text), token)
-        return self._searching(pattern, self.vocabulary.searched)
+        return self._text_predicate(pattern, self.vocabulary.searched)
 
     # -- conditions -------------------------------------------------------
 
@@ -221,7 +221,7 @@ class _Parser:
         if token.op not in ("=", "!=", "~"):
             raise FilterError(f"{token.key} is text: use =, != or ~", token.start)
         pattern = _regex(token.text if token.op == "~" else rf"\A{translate(token.text)}", token)
-        found = self._searching(pattern, (column.key,))
+        found = self._text_predicate(pattern, (column.key,))
         if token.op != "!=":
             return found
 
@@ -231,7 +231,7 @@ class _Parser:
 
         return others
 
-    def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
+    def _text_predicate(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
         """Rows where any of the text columns matches; the pattern is applied once to each distinct string."""
         tables = {
             key: np.array([*(bool(pattern.search(text)) for text in self.profile.strings[key]), False], np.bool_)

@@ -314,7 +314,7 @@ def _cut_at(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, 
     kept &= stop > start
     start, stop, parent = start[kept], stop[kept], parent[kept]
     stop[:-1] = np.minimum(stop[:-1], start[1:])
-    usual = commonest(hashes.of(start, stop), stop - start)
+    usual = most_common(hashes.of(start, stop), stop - start)
     if level is None:
         return Level(start, stop, usual, np.full(len(start), -1, np.int64))
     alike = usual | _resembles(hashes, start, stop, int(np.argmax(usual)))
@@ -352,7 +352,7 @@ def _ends_of(hashes: SequenceHash, starts: Ints, parent: Ints, bound: Ints, usua
     return stop, same
 
 
-def commonest(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
+def most_common(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
     """Mask of the parts equal to the most common one, weighted by ``weight``; on a tie the first."""
     _, first, which, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     share = counts * np.broadcast_to(weight, len(hashes))[first]

@@ -23,7 +23,7 @@ from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..result_cache import ResultCache
 from .launch_sequence import LaunchSequence, launch_sequences
-from .repetition import Level, commonest, find_level, levels_within, signatures
+from .repetition import Level, find_level, levels_within, most_common, signatures
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -362,7 +362,7 @@ def _with_scopes_and_cuts(profile: Profile, found: ProfileSteps) -> ProfileSteps
             continue
         start, stop = begins[known], np.append(begins[1:], len(indexes))[known]
         level = Level(start, stop, np.ones(count, np.bool_), np.full(count, -1, np.int64))
-        usual_launches = commonest(signatures(launched.code, level.start, level.stop))
+        usual_launches = most_common(signatures(launched.code, level.start, level.stop))
         if np.count_nonzero(usual_launches) > 1:
             level = replace(level, usual=usual_launches)
             usual[indexes[begins][known]] = level.usual

@@ -15,7 +15,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
 from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, FEWEST, PiecewiseRate, inner_blocks
+from ..index.running_sums import BLOCK, MIN_BLOCKS, PiecewiseRate, inner_blocks
 from ..selecting.filter_masks import filtered_session
 from .work_sums import owners_of
 
@@ -65,7 +65,7 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
         if not lane.in_sums and number != scope.lane:
             continue
         only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
-        if only or len(lane) < FEWEST * BLOCK:
+        if only or len(lane) < MIN_BLOCKS * BLOCK:
             rows = rows_between(index, state.start, state.end)
             starts, ends, (work, moves) = lane.take("start", rows), lane.take("end", rows), _work(lane, rows, only)
             lengths, added = _by_length((ends - starts)[work]), None

@@ -23,8 +23,8 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows, row_count
 
 from ..index.intervals import Intervals
-from ..index.lane_index import LaneIndex, build_index, starting_between
-from ..index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks
+from ..index.lane_index import LaneIndex, build_index, count_starting
+from ..index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
 
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
@@ -267,7 +267,7 @@ def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
         sync=index.sync.between(start, end),
         idle=window - busy - index.rest.between(start, end),
         window=window,
-        count=len(index.lane) if timeless else starting_between(index, start, end),
+        count=len(index.lane) if timeless else count_starting(index, start, end),
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,
     )
@@ -335,7 +335,7 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
         return None
     first, last, rest = inner_blocks(index, start, end, 1)
     inner = slice(first, last)
-    if len(lane) < FEWEST * BLOCK:
+    if len(lane) < MIN_BLOCKS * BLOCK:
         total = int(_work_bytes(lane, inner).sum())
     else:
         sums = index.cache.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))

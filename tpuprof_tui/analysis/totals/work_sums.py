@@ -14,7 +14,7 @@ from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 
 from ..index.lane_index import LaneIndex, rows_starting
-from ..index.running_sums import BLOCK, FEWEST
+from ..index.running_sums import BLOCK, MIN_BLOCKS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -149,7 +149,7 @@ def _of_lane(
             return _scanned_sums(lane, slice(0, high), {key: labels[key]}, None)[key]
 
         return {key: index.cache.get("work", partial(all_of, key), key) for key in labels}
-    if owners is not None or len(lane) < FEWEST * size or last <= first:
+    if owners is not None or len(lane) < MIN_BLOCKS * size or last <= first:
         return _scanned_sums(lane, slice(low, high), labels, owners)
     found = _scanned_sums(lane, np.r_[low : first * size, last * size : high], labels, None)
     for key, count in labels.items():

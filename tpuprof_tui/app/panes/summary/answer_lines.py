@@ -20,7 +20,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import cell_len, fit, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, is_nil, shown_columns, value_text
+from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
 
 from ..lines import Line, paragraph
 
@@ -241,7 +241,7 @@ class AnswerLines(Struct):
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
-                                 is_nil(column, values)))  # fmt: skip
+                                 is_all_zero(column, values)))  # fmt: skip
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])

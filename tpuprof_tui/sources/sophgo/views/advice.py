@@ -21,14 +21,14 @@ from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.finding_rules import (
     SMALL,
     Finding,
-    Rows,
+    LaneRows,
     Rule,
     by_text,
     evidence,
     filter_target,
     findings_of,
     lanes_doing,
-    of_window,
+    window_finding,
 )
 from tpuprof_tui.views.query import Query
 
@@ -60,14 +60,14 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     profile = query.filtered_session.profile
     # sums: by name and unit, time lost and taken; parts: by unit, rows and the time that each lost
     sums: dict[tuple[str, int], tuple[float, float]] = {}
-    parts: dict[int, list[tuple[Rows, Floats]]] = {}
+    parts: dict[int, list[tuple[LaneRows, Floats]]] = {}
     for activity in (Activity.COMPUTE, Activity.TRANSFER):
         for each in lanes_doing(query, activity):
             if "ideal" not in each.lane or "name" not in each.lane:
                 continue
             ideal = each.take("ideal")
             known = ~np.isnan(ideal)
-            part = Rows(each.lane, each.rows[known], each.unit, each.length[known])
+            part = LaneRows(each.lane, each.rows[known], each.unit, each.length[known])
             lost = np.maximum(part.length - ideal[known], 0)
             parts.setdefault(each.unit, []).append((part, lost))
             taken = dict(by_text(profile, part, "name", part.length))
@@ -84,10 +84,10 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             why, shape = _why(profile, name, parts[unit], gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
             text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
-            yield of_window(query, rule, label, gain, text, name, filter_target(query, "name", name))
+            yield window_finding(query, rule, label, gain, text, name, filter_target(query, "name", name))
 
 
-def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:
+def _why(profile: Profile, name: str, parts: list[tuple[LaneRows, Floats]], gain: float) -> tuple[list[str], str]:
     """Why an operation of a unit loses time: reasons, and the shape with the largest loss."""
     reasons = dict.fromkeys((told for _, _, _, told in _WHY), 0.0)
     shapes: dict[str, float] = {}
@@ -167,7 +167,7 @@ def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding
         text = (f"{direction} of {bytes_text(low)} to {bytes_text(high)} reaches {rate:.1f} GB/s on {label}, "
                 f"the fastest of this size {reached:.1f} GB/s.")  # fmt: skip
         condition = f"{text_condition('direction', direction, alone=True)} bytes>={low} bytes<{high}"
-        yield of_window(query, rule, label, gain, text, direction, Target(scope=Scope(unit), condition=condition))
+        yield window_finding(query, rule, label, gain, text, direction, Target(scope=Scope(unit), condition=condition))
 
 
 def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -246,7 +246,7 @@ def _work(lanes: list[Lane]) -> Intervals:
     return Intervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
+def _loads(query: Query) -> Iterator[tuple[LaneRows, Ints, Ints]]:
     """Loads from DDR, with their addresses and sizes (bytes)."""
     profile = query.filtered_session.profile
     for each in lanes_doing(query, Activity.TRANSFER):
@@ -258,7 +258,7 @@ def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
         ddr = np.array([str(text) == "DDR" for text in texts] or [False], np.bool_)
         address, size = each.take("src_addr"), each.take("bytes")
         chosen = (code >= 0) & ddr[np.maximum(code, 0)] & ~is_missing(address) & ~is_missing(size) & (address != 0)
-        part = Rows(lane, each.rows[chosen], each.unit, each.length[chosen])
+        part = LaneRows(lane, each.rows[chosen], each.unit, each.length[chosen])
         yield part, address[chosen], size[chosen]
 
 
@@ -282,7 +282,7 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if unit >= 0 and gain >= least:
         label = query.profile.groups.title(unit)
         text = f"{label} loads the same addresses again {count:,} times, {time_text(round(gain))} in all."
-        yield of_window(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
+        yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
 
 
 def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -305,7 +305,7 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         label = query.profile.groups.title(worst)
         text = (f"{int(several.sum()):,} addresses are loaded from DDR by several {query.vocabulary.unit.plural}: "
                 f"{time_text(round(gain))} on {label}.")  # fmt: skip
-        yield of_window(query, rule, label, gain, text, "", Target(scope=Scope(worst)))
+        yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(worst)))
 
 
 RULES: Final = (

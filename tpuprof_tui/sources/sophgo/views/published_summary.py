@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
-from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
+from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, running_rows, span_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import Rows, row_count
@@ -104,7 +104,7 @@ def _running(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
 def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
     lane = index.lane
     found = CoreSums()
-    if len(lane) < FEWEST * BLOCK:
+    if len(lane) < MIN_BLOCKS * BLOCK:
         for each in rows:
             found += as_sums(lane, lane_weights(profile, lane, each).sum(axis=1))
         return found

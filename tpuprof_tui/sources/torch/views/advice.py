@@ -16,7 +16,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, of_window
+from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
@@ -57,7 +57,7 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64)
     """A finding about the events in some rows, with the longest as evidence; without rows about the worker."""
     trace, profile = run.trace, query.profile
     if not len(rows):
-        return of_window(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
+        return window_finding(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
     row = int(rows[(trace.end[rows] - trace.start[rows]).argmax()])
     begin, length = int(trace.start[row]) + run.worker.shift_ns, int(trace.end[row] - trace.start[row])
     name = line_text(trace.names[trace.name[row]], 60)
@@ -69,7 +69,7 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64)
             found = evidence(profile.groups.title(lane.group), begin, length, name, lane.label)
             return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice,
                            Target(event=(number, place)))  # fmt: skip
-    return of_window(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
+    return window_finding(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
 
 
 def _is_there(profile: Profile, number: int, place: int, begin: int) -> bool:
@@ -101,7 +101,7 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             title = f"GPU {worst['device']} stream {worst['stream']}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
-            yield of_window(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
+            yield window_finding(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
 
 
 def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
@@ -189,7 +189,7 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
     if gain >= least and late in own:
         text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
-        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
+        yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
 
 
 def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

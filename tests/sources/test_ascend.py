@@ -225,6 +225,20 @@ def test_a_rank_alone_says_what_it_says_among_others(made, capsys):
     assert alone["views"]["cluster"]["missing"]
 
 
+def test_recordings_of_one_rank_are_its_spans_in_order_of_time_and_are_not_late(made, tmp_path, capsys):
+    for name, seconds in (("host_9_20260101120500000_ascend_pt", 5), ("host_10_20260101120000000_ascend_pt", 0)):
+        shutil.copytree(made / "text" / RANK, tmp_path / name)
+        for file in (tmp_path / name / OUTPUT).iterdir():
+            file.write_text(file.read_text().replace("1750000000", f"175000000{seconds}"))
+    found = report(tmp_path, capsys)
+    assert {(each["key"], each["span"]) for each in found["workers"]} == {
+        ("host_10_20260101120000000_ascend_pt", 1), ("host_9_20260101120500000_ascend_pt", 2)
+    }  # fmt: skip
+    assert len(rows(found, "cluster", "operations")) == 6
+    assert rows(found, "cluster", "late") == rows(found, "cluster", "slow") == []
+    assert not any(group.remark for group in open_profile(tmp_path).groups)
+
+
 def test_tables_alone_tell_gaps_without_causes_and_no_launches(made, capsys):
     text, tables = report(made / "text", capsys), report(made / "tables", capsys)
     assert rows(tables, "overview", "steps") == rows(text, "overview", "recorded_steps")

@@ -275,14 +275,20 @@ def of_database(database: Database) -> Communicated | None:
     return found
 
 
-def late(found: Sequence[Communicated | None]) -> int:
+def late(found: Sequence[tuple[Any, Communicated | None]]) -> int:
     """Place of the worker that the others waited for: who waited least, where that wait was for others to begin.
 
+    Args:
+        found: Of each worker its rank, None where that is not known, and what it communicated.
+
     Returns:
-        -1 where there are none to compare, or no rank waited for the slowest one for half of its wait or more.
+        -1 where there are no ranks to compare, or none waited for the slowest one for half of its wait or more.
     """
     waits: dict[int, tuple[float, float]] = {}
-    for place, each in enumerate(found):
+    ranks = {rank for rank, _ in found}
+    if ranks != {None} and len(ranks) < 2:
+        return -1
+    for place, (_, each) in enumerate(found):
         operations = [one for one in each.operations if not one.is_total] if each is not None else []
         if operations:
             waits[place] = (sum(one.wait or 0 for one in operations),

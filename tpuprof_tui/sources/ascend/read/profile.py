@@ -157,7 +157,7 @@ class _Maker:
     def profile(self) -> AscendProfile:
         keys = self._keys()
         workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
-        last = late([rank.communicated for rank in self._ranks]) if len(self._ranks) > 1 else -1
+        last = late([(rank.rank, rank.communicated) for rank in self._ranks])
         for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
@@ -187,12 +187,15 @@ class _Maker:
 
     def _keys(self) -> list[tuple[str, int]]:
         """Name and span of each worker: several recordings of one rank are told apart by their turn."""
-        turns: dict[int, int] = {}
+        turns: dict[int, list[tuple[int, int]]] = {}
+        for place, rank in enumerate(self._ranks):
+            if rank.rank is not None:
+                turns.setdefault(rank.rank, []).append((_first(rank) or 0, place))
         keys: list[tuple[str, int]] = []
-        for rank in self._ranks:
+        for place, rank in enumerate(self._ranks):
             span = 1
             if rank.rank is not None:
-                span = turns[rank.rank] = turns.get(rank.rank, 0) + 1
+                span += sorted(turns[rank.rank]).index((_first(rank) or 0, place))
             key = rank.place.name
             if any(key == other for other, _ in keys):
                 key = os.path.relpath(rank.place.root, self._path).replace(os.sep, "/")

@@ -173,7 +173,7 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
         mine = [each for each in steps if each.step == step and each.kind == "rank"]
         for title, _, key in (STEP_COLUMNS[_PLACE[key]] for key in _COMPARED):
             known = [(value, each.index) for each in mine if (value := each.values[_PLACE[key]]) is not None]
-            if len(known) < 2:
+            if len({index for _, index in known}) < 2:
                 continue
             value, rank = max(known, key=lambda each: each[0])
             mean = sum(each for each, _ in known) / len(known)
@@ -193,7 +193,7 @@ def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
     rows = []
     for (_, step, op), each in of_op.items():
         known = [(rank, told) for rank, told in each if told.wait is not None]
-        if len(known) < 2:
+        if len({rank for rank, _ in known}) < 2:  # several recordings of one rank do not wait for each other
             continue
         rank, late = min(known, key=lambda pair: pair[1].wait)
         others = max(told.wait for other, told in known if other != rank)

@@ -431,7 +431,7 @@ def _told_of_ranks(profile: Profile) -> list[_Told]:
 
 def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
     """Ranks that wait for the slowest one; which that is, is the one that waits least."""
-    last = late([found for _, _, found in told]) if len(told) > 1 else -1
+    last = late([(rank, found) for _, rank, found in told])
     for place, (key, rank, found) in enumerate(told):
         operations = [each for each in found.operations if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)

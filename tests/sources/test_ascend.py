@@ -1118,25 +1118,27 @@ def _found(path: Path, capsys: Any) -> set[str]:
 
 _KERNEL = {"name": "k", "type": "Add", "core": "AI_VECTOR_CORE", "length": 100, "gap": 0, "blocks": 40,
            "state": "static", "mac": 0.9}  # fmt: skip
-#: Rows of kernels that a rule speaks of, and of what it does not.
+#: Rows of kernels that a rule speaks of, and others of which it does not.
 _CASES = {
     "free": ([{"gap": 30}] * 4, [{"gap": 3}] * 4),
-    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}]),
+    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}],
+                              [{}, {"core": "HCCL", "length": 50, "gap": -30}]),
     "long_gap": ([{}, {"gap": 20}], [{}, {"gap": 4}]),
     "ai_cpu": ([{}, {"core": "AI_CPU", "length": 5}], [{}, {"core": "AI_CPU", "length": 1}]),
     "transdata": ([{}, {"type": "TransData", "length": 9}], [{}, {"type": "TransData", "length": 2}]),
     "cast": ([{}, {"type": "Cast", "length": 9}], [{}, {"type": "Cast", "length": 2}]),
     "dynamic_shapes": ([{"state": "dynamic"}, {}, {"state": "dynamic"}], [{"state": "dynamic"}, {}]),
-    "cube_idle": ([{"type": "MatMulV2", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}]),
+    "cube_idle": ([{"type": "Convolution", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}],
+                  [{"type": "MatMulV2", "mac": 0.1, "length": 1}, {}], [{"type": "Convert", "mac": 0.1}, {}]),
     "small_kernels": ([{"length": 5}] * 3 + [{}], [{"length": 5}, {}]),
-    "few_blocks": ([{"blocks": 8}, {}], [{}, {}]),
+    "few_blocks": ([{"blocks": 8}, {}], [{}, {}], [{"blocks": 8, "length": 0.5}, {}]),
 }  # fmt: skip
 
 
 #: Rules that a run made so has and another has not.
 _UNUSUAL = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
 _USUAL = {"slow_rank", "launch_bound"}
-_ALONE = {"uneven_steps", "no_metrics"}
+_ALONE = {"uneven_steps", "no_metrics", "recorded_differs"}
 
 
 def test_every_rule_says_what_it_is_and_has_its_cases():
@@ -1150,8 +1152,8 @@ def test_every_rule_says_what_it_is_and_has_its_cases():
 
 @pytest.mark.parametrize("rule", _CASES)
 def test_rules_about_kernels(tmp_path, capsys, rule):
-    for wanted, name, kernels in ((True, "has", _CASES[rule][0]), (False, "has_not", _CASES[rule][1])):
-        output = tmp_path / name / OUTPUT
+    for number, kernels in enumerate(_CASES[rule]):
+        output = tmp_path / str(number) / OUTPUT
         output.mkdir(parents=True)
         time, lines = 1_700_000_000_000_000, []
         for each in ({**_KERNEL, **more} for more in kernels):
@@ -1161,7 +1163,7 @@ def test_rules_about_kernels(tmp_path, capsys, rule):
             time += each["length"]
         header = "Name,Type,Accelerator Core,OP State,Start Time(us),Duration(us),Block Dim,aic_mac_ratio"
         (output / "kernel_details.csv").write_text("\n".join([header, *lines]))
-        assert (rule in _found(output, capsys)) == wanted
+        assert (rule in _found(output, capsys)) == (number == 0)
 
 
 @pytest.mark.parametrize("waits", [(0.02, 4.0), (0.02, 0.02)])
@@ -1172,9 +1174,13 @@ def test_rules_about_ranks_of_msprof_analyze_alone(tmp_path, capsys, waits):
                  "Synchronization Time(ms)": wait if wait > 1 else 0, "Idle Time(ms)": 0}  # fmt: skip
         links = {"HCCS": {"Transit Size(MB)": 10, "Transit Time(ms)": wait}}
         told[str(rank)] = {"Communication Time Info": times, "Communication Bandwidth Info": links}
-    text = json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": told}}})
+    text = json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": told, "Total Op Info@1": told}}})
     (tmp_path / "cluster_communication.json").write_text(text)
-    assert _found(tmp_path, capsys) == ({"slow_rank", "slow_link"} if waits[1] > 1 else set())
+    found = {each["rule"]: each["gain_us"] for each in rows(report(tmp_path, capsys), "findings", "findings")}
+    # sums count nothing besides what they are sums of
+    speeds = [10 / wait for wait in waits]
+    slow = 1000 * waits[1] * (1 - 2 * speeds[1] / sum(speeds))
+    assert found == ({"slow_rank": 4000, "slow_link": pytest.approx(slow)} if waits[1] > 1 else {})
 
 
 def test_an_npu_has_the_article_that_is_spoken():
@@ -1233,6 +1239,16 @@ def test_steps_whose_computing_differs(tmp_path, capsys):
         ascend_profile.write_text(run, tmp_path / name)
     assert "uneven_steps" not in _found(tmp_path / "even", capsys)
     assert "uneven_steps" in _found(tmp_path / "uneven", capsys)
+
+
+def test_steps_that_differ_from_the_recorded_ones(made, tmp_path, capsys):
+    file = _rank(made, tmp_path) / "step_trace_time.csv"
+    for more, told in ((Decimal("0.009"), False), (Decimal("0.011"), True)):
+        head, first, *others = (made / "text" / RANK / OUTPUT / file.name).read_text().splitlines()
+        step, computing, *rest = first.split(",")
+        assert head.startswith("Step,Computing")
+        file.write_text("\n".join([head, ",".join([step, str(Decimal(computing) + more), *rest]), *others]))
+        assert ("recorded_differs" in _found(file.parent, capsys)) == told
 
 
 def test_metrics_that_were_not_recorded(made, tmp_path, capsys):

@@ -29,20 +29,33 @@ _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication
 _OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
 
 
-class Operation(Struct, frozen=True):
-    """One communication operator of a step, or a sum of them (``op`` is then ``Total Op Info``).
+class _OfOperator(Struct, frozen=True):
+    """What belongs to an operator of a step, or to a sum of them (``op`` is then ``Total Op Info``).
 
     Attributes:
         step, kind, op: As the file has them.
+    """
+
+    step: str
+    kind: str
+    op: str
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is of a sum."""
+        return self.op.partition("@")[0] == TOTAL
+
+
+class Operation(_OfOperator, frozen=True):
+    """One communication operator of a step, or a sum of them.
+
+    Attributes:
         rank: Whose it is; empty where the file is of one rank.
         start: ns since 1970; None without.
         elapse, transit, wait, synchronization, idle: ns; None where they are not told.
         wait_ratio, synchronization_ratio: 0 to 1.
     """
 
-    step: str
-    kind: str
-    op: str
     rank: str
     start: int | None
     elapse: float | None
@@ -53,18 +66,10 @@ class Operation(Struct, frozen=True):
     wait_ratio: float | None
     synchronization_ratio: float | None
 
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum."""
-        return self.op.partition("@")[0] == TOTAL
 
-
-class Transfer(Struct, frozen=True):
+class Transfer(_OfOperator, frozen=True):
     """What an operator moved over one kind of link: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     rank: str
     link: str
     size_mb: float
@@ -85,12 +90,9 @@ class Packets(Struct, frozen=True):
     total: float | None
 
 
-class Pair(Struct, frozen=True):
+class Pair(_OfOperator, frozen=True):
     """What moved between two ranks: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     src: str
     dst: str
     link: str | None

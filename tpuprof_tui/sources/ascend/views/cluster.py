@@ -149,7 +149,7 @@ def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
     sums: dict[tuple[str, str, str], list[float]] = {}
     for rank, part in found:
         for each in part.transfers:
-            if each.op.partition("@")[0] != "Total Op Info":
+            if not each.is_total:
                 into = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
                 into[0] += each.size_mb
                 into[1] += each.transit or 0.0
@@ -162,7 +162,7 @@ def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"), *TO_WHOM,
                *LINK)  # fmt: skip
     rows = [(each.kind, each.step, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth)
-            for _, part in found for each in part.pairs if each.op.partition("@")[0] != "Total Op Info"]  # fmt: skip
+            for _, part in found for each in part.pairs if not each.is_total]  # fmt: skip
     return Table.of_rows("matrix", "From rank to rank", columns, rows)
 
 

@@ -29,6 +29,7 @@ from ..read.kernels import Kernels
 from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS
 from .cluster import of_msprof_analyze
+from .overview import difference
 from .run import CAUSES, Run, runs_of
 from .tables import WHOLE
 
@@ -39,7 +40,7 @@ _Told = tuple[str, Any, Communicated]
 #: From this share of Stage on a finding is more than a note.
 WARNS_FROM: Final = 0.01
 _PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
-_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv[23]D|.*Attention", re.IGNORECASE)
+_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = re.compile("[SR]DMA")
 _SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: The longest text of a vendor's rule that is shown.
@@ -341,6 +342,13 @@ def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
         yield rule.found(run.worker.key, max(values) - min(values), text, spread)
 
 
+def _differs(run: Run, rule: Rule) -> Iterator[Finding]:
+    apart = (difference(run) or 0) / 1000
+    if apart > rule.threshold:
+        text = f"Times of steps differ from the recorded ones by up to {time_text(round(apart * 1000))}."
+        yield rule.found(run.worker.key, None, text, apart)
+
+
 def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
     """Memory that allocations hold at the end of each step."""
     timeline, told = run.timeline, run.rank.allocations
@@ -360,7 +368,7 @@ def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
     found = run.rank.communicated
     for each in found.transfers if found is not None else ():
         large = each.large_packets
-        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and "@" in each.op
+        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and not each.is_total
         if is_large and large is not None and large < rule.threshold:
             text = f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets."
             yield rule.found(run.worker.key, None, text, large)
@@ -449,7 +457,7 @@ def _slow_links(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
     sums: dict[str, dict[int, list[float]]] = {}
     for place, (_, _, found) in enumerate(told):
         for each in found.transfers:
-            if "@" in each.op or each.op.startswith("hcom_"):
+            if not each.is_total:
                 into = sums.setdefault(each.link, {}).setdefault(place, [0.0, 0.0])
                 into[0] += each.size_mb
                 into[1] += each.transit or 0
@@ -502,6 +510,8 @@ RULES: Final = (
          "waits / host", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
     Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", "(max - min) / mean", 0.1,
          "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
+    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", "difference_us", 0.01,
+         "See both tables of the view `overview`: files of two recordings stand together, or one is cut.", _differs),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
          "held at the last step / at the first",
          0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),

@@ -239,6 +239,33 @@ def test_recordings_of_one_rank_are_its_spans_in_order_of_time_and_are_not_late(
     assert not any(group.remark for group in open_profile(tmp_path).groups)
 
 
+@pytest.mark.parametrize(("apart", "late"), [(830, "0"), (3_000_000, "1"), (None, "1")])
+def test_the_late_rank_is_the_one_that_began_last_where_clocks_agree(made, tmp_path, capsys, apart, late):
+    """Both wait, rank 1 less; by a clock that both have rank 0 begins last."""
+    shutil.copytree(made / "text", tmp_path, dirs_exist_ok=True)
+    for rank, started in enumerate((0, apart)):
+        folder = tmp_path / f"rank{rank}_ascend_pt"
+        info = folder / f"profiler_info_{rank}.json"
+        clock = {"freq": 100, "start_cnt": 17_000_000_000_000 + rank, "start_monotonic": 100_000_000_000_000}
+        clock["start_monotonic"] += 10 * rank + (started or 0)
+        told = {} if apart is None else {"start_info": clock}
+        info.write_text(json.dumps({**json.loads(info.read_text()), **told}))
+        communication = json.loads((folder / OUTPUT / "communication.json").read_text())
+        for step in communication.values():
+            for op in step["collective"].values():
+                if "Start Timestamp(us)" in (times := op["Communication Time Info"]):
+                    times["Start Timestamp(us)"] = 1750000000000100.5 - 50 * rank
+                    # for one that was not recorded
+                    times["Wait Time(ms)"] = times["Synchronization Time(ms)"] = 0.25 - 0.05 * rank
+        (folder / OUTPUT / "communication.json").write_text(json.dumps(communication))
+    found = report(tmp_path, capsys, "cluster", "findings")
+    assert {(each["rank"], each["late_us"]) for each in rows(found, "cluster", "late")} == {
+        (late, 50 if late == "0" else None)
+    }  # fmt: skip
+    (mark,) = (group.number for group in open_profile(tmp_path).groups if group.remark and group.kind == "rank")
+    assert str(mark) == late
+
+
 def test_tables_alone_tell_gaps_without_causes_and_no_launches(made, capsys):
     text, tables = report(made / "text", capsys), report(made / "tables", capsys)
     assert rows(tables, "overview", "steps") == rows(text, "overview", "recorded_steps")

@@ -23,6 +23,8 @@ TOTAL: Final = "Total Op Info"
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 _MOST_BYTES: Final = 1 << 30
+#: Clocks that differ by less are of one host; those of two differ by seconds.
+_ONE_CLOCK_NS: Final = 100_000
 _PICO: Final = Decimal("0.001")
 #: What names of the tables of databases begin with: of a rank, of a cluster, and of one with the simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
@@ -114,6 +116,8 @@ class Communicated(Struct, eq=False):
         operations: Operators and sums.
         transfers, packets, pairs: See there.
         matrix: Whether a matrix was there.
+        clock: By how much the monotonic clock of the rank's host is ahead of its cycle counter, ns; None where nothing
+            tells it. Both count from when the host started, so it is the same of ranks on one host.
     """
 
     file: str
@@ -122,6 +126,7 @@ class Communicated(Struct, eq=False):
     packets: list[Packets] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     matrix: bool = False
+    clock: float | None = None
 
     def of_steps(self, steps: Container[str]) -> Communicated:
         """What belongs to some steps; files call them ``step50``, databases of some versions ``50``."""
@@ -278,7 +283,9 @@ def of_database(database: Database) -> Communicated | None:
 
 
 def late(found: Sequence[tuple[Any, Communicated | None]]) -> int:
-    """Place of the worker that the others waited for: who waited least, where that wait was for others to begin.
+    """Place of the worker that the others waited for, where what was waited for was others to begin.
+
+    It is the one that began later than the first, where the ranks have one clock; else the one that waited least.
 
     Args:
         found: Of each worker its rank, None where that is not known, and what it communicated.
@@ -286,18 +293,34 @@ def late(found: Sequence[tuple[Any, Communicated | None]]) -> int:
     Returns:
         -1 where there are no ranks to compare, or none waited for the slowest one for half of its wait or more.
     """
-    waits: dict[int, tuple[float, float]] = {}
     ranks = {rank for rank, _ in found}
     if ranks != {None} and len(ranks) < 2:
         return -1
+    waits: dict[int, tuple[float, float]] = {}
+    starts: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
     for place, (_, each) in enumerate(found):
         operations = [one for one in each.operations if not one.is_total] if each is not None else []
         if operations:
             waits[place] = (sum(one.wait or 0 for one in operations),
                             sum(one.synchronization or 0 for one in operations))  # fmt: skip
-    least = min(waits, key=lambda place: waits[place][0], default=-1)
-    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != least)
-    return least if waited else -1
+        for one in operations:
+            if one.start is not None:
+                starts.setdefault((one.step, one.kind, one.op), []).append((one.start, place))
+    behind = dict.fromkeys(waits, 0)
+    if one_clock([each.clock for _, each in found if each is not None]):
+        for of_op in starts.values():
+            first, _ = min(of_op)
+            for start, place in of_op:
+                behind[place] += start - first
+    last = max(waits, key=lambda place: (behind[place], -waits[place][0]), default=-1)
+    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != last)
+    return last if waited else -1
+
+
+def one_clock(clocks: Sequence[float | None]) -> bool:
+    """Whether ranks have one clock, so that their starts can be compared (``Communicated.clock``)."""
+    known = [each for each in clocks if each is not None]
+    return 0 < len(known) == len(clocks) and max(known) - min(known) < _ONE_CLOCK_NS
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:

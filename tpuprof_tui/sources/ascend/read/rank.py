@@ -386,6 +386,8 @@ class Rank:
             found = whole_of if whole_of.matrix else found
         if found is None and self.analysis is not None:
             found = of_database(self.analysis)
+        if found is not None:
+            found.clock = self._clock
         return found
 
     @cached_property
@@ -435,6 +437,14 @@ class Rank:
         """Name of its device; empty where nothing tells it."""
         rows = self.database.rows("NPU_INFO", "name") if self.database is not None else []
         return next((str(name) for (name,) in rows if name), "")
+
+    @property
+    def _clock(self) -> float | None:
+        told = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
+        monotonic, cycles, megahertz = told
+        if monotonic is None or cycles is None or not megahertz:
+            return None
+        return float(monotonic - cycles * 1000 / megahertz)
 
     def setting(self, *keys: str) -> Any:
         """A setting of the profiler, by the keys that lead there; None without."""

@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.communication import Communicated, of_cluster, of_database
+from ..read.communication import Communicated, of_cluster, of_database, one_clock
 from ..read.csv_table import CsvTable
 from ..read.database import Database
 from ..read.profile import AscendProfile
@@ -63,7 +63,8 @@ def cluster(query: Query) -> Answer:
                   for each in part.operations if not each.is_total]  # fmt: skip
     # who is late stands first
     groups = {str(run.rank.rank): run.worker.group for run in ranked}
-    tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
+    clocks = {rank: part.clock for rank, part in found}
+    tables = [*([_late(operations, clocks)] if found else []), _slow(steps), _steps(steps)]
     if found:
         tables += [_operations(operations), _links(found)]
     else:
@@ -185,8 +186,11 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
     return Table.of_rows("slow", "Slow ranks", columns, rows)
 
 
-def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
-    """Of each operator the rank that the others waited for: the one that waited least itself."""
+def _late(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[str, float | None]) -> Table:
+    """Of each operator the rank that the others waited for.
+
+    It is the one that began last where the ranks have one clock, else the one that waited least itself.
+    """
     of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
     for group, step, op, rank, each in operations:
         of_op.setdefault((group, step, op), []).append((rank, each))
@@ -195,12 +199,17 @@ def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
         known = [(rank, told) for rank, told in each if told.wait is not None]
         if len({rank for rank, _ in known}) < 2:  # several recordings of one rank do not wait for each other
             continue
-        rank, late = min(known, key=lambda pair: pair[1].wait)
+        rank, last = min(known, key=lambda pair: pair[1].wait)
+        behind = None
+        if one_clock([clocks.get(rank) for rank, _ in known]) and None not in [told.start for _, told in known]:
+            rank, last = max(known, key=lambda pair: pair[1].start)
+            behind = last.start - min(told.start for _, told in known)
         others = max(told.wait for other, told in known if other != rank)
-        rows.append((step, op, rank, late.start, late.wait, others))
-    rows.sort(key=lambda row: -(row[5] - row[4]))
+        rows.append((step, op, rank, last.start, behind, last.wait, others))
+    rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
     # starts are of the clock that the files tell times in, not of the profile's time line
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
-               Column("start_us", "Start", "time", epoch_ns=0, shown=False), Column("wait_us", "Waited", "duration"),
+               Column("start_us", "Start", "time", epoch_ns=0, shown=False),
+               Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),
                Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip
     return Table.of_rows("late", "Late ranks", columns, rows)

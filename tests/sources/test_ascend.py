@@ -431,9 +431,11 @@ def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatc
 
 def test_raw_output_is_told_how_to_export(tmp_path, capsys):
     rank = tmp_path / "host_12_20260101_ascend_pt"
-    (rank / "FRAMEWORK").mkdir(parents=True)
-    assert main(["report", str(rank)]) == 2
-    assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
+    for name in ("FRAMEWORK", OUTPUT):
+        (rank / name).mkdir(parents=True)
+    for path in (rank, rank / OUTPUT):
+        assert main(["report", str(path)]) == 2
+        assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
     profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
     (profile / "host" / "data").mkdir(parents=True)
     assert main(["info", str(profile)]) == 2
@@ -531,6 +533,45 @@ def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
     assert (advice["rule"], advice["text"]) == ("Computation: cube", "use \x1b[31mfp16 conv")
     assert main(["report", str(tmp_path / "PROF_1"), "findings"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_part_of_a_device_of_cann_5_stands_for_the_device(tmp_path, capsys):
+    # made up: no real file of this generation is public
+    profile = tmp_path / "PROF_1"
+    for device in range(2):
+        summary, timeline = (profile / f"device_{device}" / name for name in ("summary", "timeline"))
+        summary.mkdir(parents=True)
+        timeline.mkdir()
+        (summary / f"op_summary_{device}_1_1.csv").write_text(
+            f"Op Name,OP Type,Task Type,Task Start Time,Task Duration(us)\nconv{device},Conv2D,AI_CORE,1000.5,20\n"
+        )
+        (timeline / f"msprof_{device}_1_1.json").write_text(json.dumps(_called(1, "AscendCL", "call", 990)))
+    whole = report(profile, capsys, "kernels")
+    assert [(each["key"], each["events"]) for each in whole["workers"]] == [
+        ("PROF_1/device_0", 1), ("PROF_1/device_1", 1)
+    ]  # fmt: skip
+    # each device has a timeline of its own: there is nothing to tell apart
+    assert not whole["problems"]
+    alone = report(profile / "device_1", capsys, "kernels")
+    for path in (summary, timeline, summary / "op_summary_1_1_1.csv", timeline / "msprof_1_1_1.json"):
+        found = report(path, capsys, "kernels")
+        assert [(each["key"], each["events"]) for each in found["workers"]] == [("device_1", 1)]
+        for table in ("kernels", "by_type"):
+            assert rows(found, "kernels", table, "device_1") == rows(alone, "kernels", table, "device_1") != []
+    # one for all of them tells no device
+    for device in range(2):
+        (profile / f"device_{device}" / "timeline" / f"msprof_{device}_1_1.json").unlink()
+    (profile / "timeline").mkdir()
+    (profile / "timeline" / "msprof.json").write_text(json.dumps(_called(1, "AscendCL", "call", 990)))
+    assert "does not tell its devices apart" in report(profile, capsys, "kernels")["problems"][0]["what"]
+
+
+@pytest.mark.parametrize("name", ["acl_statistic_3_1.csv", "pytorch_operator_view.csv", "l2_cache.csv"])
+def test_any_table_is_told_alone(tmp_path, capsys, name):
+    (tmp_path / name).write_text("Name,Time(us),Count\naclrtMalloc,12.5,5\n")
+    found = report(tmp_path / name, capsys, "api", "tables")
+    view, table = ("api", "apis") if name.startswith("acl") else ("tables", name.removesuffix(".csv"))
+    assert [each["Name" if view == "tables" else "name"] for each in rows(found, view, table, name)] == ["aclrtMalloc"]
 
 
 def _called(pid: int, process: str, name: str, ts: float) -> list[dict[str, Any]]:

@@ -136,7 +136,8 @@ def _says_something(rank: Rank) -> bool:
     """Whether any table of a worker without slices and kernels holds anything."""
     told = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
             rank.communicated, rank.modules)  # fmt: skip
-    return any(each is not None for each in told) or bool(rank.rules)
+    plain = any(rank.table(role) is not None for role in rank.place.files if role.endswith(".csv"))
+    return plain or any(each is not None for each in told) or bool(rank.rules)
 
 
 class _Maker:

@@ -1102,6 +1102,38 @@ def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):
     found = report(output.parent, capsys)
     assert found["problems"][0]["what"] == "Times that a spreadsheet has rounded, line 2."
     assert rows(found, "memory", "curve")[0]["time_us"] == "1695120000000000"
+    assert not any("spreadsheet" in each["what"] for each in found["problems"][1:])
+
+
+@pytest.mark.parametrize("file", ["kernel_details.csv", "op_summary_20260101000000.csv", "operator_memory.csv"])
+def test_a_spreadsheet_rounds_times_of_any_table(made, tmp_path, capsys, file):
+    kernels = (made / "text" / RANK / OUTPUT / "kernel_details.csv").read_text()
+    if file.startswith("operator"):
+        kernels = "Name,Size(KB),Allocation Time(us)\na,1,1750000000000001.500\t\nb,2,1750000000000002.500\t\n"
+    (output := tmp_path / RANK / OUTPUT).mkdir(parents=True)
+    (output / file).write_text(kernels)
+    whole = report(output, capsys)
+    (output / file).write_text(re.sub(r"17500000\d{8}\.\d{3}\t", "1.75E+15", kernels))
+    found = report(output, capsys)
+    (problem,) = found["problems"]
+    assert problem["what"] == "Times that a spreadsheet has rounded, line 2."
+    assert problem["count"] == kernels.count("\t")
+    if not file.startswith("operator"):
+        told = rows(found, "kernels", "kernels")
+        assert {each["start_us"] for each in told} == {"1750000000000000"}
+        assert figures(found, "kernels")["total_us"] == figures(whole, "kernels")["total_us"]
+        # nothing over time is made of them
+        assert (found["workers"][0]["events"], figures(found, "kernels")["busy_us"]) == (0, 0)
+        assert lacking(found, "free") == {"gaps"}
+
+
+def test_damage_of_a_table_that_no_view_needs_at_once_is_told(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    (output / "l2_cache.csv").write_text("Stream Id,Task Id,Hit Rate,Op Name\n2,11,0.5,a\n2,12,0.5,b\n213,0.5,c\n")
+    (problem,) = report(output, capsys, "overview")["problems"]
+    assert (problem["what"], problem["file"]) == (
+        "Rows that have fewer cells than the header, line 4.", "l2_cache.csv"
+    )  # fmt: skip
 
 
 def test_kernels_that_are_only_a_part_of_the_recorded_table(made, tmp_path, capsys):

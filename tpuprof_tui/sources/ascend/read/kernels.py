@@ -33,6 +33,7 @@ KEYS: Final = {
     "Output Shapes": "output_shapes", "Output Data Types": "output_types", "Output Formats": "output_formats",
     "Context ID": "context",
 }  # fmt: skip
+START_NAMES: Final = tuple(name for name, key in KEYS.items() if key == "start")
 #: Columns of texts, in the order of tables.
 OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
@@ -70,6 +71,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         metrics: Names of the metrics, as the file has them.
         load: Gives metrics by name; they are read when they are asked for.
         read_rows: Gives some rows alone, with every column; None where all of them are in memory.
+        rounded: Whose start a spreadsheet has rounded; None: none.
     """
 
     file: str
@@ -83,6 +85,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     metrics: tuple[str, ...] = ()
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
     read_rows: Callable[[I64], Kernels] | None = None
+    rounded: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -97,7 +100,8 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:
         """Which have a start and a length."""
-        return np.asarray((self.start != INT_MISSING) & (self.duration != INT_MISSING))
+        known = (self.start != INT_MISSING) & (self.duration != INT_MISSING)
+        return np.asarray(known if self.rounded is None else known & ~self.rounded)
 
     @cached_property
     def end(self) -> I64:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
@@ -18,7 +19,7 @@ from .communication import Communicated, add_matrix, number, of_database, of_jso
 from .coverage import coverage_of
 from .csv_table import CsvTable, Kind, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
-from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
+from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
 from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
@@ -45,6 +46,8 @@ PARTS: Final = (
     "step_trace.json", "msprof_tx.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
+#: What times in us with six digits are multiples of, ns.
+_ROUNDED_NS: Final = 10_000_000_000
 #: Sums that lie further apart are of different kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
@@ -85,6 +88,11 @@ class Rank:
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
              self.modules, self.recorded_steps, self.communicated, self.rules, self.old_apis)  # fmt: skip
         self._compare()
+        for role in self.place.files:
+            # what no view needs at once is gone through, so that damage is known
+            table = self.table(role) if role.endswith(".csv") else None
+            if table is not None and not table.rows:
+                table.read({})
         for table in self._tables.values():
             self.problems += table.problems if table is not None else []
         for database in (self.database, self.analysis):
@@ -212,7 +220,7 @@ class Rank:
             if table is not None and table.first("Name", "Op Name"):
                 found = kernels_of_table(table)
                 self._judge_times(found.start, table, found.name.codes)
-                return found
+                return replace(found, rounded=_rounded(table, found.start, *START_NAMES))
         database = self.database
         if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
             return kernels_of_database(database)
@@ -307,23 +315,10 @@ class Rank:
             for key, name in (("allocated", "Total Allocated(KB)"), ("reserved", "Total Reserved(KB)")):
                 if name in table:
                     found[key] = found[key] / 1024
-            self._spreadsheet(table, found)
+            _rounded(table, found["time"], "Timestamp(us)")
             return table.name, found
         database = self.database
         return _memory_of(database) if database is not None and "MEMORY_RECORD" in database.tables else None
-
-    def _spreadsheet(self, table: CsvTable, found: dict[str, Any]) -> None:
-        """Times that a spreadsheet rounded are no times."""
-        written = table.read({"Timestamp(us)": "text"}).get("Timestamp(us)")
-        rounded = written.where(lambda text: "E" in text.upper()) if written is not None else np.zeros(0, np.bool_)
-        found["plotted"] = not rounded.any()
-        if written is not None and rounded.any():
-            (first,) = written.values(np.flatnonzero(rounded)[:1])
-            line = line_with(table.paths, first or "")
-            table.problems.append(Problem(
-                Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
-                "The rows stand as they are written, no plot uses these times.", table.name, count=int(rounded.sum()),
-            ))  # fmt: skip
 
     @cached_property
     def allocations(self) -> tuple[str, dict[str, Any]] | None:
@@ -337,6 +332,7 @@ class Rank:
         file = ""
         if found is not None and table is not None:
             file = table.name
+            _rounded(table, found["allocated"], "Allocation Time(us)")
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(
@@ -461,6 +457,22 @@ class Rank:
         )
 
 
+def _rounded(table: CsvTable, times: I64, *columns: str) -> npt.NDArray[np.bool_] | None:
+    """Which times of a column a spreadsheet has rounded (``1.73641E+15``), which is told; None without any."""
+    # six digits of them are left: looked for as numbers, as texts would be read for this alone
+    found = np.asarray((times > 0) & (times % _ROUNDED_NS == 0))
+    rows, column = np.flatnonzero(found)[:1], table.first(*columns)
+    (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
+    if text is None or "E" not in text.upper():
+        return None
+    line = line_with(table.paths, text)
+    table.problems.append(Problem(
+        Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
+        "The rows stand as they are written, nothing over time uses them.", table.name, count=int(found.sum()),
+    ))  # fmt: skip
+    return found
+
+
 def ns_of(values: Sequence[Any]) -> list[float | None]:
     """Us as ns, whole ones as integers."""
     found: list[float | None] = []
@@ -494,5 +506,5 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
         "allocated": reals([*allocated, *more]) / mega,
         "reserved": np.append(reals(reserved), used) / mega,
         "active": reals([*active, *more]) / mega,
-        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
+        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]),
     }  # fmt: skip

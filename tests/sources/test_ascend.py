@@ -1428,6 +1428,39 @@ def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):
     assert set(text.strings["stack"].texts(thread["stack"])) == {"train.py(12): step", ""}
 
 
+@pytest.mark.parametrize("most", [20_000, 0])
+@pytest.mark.parametrize("form", ["text", "tables", "db"])
+def test_every_metric_of_a_file_can_be_sorted_and_filtered_by(made, tmp_path, capsys, monkeypatch, form, most):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", most)
+    rank = tmp_path / RANK
+    shutil.copytree(made / form / RANK, rank)
+    file = rank / OUTPUT / "kernel_details.csv"
+    if form == "db":
+        with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+            changed.execute("insert into STRING_IDS values (9001, 'ub_read_bw')")
+            changed.execute("insert into TASK_PMU_INFO (globalTaskId, name, value) select globalTaskId, 9001, "
+                            "globalTaskId * 1.5 from COMPUTE_TASK_INFO")  # fmt: skip
+            changed.commit()
+    else:
+        head, *lines = file.read_text().splitlines()
+        told = [f"{line},{'N/A' if 'HCCL' in line else number * 1.5},foo" for number, line in enumerate(lines)]
+        file.write_text("\n".join([f"{head},ub_read_bw(GB/s),Name(odd)", *told]))
+    name = "ub_read_bw" if form == "db" else "ub_read_bw(GB/s)"
+    wanted = sorted((each[name] for each in rows(report(rank, capsys, "kernels"), "kernels", "kernels")
+                     if each[name] is not None), reverse=True)  # fmt: skip
+    columns = ("--columns", "name,ub_read_bw", "--limit", "100")
+    assert main(["instructions", str(rank), "--sort", "ub_read_bw:desc", "--filter", "ub_read_bw>=0", *columns]) == 0
+    found = [json.loads(line)["ub_read_bw"] for line in capsys.readouterr().out.splitlines()]
+    assert found == wanted
+    assert len(found) == 72
+    # a row alone, as the detail pane asks for it
+    profile = open_profile(rank)
+    lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+    alone = [lane.take("ub_read_bw", np.array([row]))[0] for row in range(3)]
+    assert alone == lane["ub_read_bw"][:3].tolist() == sorted(alone)
+    assert profile.vocabulary.schema["name"].title == "Name"
+
+
 def _plain(value: Any) -> Any:
     """What tells records of arrays apart."""
     if isinstance(value, np.ndarray):

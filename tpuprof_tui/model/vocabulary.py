@@ -257,6 +257,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         outputs: Files of its own.
         output_files: Names that files of generic outputs have, by key.
         columns_entry: Entry of the schema, a tuple of columns.
+        more_columns: Columns that a recording names itself, which stand behind those of the schema.
         texts_entry: Entry of what the command line's help says with this source's words: texts by name.
         entries: What the source says and writes itself, by what asks for it (see ``entry``).
     """
@@ -297,13 +298,14 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     outputs: tuple[Output, ...] = ()
     output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns_entry: str = ""
+    more_columns: tuple[Column, ...] = ()
     texts_entry: str = ""
     entries: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The schema: every column an event can have, in the order of tables and files."""
-        own = tuple(imported(self.columns_entry)) if self.columns_entry else ()
+        own = (*(imported(self.columns_entry) if self.columns_entry else ()), *self.more_columns)
         keys = {column.key for column in own}
         return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 

@@ -47,6 +47,8 @@ _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", 
 _ALONE: Final = ("input_shapes", "op_state")
 #: So many rows are read by their offsets; for more the file is gone through.
 _MOST_BY_OFFSET: Final = 1000
+#: Kernels up to which all metrics of a sort are read together.
+_MOST_AT_ONCE: Final = 20_000
 #: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
@@ -118,11 +120,31 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return {}
 
     def metric(self, name: str) -> F64:
-        """A metric of each kernel; the first one that is asked for reads those of its cores, which are kept."""
+        """A metric of each kernel; the first one that is asked for reads all of its sort, which are kept.
+
+        Those that the schema does not have are read one by one of a large file.
+        """
         if name not in self._measured:
-            wanted = [each for each in self.metrics if each == name or (each in METRICS and each not in self._measured)]
+            alone = name not in METRICS and self.read_rows is not None and len(self) > _MOST_AT_ONCE
+            wanted = [each for each in self.metrics if each not in self._measured
+                      and (each == name if alone else (each in METRICS) == (name in METRICS))]  # fmt: skip
             self._measured.update(self.load(wanted))
         return self._measured[name]
+
+    @cached_property
+    def _last(self) -> dict[bytes, Kernels]:
+        return {}
+
+    def metric_of(self, name: str, rows: I64) -> F64:
+        """A metric of some kernels: of few of a large file it is read by offset, the next one of the same with it."""
+        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._measured
+        if self.read_rows is None or at_once:
+            return self.metric(name)[rows]
+        key = rows.tobytes()
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = self.read_rows(rows)
+        return self._last[key].metric(name)
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
         """Kernels among which some are, and their rows there: a few are read by offset, for many all are."""

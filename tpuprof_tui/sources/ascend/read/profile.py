@@ -40,7 +40,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..schema import METRICS, metric_key
+from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .categories import STEP, Layer, What
 from .communication import late
@@ -166,8 +166,10 @@ class _Maker:
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
+        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.metrics]
         return AscendProfile(
-            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)), vocabulary=VOCABULARY,
+            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
+            vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
@@ -316,7 +318,19 @@ def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[s
     def values(name: str) -> LazyColumn:
         return lambda asked: np.append(kernels.metric(name), np.nan)[rows[asked]]
 
+    def others(name: str) -> LazyColumn:
+        def told(asked: Rows) -> npt.NDArray[np.float64]:
+            places = rows[asked]
+            known = places >= 0
+            found = np.full(len(places), np.nan)
+            if known.any():
+                found[known] = kernels.metric_of(name, places[known])
+            return found
+
+        return told
+
     found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
+    found |= {each.key: others(each.title) for each in columns_of_metrics(kernels.metrics)}
     if kernels.pipes:
         found["bound"] = lambda asked: codes[np.append(kernels.bound[0].codes, -1)[rows[asked]]]
         found["bound_ratio"] = lambda asked: np.append(kernels.bound[1], np.nan)[rows[asked]]

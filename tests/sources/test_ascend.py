@@ -950,6 +950,18 @@ def test_columns_that_are_not_known_are_the_last_of_their_view(tmp_path, capsys,
     )
 
 
+def test_columns_of_texts_that_are_not_known_are_told_of_kernels(made, tmp_path, capsys):
+    file = _rank(made, tmp_path, "kernel_details.csv") / "kernel_details.csv"
+    before = rows(report(file.parent, capsys, "kernels"), "kernels", "kernels")
+    head, *lines = file.read_text().splitlines()
+    told = [f"{line},{'N/A' if number % 3 else f'tag {number}'},{number}" for number, line in enumerate(lines)]
+    file.write_text("\n".join([f"{head},Kernel Tag,Other Number", *told]))
+    found = rows(report(file.parent, capsys, "kernels"), "kernels", "kernels")
+    assert {each["Kernel Tag"] for each in found} == {None, *(f"tag {number}" for number in range(0, len(lines), 3))}
+    assert sorted(each["Other Number"] for each in found) == list(range(len(lines)))
+    assert [{key: each[key] for key in before[0]} for each in found] == before
+
+
 @pytest.mark.parametrize("file", ["step_trace_time.csv", "npu_module_mem.csv", "operator_details.csv"])
 def test_files_whose_rows_are_added_up_stand_whole_where_they_have_further_columns(tmp_path, capsys, file):
     output = unpacked_trace("ascend_level1_text", tmp_path) / RANK / OUTPUT

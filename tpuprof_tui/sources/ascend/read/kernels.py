@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -49,6 +50,9 @@ _ALONE: Final = ("input_shapes", "op_state")
 _MOST_BY_OFFSET: Final = 1000
 #: Kernels up to which all metrics of a sort are read together.
 _MOST_AT_ONCE: Final = 20_000
+#: What the exporters call metrics; columns of other names may hold texts.
+_METRIC: Final = re.compile(r"[a-z0-9_]+(\(.*\))?")
+_LOOKED_AT: Final = 64
 #: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
@@ -183,7 +187,10 @@ def kernels_of_table(table: CsvTable) -> Kernels:
             names.setdefault(KEYS[column], column)
     kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in _AT_ONCE if key in names}
     read = table.read(kinds)
-    metrics = tuple(column for column in table.columns if column not in KEYS)
+    unknown = [column for column in table.columns if column not in KEYS]
+    texts = _texts_among(table, [column for column in unknown if not _METRIC.fullmatch(column)])
+    names |= {column: column for column in texts if column not in names}
+    metrics = tuple(column for column in unknown if column not in texts)
     all_kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in names}
     all_kinds |= dict.fromkeys(metrics, "number")
 
@@ -208,12 +215,21 @@ def kernels_of_table(table: CsvTable) -> Kernels:
                    lambda wanted: table.read(dict.fromkeys(wanted, "number")), read_rows)  # fmt: skip
 
 
+def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
+    """Which columns of a table hold texts rather than numbers, by its first rows."""
+    rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
+    read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
+    kinds = {name: [type(each) for each in told.plain_values() if each is not None] for name, told in read.items()}
+    return {name for name, found in kinds.items() if 2 * found.count(str) > len(found)}
+
+
 class _Others(Mapping[str, Texts]):
     """Further columns of a table; the first of those that were not read yet reads them all."""
 
     def __init__(self, table: CsvTable, names: Mapping[str, str], found: Mapping[str, Any]) -> None:
         self._table = table
-        self._names = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
+        known = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
+        self._names = known | {key: name for key, name in names.items() if name not in KEYS}
         self._found: dict[str, Texts] = {key: found[key] for key in self._names if key in found}
 
     def __getitem__(self, key: str) -> Texts:

@@ -127,6 +127,12 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
         if key in found.others:
             told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
             columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
+    for name in found.others:
+        # columns that no document names stand under the file's own names
+        if name not in (*OTHERS, "step", "blocks"):
+            columns.append(
+                (Column(name, name, spare=30, shown=False), later(partial(_other, name, Texts.plain_values)))
+            )
     for name in found.metrics:
         columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),

@@ -1006,6 +1006,7 @@ def test_advice_names_the_switches_of_msprof(tmp_path, capsys):
             for each in data.get("missing", ())]  # fmt: skip
     torch = [each for each in told if re.search("profiler_level|aic_metrics", each["do"])]
     assert torch
+    assert "by_type" in lacking(found, "kernels", found["workers"][0]["key"])
     assert all("msprof --" in each["do"] for each in torch)
 
 

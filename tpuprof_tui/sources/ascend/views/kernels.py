@@ -65,9 +65,14 @@ def kernels(asked: Asked) -> Answer:
                 tables.append(by_texts("by_type_shapes", "By type and input shapes", names, duration))
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
-    if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:
-        missing.append(lacks("by_type", "The timeline alone tells no operator types, and cores coarsely.",
-                             "kernel_details.csv or op_summary",
+    if not found.type.texts:
+        told, needs = "The types of the kernels are not known.", "operator types (Level1)"
+        if asked.run.timeline is not None and found.file == asked.run.timeline.file:
+            told, needs = (
+                "The timeline alone tells no operator types, and cores coarsely.",
+                "kernel_details.csv or op_summary",
+            )
+        missing.append(lacks("by_type", told, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     return Answer(_facts(asked, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "

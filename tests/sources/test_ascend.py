@@ -436,6 +436,10 @@ def test_raw_output_is_told_how_to_export(tmp_path, capsys):
     for path in (rank, rank / OUTPUT):
         assert main(["report", str(path)]) == 2
         assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
+    (mindspore := tmp_path / "host_12_20260101_ascend_ms" / "FRAMEWORK").mkdir(parents=True)
+    assert main(["report", str(mindspore)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"from mindspore.profiler.profiler import analyse; analyse('{mindspore.parent}')" in told
     profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
     (profile / "host" / "data").mkdir(parents=True)
     assert main(["info", str(profile)]) == 2
@@ -572,6 +576,20 @@ def test_any_table_is_told_alone(tmp_path, capsys, name):
     found = report(tmp_path / name, capsys, "api", "tables")
     view, table = ("api", "apis") if name.startswith("acl") else ("tables", name.removesuffix(".csv"))
     assert [each["Name" if view == "tables" else "name"] for each in rows(found, view, table, name)] == ["aclrtMalloc"]
+
+
+def test_advice_of_the_vendor_however_its_keys_are_written(tmp_path, capsys):
+    # made up: no real file is public
+    advice = {"rule subtype": "cube", "rule suggestion": "use fp16", "op list": ["conv"], "tuning data": ["a", "b"]}
+    for told in (
+        {"status": 0, "Data": [{"Rule Type": "Computation", "description": "d", "Result": [advice]}]},
+        [{"rule_type": "Computation", "result": [advice]}],
+        [{"rule_type": "Computation", **advice}],
+    ):  # fmt: skip
+        (tmp_path / "prof_rule_0.json").write_text(json.dumps(told))
+        (found,) = rows(report(tmp_path, capsys, "findings"), "findings", "findings")
+        assert (found["rule"], found["text"]) == ("Computation: cube", "use fp16 conv a, b")
+        assert found["source"] == "prof_rule_0.json"
 
 
 def _called(pid: int, process: str, name: str, ts: float) -> list[dict[str, Any]]:
@@ -1156,6 +1174,54 @@ def test_kernels_that_are_only_a_part_of_the_recorded_table(made, tmp_path, caps
     found = report(output.parent, capsys)
     assert "only a part" in found["problems"][0]["what"]
     assert rows(found, "overview", "steps") == rows(found, "overview", "recorded_steps")
+
+
+def test_what_a_viewer_adds_to_a_database_changes_nothing(made, tmp_path, capsys):
+    output = tmp_path / RANK / OUTPUT
+    shutil.copytree(made / "db" / RANK, output.parent)
+    before = report(output.parent, capsys)
+    file = output / "ascend_pytorch_profiler_0.db"
+    with contextlib.closing(sqlite3.connect(file)) as changed:
+        changed.execute("create table OVERLAP_ANALYSIS (id integer primary key autoincrement, deviceId, startNs, "
+                        "endNs, type)")  # fmt: skip
+        changed.execute("insert into OVERLAP_ANALYSIS (deviceId, startNs, endNs, type) values (0, 1, 2, 3)")
+        for table in ("connectionCats", "status_info", "of_tomorrow"):
+            changed.execute(f"create table {table} (connectionId, cat)")
+        for table in ("TASK", "COMMUNICATION_OP", "COMPUTE_TASK_INFO", "CANN_API", "PYTORCH_API"):
+            for column in ("waitNs", "depth", "of_tomorrow"):
+                changed.execute(f"alter table {table} add column {column} integer default 7")
+        changed.commit()
+    content = file.read_bytes()
+    assert report(output.parent, capsys) == before
+    assert file.read_bytes() == content
+    assert sorted(path.name for path in output.iterdir()) == ["analysis.db", file.name]
+
+
+def test_kernels_that_are_only_a_part_of_what_was_counted(tmp_path, capsys):
+    (tmp_path / "op_summary.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nadd,Add,AI_CORE,1700000000000000.000\t,5\n"
+    )
+    (tmp_path / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us)\nAdd,AI_CORE,1000,5000,5,5,5\n"
+    )
+    found = report(tmp_path, capsys)
+    assert [each["what"] for each in found["problems"]] == [
+        "The kernels here are only a part of those in op_statistic."
+    ]  # fmt: skip
+    (told,) = rows(found, "operators", "by_type", tmp_path.name)
+    assert (told["count"], told["total_us"]) == (1000, 5000)
+
+
+def test_allocations_of_less_than_nothing_are_kept_and_told(tmp_path, capsys):
+    (tmp_path / "operator_memory.csv").write_text(
+        "Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\na,-8,1700000000000001.5\t,,\n"
+        "b,4,1700000000000003.5\t,1700000000000002.5\t,-1\nc,2,1700000000000003.5\t,1700000000000004.5\t,1\n"
+    )
+    found = report(tmp_path, capsys, "memory")
+    (problem,) = found["problems"]
+    assert (problem["what"], problem["count"]) == ("Allocations of less than nothing, or released before.", 2)
+    told = rows(found, "memory", "operators", tmp_path.name)
+    assert [(each["name"], each["size_kb"]) for each in told] == [("b", 4), ("c", 2), ("a", -8)]
 
 
 def test_a_database_that_was_changed_or_cut(made, tmp_path):

@@ -393,19 +393,19 @@ def _vendors(run: Run) -> Iterator[Finding]:
     for file, told in run.rank.rules:
         for rule in _objects(told):
             kind = _first(rule, "rule_type", "type")
-            results = rule.get("result")
+            results = rule.get("result", [rule])
             for each in results if isinstance(results, list) else []:
                 advice = _keyed(each) if isinstance(each, dict) else {}
                 text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
                 sub = _first(advice, "rule_subtype", "subtype")
-                about = _first(advice, "op_list", "tuning_data")
+                about = " ".join(filter(None, (_first(advice, "op_list"), _first(advice, "tuning_data"))))
                 yield Finding(": ".join(filter(None, (kind, sub))) or "prof_rule", run.worker.key, None,
                               " ".join(filter(None, (text, about))), "", source=file)  # fmt: skip
 
 
 def _objects(told: Any) -> Iterator[Mapping[str, Any]]:
     """The rules of a file: a list, or an object with one in ``data``; keys in one spelling."""
-    rules = told.get("data") if isinstance(told, dict) else told
+    rules = _keyed(told).get("data") if isinstance(told, dict) else told
     for each in rules if isinstance(rules, list) else []:
         if isinstance(each, dict):
             yield _keyed(each)

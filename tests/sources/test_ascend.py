@@ -688,6 +688,41 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{tmp_path.name}: 0 NPUs, msprof-analyze")
 
 
+@pytest.mark.parametrize(
+    ("file", "damage", "what"),
+    [
+        ("cluster_communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("cluster_communication_matrix.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("cluster_step_trace_time.csv", lambda text: text.replace("1,rank", "1rank", 1), "fewer cells.*line 2"),
+        ("cluster_step_trace_time.csv", lambda text: "", "no header"),
+    ],
+)
+def test_damage_of_what_is_said_of_a_cluster_is_a_problem(tmp_path, capsys, file, damage, what):
+    told = {"Communication Time Info": {"Elapse Time(ms)": 1, "Wait Time(ms)": 0.5}}
+    op = {"0": told, "1": told}
+    pair = {"0-1": {"Transport Type": "RDMA", "Transit Size(MB)": 4, "Transit Time(ms)": 0.5}}
+    (tmp_path / "cluster_communication.json").write_text(json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": op}}}))
+    (tmp_path / "cluster_communication_matrix.json").write_text(json.dumps({"p2p": {"step1": {"send-top1@1": pair}}}))
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Free\n1,rank,0,10,3\n1,rank,1,10,6\n"
+    )
+    whole = report(tmp_path, capsys)["views"]["cluster"]["tables"]
+    (tmp_path / file).write_text(damage((tmp_path / file).read_text()))
+    found = report(tmp_path, capsys)
+    (problem,) = found["problems"]
+    assert problem["file"] == file
+    assert re.search(what, problem["what"])
+    # what the other files tell stays
+    tables = {"cluster_communication.json": "operations", "cluster_communication_matrix.json": "matrix"}
+    for name, table in tables.items():
+        rest = found["views"]["cluster"]["tables"].get(table, {"rows": []})["rows"]
+        assert rest == ([] if name == file else whole[table]["rows"])
+    # alone it is nothing to show
+    for other in {"cluster_step_trace_time.csv", *tables} - {file}:
+        (tmp_path / other).unlink()
+    assert main(["report", str(tmp_path)]) == (1 if "fewer" in what else 2)
+
+
 def test_a_cluster_as_a_database_says_what_the_texts_say(tmp_path, capsys):
     """The tables of both versions of msprof-analyze; made up: no such database is public."""
     texts = tmp_path / "text"

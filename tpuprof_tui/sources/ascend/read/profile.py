@@ -42,6 +42,7 @@ from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
+from .analysed import Analysed, read_analysed
 from .categories import STEP, Layer, What
 from .communication import late
 from .csv_table import Texts
@@ -86,11 +87,11 @@ class AscendProfile(Profile, frozen=True, eq=False):
 
     Attributes:
         ranks: The workers.
-        cluster: Files of msprof-analyze about all of them, by name.
+        analysed: What msprof-analyze says of all of them.
     """
 
     ranks: tuple[AscendWorker, ...] = ()
-    cluster: Mapping[str, Path] = field(default_factory=dict)
+    analysed: Analysed = field(default_factory=Analysed)
 
 
 def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
@@ -119,10 +120,12 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
     for folder, command in found.raw:
         problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
                                 f"Export it: {command}"))  # fmt: skip
-    if not ranks and not found.cluster:
+    analysed = read_analysed(found.cluster)
+    problems += analysed.problems
+    if not ranks and not analysed.sources and (problems or not found.cluster):
         told = problems[0].what if problems else f"{path} holds nothing that can be read."
         raise UnreadableError(told)
-    return _Maker(path, ranks, found.cluster, problems).profile()
+    return _Maker(path, ranks, analysed, problems).profile()
 
 
 def _size(path: Path) -> int:
@@ -142,9 +145,9 @@ def _says_something(rank: Rank) -> bool:
 
 class _Maker:
     def __init__(
-        self, path: Path, ranks: Sequence[Rank], cluster: Mapping[str, Path], problems: Sequence[Problem]
+        self, path: Path, ranks: Sequence[Rank], analysed: Analysed, problems: Sequence[Problem]
     ) -> None:  # fmt: skip
-        self._path, self._ranks, self._cluster = path, ranks, cluster
+        self._path, self._ranks, self._analysed = path, ranks, analysed
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
         self._shapes = _Shapes()
@@ -185,7 +188,7 @@ class _Maker:
                 end=np.array([end for *_, end, _ in steps], np.int64),
                 number=np.array([number for *_, number in steps], np.int64),
             ),
-            links=lambda: _links(workers, lanes), ranks=tuple(workers), cluster=self._cluster,
+            links=lambda: _links(workers, lanes), ranks=tuple(workers), analysed=self._analysed,
         )  # fmt: skip
 
     def _keys(self) -> list[tuple[str, int]]:

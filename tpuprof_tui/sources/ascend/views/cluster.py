@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.communication import Communicated, of_cluster, of_database, one_clock
-from ..read.csv_table import CsvTable
-from ..read.database import Database
+from ..read.analysed import StepRow
+from ..read.communication import Communicated, one_clock
 from ..read.profile import AscendProfile
-from ..read.rank import STEP_COLUMNS, ns_of
+from ..read.rank import STEP_COLUMNS
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
 from .tables import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator
@@ -28,34 +24,28 @@ _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us"
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
 
 
-class _StepRow(Struct, frozen=True):
-    kind: str
-    index: str
-    step: str | None
-    values: tuple[float | None, ...]
-
-
 def cluster(query: Query) -> Answer:
     """The view."""
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
-    told, found, sources, missing = of_msprof_analyze(profile.cluster)
+    told = profile.analysed
+    steps, sources, missing = list(told.steps), list(told.sources), list[Missing]()
+    found = [] if told.communicated is None else [("", told.communicated)]
     step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
-    steps: list[_StepRow] = list(told)
     if not steps:
         for run in ranked if len(ranked) > 1 else []:
             recorded = run.rank.recorded_steps
             rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
-            steps += [_StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
+            steps += [StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
             sources.append(recorded[0] if recorded is not None else run.steps[0])
     if not found and len(ranked) > 1:
         found = [(str(run.rank.rank), run.rank.communicated) for run in ranked if run.rank.communicated is not None]
         sources += [each.file for _, each in found]
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
-                                     "Name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+                                     "Name the folder that holds the folders of all ranks"),))  # fmt: skip
     if step is not None:
         steps = [each for each in steps if each.step == str(step)]
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
@@ -86,50 +76,7 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def of_msprof_analyze(
-    files: Mapping[str, Path],
-) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
-    """Steps and communication of the files about all ranks, the files that tell them, and what cannot be read."""
-    missing: list[Missing] = []
-
-    def tried(read: Callable[[], Any], *names: str) -> Any:
-        try:
-            return read() if any(map(files.get, names)) else None
-        except UnreadableError as error:
-            missing.append(Missing(str(error)))
-            return None
-
-    steps, communication, matrix, database = (
-        "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
-        "cluster_analysis.db",
-    )  # fmt: skip
-    rows = tried(lambda: _recorded(files[steps]), steps)
-    told = tried(lambda: of_cluster(files.get(communication), files.get(matrix)), communication, matrix)
-    known = tried(lambda: Database(files[database], database), database) if rows is None or told is None else None
-    if known is not None:
-        if rows is None:
-            columns = ("type", "index", "step", *(name for _, name, _ in STEP_COLUMNS))
-            rows = [_StepRow(str(kind or "rank"), str(index), None if step in (None, "") else str(step),
-                             tuple(ns_of(values)))
-                    for kind, index, step, *values in known.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
-        told = told or of_database(known)
-        known.close()
-    sources = [steps if steps in files else database] if rows else []
-    sources += [told.file] if told else []
-    return rows or [], [("", told)] if told else [], sources, missing
-
-
-def _recorded(path: Path) -> list[_StepRow]:
-    table = CsvTable.opened([path], path.name)
-    read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
-    nothing = [None] * table.rows
-    values = zip(*(ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS), strict=True)
-    heads = (read.get(name, nothing) for name in ("Type", "Index", "Step"))
-    return [_StepRow(kind or "rank", index or "", step, each)
-            for kind, index, step, each in zip(*heads, values, strict=True)]  # fmt: skip
-
-
-def _steps(rows: Sequence[_StepRow]) -> Table:
+def _steps(rows: Sequence[StepRow]) -> Table:
     columns = (
         Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
         *STEP_TIMES,
@@ -167,7 +114,7 @@ def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
     return Table.of_rows("matrix", "From rank to rank", columns, rows)
 
 
-def _slow(steps: Sequence[_StepRow]) -> Table:
+def _slow(steps: Sequence[StepRow]) -> Table:
     """Of each step the rank that took longest: computing, exposed communication, free."""
     rows = []
     for step in dict.fromkeys(each.step for each in steps):

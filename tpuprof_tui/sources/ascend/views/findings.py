@@ -28,7 +28,6 @@ from ..read.coverage import covered_time
 from ..read.kernels import Kernels
 from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS
-from .cluster import of_msprof_analyze
 from .overview import difference
 from .run import CAUSES, Run, runs_of
 from .tables import WHOLE
@@ -427,14 +426,13 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 
 def _told_of_ranks(profile: Profile) -> list[_Told]:
     """What the files of msprof-analyze tell of each rank; they have no worker, whose key is empty."""
-    of_all = of_msprof_analyze(profile.cluster)[1] if isinstance(profile, AscendProfile) else []
-    of_rank: dict[str, Communicated] = {}
-    for _, found in of_all:
-        ranks = [each.rank for each in found.operations] + [each.rank for each in found.transfers]
-        for rank in dict.fromkeys(ranks):
-            of_rank[rank] = Communicated(found.file, [each for each in found.operations if each.rank == rank],
-                                         [each for each in found.transfers if each.rank == rank])  # fmt: skip
-    return [("", rank, found) for rank, found in of_rank.items()]
+    found = profile.analysed.communicated if isinstance(profile, AscendProfile) else None
+    if found is None:
+        return []
+    ranks = dict.fromkeys([each.rank for each in found.operations] + [each.rank for each in found.transfers])
+    return [("", rank, Communicated(found.file, [each for each in found.operations if each.rank == rank],
+                                    [each for each in found.transfers if each.rank == rank]))
+            for rank in ranks]  # fmt: skip
 
 
 def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:

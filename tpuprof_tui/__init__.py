@@ -1,4 +1,4 @@
-"""tpuprof: a terminal profile explorer for Sophgo AKS/AKSV TPU captures.
+"""tpuprof: a terminal explorer for accelerator profiles (Sophgo TPU captures, PyTorch traces, Ascend output).
 
 Scripts and notebooks use one function::
 
@@ -27,14 +27,14 @@ __all__ = ["__version__", "open_profile", "open_profiles"]
 
 
 def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
-    """Read a profile as the command line and the explorer do: with its steps, and ``exposed`` on lanes that move data.
+    """Reads a profile as the command line and the explorer do: steps are detected, transfer lanes get ``exposed``.
 
     Args:
-        path: A profile's directory, or a file in it.
+        path: Directory of a profile, or a file in it.
         options: See ``tpuprof_tui.sources.catalog.open_profile``: ``progress``, ``chip``, ``tiu_mhz``, ``trace_file``.
 
     Raises:
-        UnreadableError: Nothing of it can be shown.
+        UnreadableError: No part of the profile can be shown.
     """
     from tpuprof_tui.sources import catalog
 
@@ -44,7 +44,7 @@ def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
 def open_profiles(
     paths: Sequence[str | os.PathLike[str]], *, part: Part | None = None, **options: Any
 ) -> list[Profile]:  # fmt: skip
-    """Read several, side by side where their source can: PyTorch traces in as many processes as there are cores."""
+    """Reads several profiles, in parallel if the source supports it: PyTorch traces use one process per core."""
     from tpuprof_tui.sources import catalog
 
     return [_with_steps(profile) for profile in catalog.Catalog().open_several(paths, options, part)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-# nothing here multiplies matrices: numpy's threads for that would only cost start-up time and memory
+# this program multiplies no matrices: OpenBLAS threads would only cost start-up time and memory
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tpuprof_tui.cli.main import main

@@ -1,4 +1,4 @@
-"""Where the details of an unexpected error go, so that the person at the terminal reads one sentence."""
+"""Crash logs: the traceback of an unexpected error is written to a file, and the user sees one sentence."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Final
 
 from tpuprof_tui import __version__
 
-#: Name of our folder among those of other programs.
+#: Name of the program's folder in the state directory.
 FOLDER: Final = "tpuprof"
-#: Logs that are kept.
+#: Number of logs to keep.
 KEPT: Final = 20
 
 
@@ -34,7 +34,7 @@ def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
     """Writes the traceback of ``error`` to a new file that only its owner can read.
 
     Args:
-        error: What happened.
+        error: The unexpected error.
         arguments: The command line.
 
     Returns:
@@ -58,7 +58,7 @@ def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
 
 
 def _forget_oldest(folder: Path) -> None:
-    """Keeps the newest logs of the state folder; other folders are not ours to tidy."""
+    """Deletes all but the newest ``KEPT`` logs, only in the program's own state folder."""
     if folder.name == FOLDER:
         for old in sorted(folder.glob("*.log"))[:-KEPT]:
             with suppress(OSError):
@@ -66,7 +66,7 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def reported(error: BaseException, arguments: Sequence[str]) -> str:
-    """Logs ``error``; gives the sentence that says so."""
+    """Logs ``error`` and returns the sentence that reports it to the user."""
     log, what = written_log(error, arguments), " ".join(str(error).split())[:200]
     kind = type(error).__name__
     named = f"{kind}: {what}" if what else kind
@@ -75,7 +75,10 @@ def reported(error: BaseException, arguments: Sequence[str]) -> str:
 
 
 def type_and_place(error: BaseException) -> str:
-    """What went wrong in this package and where, such as ``KeyError in views/steps.py, line 12``: no text of files."""
+    """Type of an error and its innermost line in this package, such as ``KeyError in views/steps.py, line 12``.
+
+    Contains no text from captures.
+    """
     package = Path(__file__).parent
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(package)

@@ -1,4 +1,4 @@
-"""The one family of errors that reach the person at the terminal."""
+"""Exceptions that are reported to the user."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 
 from .exit_status import NOTHING
 
-#: What is said where memory ran out.
+#: Message when memory runs out.
 NO_MEMORY: Final = "There is not enough memory for this capture."
-#: Packages whose modules have another name than they are installed by.
+#: Name of the package to install, by module, if they differ.
 _INSTALLED_AS: Final = {"google": "protobuf"}
 
 
 class TpuprofError(Exception):
-    """Something the user should be told in one sentence.
+    """An error that is reported to the user in one sentence.
 
     Attributes:
-        message: What was wrong and where, one sentence.
+        message: What went wrong and where, one sentence.
         hint: What to do next; may be empty.
-        exit_code: Status of the process that ends with this error.
+        exit_code: Exit status of the process.
     """
 
     exit_code = NOTHING
@@ -35,27 +35,27 @@ class TpuprofError(Exception):
 
 
 class UnreadableError(TpuprofError):
-    """Nothing of the given path can be shown."""
+    """No part of the given path can be shown."""
 
 
 class UsageError(TpuprofError):
-    """The command was asked for something it cannot do."""
+    """The command cannot do what was requested."""
 
 
 class MissingPackageError(TpuprofError, ImportError):
-    """Something asked for needs a package that is not installed."""
+    """A requested function needs a package that is not installed."""
 
 
 @contextmanager
 def needed_for(purpose: str, hint: str = "") -> Iterator[None]:
-    """Imports below it that fail are told in one sentence.
+    """Context manager that turns a failed import into a `MissingPackageError`.
 
     Args:
-        purpose: What needs the packages, as the subject of the sentence.
-        hint: What can be done without them; may be empty.
+        purpose: What needs the packages; the subject of the message.
+        hint: What the user can do without them; may be empty.
 
     Raises:
-        MissingPackageError: A package is not installed, or does not fit another one.
+        MissingPackageError: A package is not installed.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""With which status every command ends: one table, which help, manual page and README show."""
+"""Exit status of all commands: the table from which the help, the manual page and the documents are generated."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Status(Struct, frozen=True):
 
     Attributes:
         code: The number.
-        meaning: What it says of every command; in English and Chinese.
-        also: What it says of some commands beside or instead, by command; in English and Chinese.
+        meaning: Its meaning for every command; in English and Chinese.
+        also: Its meaning for single commands, by command, which replaces ``meaning``; in English and Chinese.
     """
 
     code: int
@@ -55,7 +55,7 @@ _HEADINGS: Final = ("exit status:", "退出状态：")
 
 
 def meanings(command: str = "", language: str = "en") -> Iterator[tuple[str, str]]:
-    """Each status and what it says of a command; of all commands where none is named, with those that differ."""
+    """Yields (code, meaning) for a command; without a command, the general meaning and those of single commands."""
     place = LANGUAGES.index(language)
     for status in TABLE:
         text = status.also.get(command, status.meaning)[place]
@@ -66,6 +66,6 @@ def meanings(command: str = "", language: str = "en") -> Iterator[tuple[str, str
 
 
 def help_lines(command: str, language: str = "en") -> str:
-    """The table below a command's help."""
+    """The exit status section at the end of a command's help."""
     lines = "".join(f"  {code:5}{text}\n" for code, text in meanings(command, language))
     return f"{_HEADINGS[LANGUAGES.index(language)]}\n{lines}"

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are asked for."""
+"""Lazy imports: names of a package that are imported on first access."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package.
+    """Returns a ``__getattr__`` for a package that imports names on first access.
 
     Args:
-        package: The package's ``__name__``.
-        modules: Names by the module below the package that defines them.
+        package: ``__name__`` of the package.
+        modules: Names to export, by the submodule that defines them.
     """
     homes = {name: module for module, names in modules.items() for name in names}
 

@@ -14,6 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
-from tpuprof_tui.sources.chrome import second_half
+from tpuprof_tui.sources.chrome import sections
 from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
@@ -1585,11 +1586,11 @@ def _plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _here(path: Path, border: second_half.Border, _reader: str) -> Iterator[Callable[[], Any]]:
-    yield lambda: trace_view.read_half(path, border.begin)
+def _here(path: Path, others: list[sections.Section], _reader: str) -> Iterator[list[Callable[[], Any]]]:
+    yield [partial(trace_view.read_section, path, section) for section in others]
 
 
-@pytest.mark.parametrize("process", [_here, second_half.second_half])
+@pytest.mark.parametrize(("process", "count"), [(_here, 2), (_here, 5), (sections.other_processes, 2)])
 @pytest.mark.parametrize(
     ("place", "old", "new"),
     [
@@ -1609,7 +1610,7 @@ def _here(path: Path, border: second_half.Border, _reader: str) -> Iterator[Call
         (0.6, r"\},\s*\{", "}], [{"),
     ],
 )
-def test_half_of_a_timeline_is_read_by_another_process(tmp_path, monkeypatch, process, place, old, new):
+def test_sections_of_a_timeline_are_read_by_other_processes(tmp_path, monkeypatch, process, count, place, old, new):
     text = (SAMPLES / "ascend_synthetic" / RANK / OUTPUT / "trace_view.json").read_text()
     at = int(len(text) * place)
     path = tmp_path / "trace_view.json"
@@ -1620,12 +1621,12 @@ def test_half_of_a_timeline_is_read_by_another_process(tmp_path, monkeypatch, pr
     @contextlib.contextmanager
     def told(*arguments: Any) -> Iterator[Any]:
         begun.append(arguments)
-        with process(*arguments) as other:
-            yield other
+        with process(*arguments) as others:
+            yield others
 
     for module, name, value in (
-        (second_half, "_WORTH_IT", 0), (second_half, "_STARTING", 0), (trace_view, "cores", lambda: 2),
-        (trace_view, "second_half", told),
+        (sections, "_SMALLEST", 1), (sections, "_STARTING", 0), (trace_view, "cores", lambda: count),
+        (trace_view, "other_processes", told),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     seen: list[tuple[int, int]] = []

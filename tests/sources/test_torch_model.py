@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import gzip
 import json
 import re
 import sys
 import threading
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +29,8 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
-from tpuprof_tui.sources.torch.read import several
+from tpuprof_tui.sources.chrome import sections
+from tpuprof_tui.sources.torch.read import reading, several
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.query import Query
@@ -285,6 +289,32 @@ def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monke
         for lane, other in zip(profile.lanes, alone.lanes, strict=True):
             assert np.array_equal(lane["start"], other["start"])
         assert not profile.problems
+
+
+@pytest.mark.parametrize(("cores", "begun"), [(8, [4, 4]), (2, [])])
+def test_few_large_ranks_are_read_in_turn_each_in_sections(tmp_path, monkeypatch, cores, begun):
+    for path in sorted((SAMPLES / "torch_cuda_synthetic").glob("*.json.gz")):
+        (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    alone = open_profile(tmp_path)
+    started = []
+
+    @contextlib.contextmanager
+    def in_process(path, others, _reader):
+        started.append(len(others) + 1)
+        yield [partial(reading.read_section, path, section) for section in others]
+
+    for module, name, value in (
+        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (reading, "cores", lambda: cores),
+        (sections, "_SMALLEST", 1), (sections, "_STARTING", 0), (sections, "_MOST", 4 if cores > 2 else 1),
+        (reading, "other_processes", in_process),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    profile = open_profile(tmp_path)
+    assert started == begun
+    assert [len(lane) for lane in profile.lanes] == [len(lane) for lane in alone.lanes]
+    for lane, other in zip(profile.lanes, alone.lanes, strict=True):
+        assert np.array_equal(lane["start"], other["start"])
+    assert not profile.problems
 
 
 def test_of_profiles_that_are_opened_together_each_is_of_its_own_source():

@@ -6,6 +6,7 @@ import gzip
 import json
 from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,11 +18,11 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome import chunks, inflate, second_half
+from tpuprof_tui.sources.chrome import chunks, inflate, sections
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read import reading
 from tpuprof_tui.sources.torch.read.details import flow_ends_of
-from tpuprof_tui.sources.torch.read.reading import read_half, read_trace
+from tpuprof_tui.sources.torch.read.reading import read_section, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
 
@@ -83,40 +84,39 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
     return text
 
 
-#: Where the second halves began that were read in this process.
+#: Where the sections began that were read in this process.
 READ_FROM: list[int] = []
 
 
 @contextmanager
-def in_process(path, border, _reader):
-    """Reads the second half of a file in this process."""
+def in_process(path, others, _reader):
+    """Reads the sections behind the first in this process."""
 
-    def read():
-        READ_FROM.append(border.begin)
-        return read_half(path, border.begin)
+    def read(section):
+        READ_FROM.append(section.begin)
+        return read_section(path, section)
 
-    yield read
+    yield [partial(read, section) for section in others]
 
 
-def by_two(patched, process=in_process):
-    """Lets small files be read by two processes."""
-    patched.setattr(second_half, "_WORTH_IT", 0)
-    patched.setattr(second_half, "_STARTING", 0)
-    patched.setattr(reading, "cores", lambda: 2)
-    patched.setattr(reading, "second_half", process)
+def by_several(patched, process=in_process, count=2):
+    """Lets small files be read by several processes."""
+    patched.setattr(sections, "_SMALLEST", 1)
+    patched.setattr(sections, "_STARTING", 0)
+    patched.setattr(reading, "cores", lambda: count)
+    patched.setattr(reading, "other_processes", process)
 
 
 @settings(max_examples=80, deadline=None)
 @given(events=EVENTS, bare=st.booleans(), packed=st.booleans(), indent=st.sampled_from([None, 2]),
-       chunk=st.sampled_from([64, 300, 1000, 512 << 10]), two=st.booleans())  # fmt: skip
-def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk, two):
+       chunk=st.sampled_from([64, 300, 1000, 512 << 10]), count=st.sampled_from([1, 2, 3, 6]))  # fmt: skip
+def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk, count):
     path = tmp_path_factory.mktemp("random") / "some.json"
     text = written(events, bare=bare, indent=indent).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(chunks, "CHUNK", chunk)
-        if two:
-            by_two(patched)
+        by_several(patched, count=count)
         trace = read_trace(path)
     assert told(trace) == slow(path)
     arguments = [each.get("args", {}) for each in events if each["ph"] == "X"]
@@ -197,12 +197,12 @@ def same(one: Trace, other: Trace) -> bool:
     return in_words(one) == in_words(other) and one.problems == other.problems
 
 
-@pytest.mark.parametrize("process", [in_process, second_half.second_half])
-def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch, process):
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (sections.other_processes, 3)])
+def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkeypatch, process, count):
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.decompress(sound.read_bytes()))
     alone = read_trace(path, alone=True)
-    by_two(monkeypatch, process)
+    by_several(monkeypatch, process, count)
     READ_FROM.clear()
     seen = []
     trace = read_trace(path, lambda *done: seen.append(done))
@@ -213,9 +213,10 @@ def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch
     rows = range(0, len(trace), 37)
     assert [trace.arguments.of(row) for row in rows] == [alone.arguments.of(row) for row in rows]
     assert max(seen) <= (path.stat().st_size,) * 2
-    assert process is not in_process or len(READ_FROM) == 1
+    assert process is not in_process or len(READ_FROM) == count - 1
 
 
+@pytest.mark.parametrize("count", [2, 5])
 @pytest.mark.parametrize(
     ("place", "old", "new"),
     [
@@ -232,14 +233,14 @@ def test_half_of_a_trace_is_read_by_another_process(sound, tmp_path, monkeypatch
         (0.8, b'"args"', b'], "args"'),
     ],
 )
-def test_of_a_damaged_trace_two_processes_read_what_one_does(sound, tmp_path, monkeypatch, place, old, new):
+def test_of_a_damaged_trace_several_processes_read_what_one_does(sound, tmp_path, monkeypatch, place, old, new, count):
     text = gzip.decompress(sound.read_bytes())
     at = text.index(old, int(len(text) * place))
     path = tmp_path / "trace.json"
     path.write_bytes(text[:at] if new is None else text[:at] + new + text[at + len(old) :])
     alone = read_trace(path, alone=True)
     assert alone.problems
-    by_two(monkeypatch)
+    by_several(monkeypatch, count=count)
     assert same(read_trace(path), alone)
 
 
@@ -249,18 +250,18 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
     path = tmp_path / "nested.json"
     path.write_text(json.dumps([*events[:2], {**events[2], "args": {"parts": events}}, *events[3:5]]))
     with monkeypatch.context() as patched:
-        by_two(patched)
+        by_several(patched)
         READ_FROM.clear()
         assert told(read_trace(path)) == slow(path)
         assert not READ_FROM
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
-        by_two(patched, second_half.second_half)
+        by_several(patched, sections.other_processes)
         for words in (["false"], ["/no such program"]):
-            patched.setattr(second_half, "python_words", lambda *_, words=words: words)
+            patched.setattr(sections, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
-        patched.setattr(reading, "second_half", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr(reading, "other_processes", lambda *_: pytest.fail("it is not begun"))
         patched.setattr("tpuprof_tui.sources.torch.read.packed.memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 

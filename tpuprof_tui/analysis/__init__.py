@@ -1,6 +1,6 @@
 """Figures from a profile: pure functions of its columns. Times are int64 ns, windows half-open [start, end).
 
-What scripts use most can be taken from here; it is imported when it is asked for.
+The names most used by scripts are exported here and imported lazily.
 """
 
 from __future__ import annotations

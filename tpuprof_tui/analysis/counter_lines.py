@@ -1,4 +1,4 @@
-"""Counters as lines over time: which fold into one line, and what each measured in cells of time."""
+"""Counters as lines over time: which counters fold into one line, and their mean values per cell of time."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .selecting.session import Session
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Up to so many counters of a group each have a line at once; more begin folded into one.
+#: Up to this many counters of a group are all shown at first; more start folded into one line.
 FEW = 4
 
 
 class CounterLine(Struct, frozen=True):
-    """A line of one counter, or of several that fold into it.
+    """One line of the timeline: a single counter, or several that fold into it.
 
     Attributes:
-        group: Id of the group that was measured; -1: everything.
-        counters: Places in ``Profile.counters``.
-        depth: How many lines it is folded into.
-        parent: Number of the line it is folded into; -1: none.
-        folds: Whether it stands for others that follow it.
+        group: Id of the measured group; -1: the whole system.
+        counters: Indexes into ``Profile.counters``.
+        depth: Nesting depth; 0 at top level.
+        parent: Index of the line it is folded into; -1: none.
+        folds: Whether it is the parent of the lines that follow it.
     """
 
     label: str
@@ -41,7 +41,7 @@ class CounterLine(Struct, frozen=True):
 
 
 def counter_lines(session: Session) -> tuple[CounterLine, ...]:
-    """The lines of all counters: group after group, families of a group in the order they were recorded."""
+    """The lines of all counters, group by group, families of a group in recorded order; cached."""
     return session.derived.get("lines of counters", lambda: tuple(_lines(session.profile)))
 
 
@@ -70,13 +70,13 @@ def _lines(profile: Profile) -> Iterator[CounterLine]:
 
 
 def folded_into(lines: Sequence[CounterLine], number: int) -> Iterator[int]:
-    """Numbers of the lines that a line is folded into, the nearest first."""
+    """Indexes of the lines that a line is folded into, innermost first."""
     while (number := lines[number].parent) >= 0:
         yield number
 
 
 def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iterator[int]:
-    """Numbers of the lines that are not folded away."""
+    """Indexes of the lines that are not hidden in a folded parent."""
     shown = set()
     for number, line in enumerate(lines):
         if line.parent < 0 or (line.parent in shown and line.parent in unfolded):
@@ -85,11 +85,11 @@ def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iter
 
 
 class CounterCurve(Struct, frozen=True, eq=False):
-    """A counter, each of whose values holds until the next, the last until the end.
+    """Step function of a counter: each sample holds until the next, the last until the end of the profile.
 
     Attributes:
-        times, values: As they were measured.
-        low, high: The range it is drawn in: from its least value, or 0, to its largest, or 0.
+        times, values: The samples: int64 ns, ascending, and float64 (NaN: missing).
+        low, high: Range of the vertical axis: minimum and maximum of the values and 0.
     """
 
     times: Ints
@@ -101,7 +101,7 @@ class CounterCurve(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, times: Ints, values: Floats, end: int) -> CounterCurve:
-        """The curve of values (NaN: missing) until ``end``, ns; O(n)."""
+        """The curve of samples until ``end``, ns; O(n)."""
         ends = np.append(times[1:], max(end, int(times[-1]))) if len(times) else times
         known = np.isfinite(values)
         filled = np.where(known, values, 0.0)
@@ -110,31 +110,31 @@ class CounterCurve(Struct, frozen=True, eq=False):
                    *(Flow.of(times, ends, rates) for rates in (filled, known * 1.0)))  # fmt: skip
 
     def means(self, edges: Ints) -> Floats:
-        """The mean over each cell between neighbouring edges; NaN where nothing is known. O(cells log n)."""
+        """The mean over each cell between neighbouring edges; NaN where no value is known. O(cells log n)."""
         amount, time = self._amounts.between(edges), self._known.between(edges)
-        # sums of floats differ by a little where nothing was measured
+        # differences of float sums are not exactly 0 where nothing was measured
         known = time > 1e-3 * np.maximum(np.diff(edges), 1)
         means: Floats = np.divide(amount, time, out=np.full(len(time), np.nan), where=known)
         return means
 
     def at(self, time: int) -> float:
-        """The value that holds at a time; NaN before the first."""
+        """The value at a time, ns; NaN before the first sample."""
         place = int(np.searchsorted(self.times, time, side="right")) - 1
         return float(self.values[place]) if place >= 0 else float("nan")
 
     def shares(self, edges: Ints) -> Floats:
-        """The means as shares (0 to 1) of the range it is drawn in; NaN where nothing is known."""
+        """The means scaled to 0..1 between ``low`` and ``high``; NaN where no value is known."""
         return np.clip((self.means(edges) - self.low) / ((self.high - self.low) or 1.0), 0.0, 1.0)
 
     def most(self, start: int, end: int) -> float:
-        """The largest value that holds in a window, ns; NaN where none is known."""
+        """The largest value in the window [start, end), ns; NaN where none is known."""
         first = max(int(np.searchsorted(self.times, start, side="right")) - 1, 0)
         held = self.values[first : int(np.searchsorted(self.times, end))]
         held = held[np.isfinite(held)]
         return float(held.max()) if len(held) else float("nan")
 
     def stepped(self, time: int, steps: int) -> int | None:
-        """When the value changes next after a time (``steps`` 1) or last before it (-1); None: never."""
+        """Time of the next change of value after a time (``steps`` 1) or the last one before it (-1); None: none."""
         changed = np.flatnonzero(np.diff(self.values, prepend=np.nan) != 0)
         times = self.times[changed]
         place = int(np.searchsorted(times, time, side="right" if steps > 0 else "left")) - (steps < 0)
@@ -142,7 +142,7 @@ class CounterCurve(Struct, frozen=True, eq=False):
 
 
 def counter_curve(session: Session, place: int) -> CounterCurve:
-    """The curve of a counter, made once; O(n) the first time."""
+    """The curve of a counter, cached; O(n) the first time."""
     counter = session.profile.counters[place]
     return session.derived.get(
         "curves of counters", lambda: CounterCurve.of(counter.times, counter.values, session.profile.end_ns), place
@@ -150,9 +150,9 @@ def counter_curve(session: Session, place: int) -> CounterCurve:
 
 
 def line_shares(session: Session, line: CounterLine, edges: Ints) -> Floats:
-    """What a line draws in each cell, 0 to 1: of several counters the highest, each in its own range.
+    """Height of a line in each cell, 0 to 1; for several counters the maximum, each scaled to its own range.
 
-    Counters of different units have nothing in common: NaN.
+    All NaN where the counters have different units, which cannot share an axis.
     """
     if len({session.profile.counters[place].unit for place in line.counters}) > 1:
         return np.full(len(edges) - 1, np.nan)

@@ -1,16 +1,16 @@
-"""The critical path: the longest chain of work, waits and gaps, found by a walk back from the end of a window.
+"""The critical path: the longest chain of work, waits and gaps, found by walking back from the end of a window.
 
-From what ended last the walk goes to what let it begin, and so on to the start. What lets an event begin is the latest
-to end of: what its source links it to, what ran before it on its lane, and, on a lane of which the source knows no
-links, what ran before it on its unit; of one that a call started with others, as a graph's replay does, also those of
-its unit. What lets a wait end is what its source links it to, else what ended last before it on any unit: the others
-came late. A collective counts from when the last rank begins it, where the path goes on with that rank. On the host the
-innermost events count, and between them the one that encloses both; one that waits for the device
-(``Vocabulary.blocking``) ends with what its source links it to, else with what the device ended last. A thread that
-began work on another one (by a link, as for a backward pass) waits for that; either goes on when the other ends. What
-rests on no link is *assumed*.
+The walk starts at the event that ended last and moves from each event to its cause, until the start of the window. The
+cause of an event's start is whichever ended last of: the event that the source links it to, the previous event on its
+lane, and, on a lane without recorded links, the previous event on its unit; for an event that a call started together
+with others (graph replay), also those on its unit. The cause of a wait's end is the event that the source links it to,
+else the event that ended last before it on any unit, as the one that arrived late. A collective counts from when the
+last rank starts it, where the path continues with that rank. On the host the innermost events count, and between them
+the event that encloses both; one that blocks on the device (``Vocabulary.blocking``) ends with the event that the
+source links it to, else with the last device event to end. A thread that started work on another one (by a link, as
+for a backward pass) waits for that; either continues when the other ends. Parts not based on a link are *assumed*.
 
-The parts follow one another without gap or overlap, so that they add up to the window.
+The parts are contiguous and do not overlap, so that they add up to the window.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from .links.dependencies import Dependencies, dependencies_of, may_have_dependen
 from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
-#: Events that a search looks at; beyond that slack is told as a lower bound.
+#: Maximum number of events visited by a slack search; beyond it, slack is reported as a lower bound.
 _MOST: Final = 1_000
 _KEY = "critical path over time"
 
 
 class Part(IntEnum):
-    """What a part of the path is."""
+    """Kind of a part of the path."""
 
     EVENT = 0
-    #: From what let a wait end to its end.
+    #: From the event that ended a wait to the end of that wait.
     WAIT = 1
-    #: Between what let an event begin and its beginning.
+    #: From the cause of an event's start to its start.
     GAP = 2
 
 
 class CriticalPath(Struct, frozen=True, eq=False):
-    """Parts in the order of time; arrays of one length.
+    """Parts in order of time; arrays of one length.
 
     Attributes:
         part: int8, see ``Part``.
-        lane: int32 place in ``Profile.lanes``; of a gap that of what began behind it; -1 behind the last event.
-        row: int64 row of that lane; -1 behind the last event.
-        start, end: int64 ns; each begins where the one before ends.
-        assumed: Whether no link of the source says that it is on the path.
+        lane: int32 index in ``Profile.lanes``; for a gap, of the event after it; -1 after the last event.
+        row: int64 row of that lane; -1 after the last event.
+        start, end: int64 ns; each starts where the previous one ends.
+        assumed: Whether no recorded link puts it on the path.
     """
 
     part: npt.NDArray[np.int8]
@@ -74,21 +74,21 @@ class CriticalPath(Struct, frozen=True, eq=False):
 
     @property
     def length(self) -> Ints:
-        """Length of each part, ns."""
+        """Duration of each part, ns."""
         return self.end - self.start
 
 
 _NONE: Final = -1
-#: Parts as plain numbers: columns are made of these faster than of members of the enumeration.
+#: Parts as plain integers, from which columns are built faster than from enum members.
 _EVENT, _WAIT, _GAP = map(int, Part)
-#: Fewer events than these are told one by one.
+#: Runs shorter than this are added one by one rather than vectorised.
 _FEW: Final = 32
-#: Events of a lane of the host that can end a run.
+#: Minimum number of events of a host lane for the walk to start from it.
 _FEWEST: Final = 3
 
 
 class _Order:
-    """Events by their end, to find the last that ended up to a time: their numbers, and the ends of all events, ns."""
+    """Events (by number) sorted by end, ns, to look up the last one that ended up to a time."""
 
     def __init__(self, numbers: Ints, end: Ints) -> None:
         self.numbers = numbers
@@ -104,20 +104,20 @@ class _Order:
         return _plain(self._ended)
 
     def before_all(self, times: Ints) -> Ints:
-        """The same of many times."""
+        """Vectorised ``before``."""
         if not len(self._ordered):
             return np.full(len(times), _NONE)
         place = np.searchsorted(self._ended, times, side="right") - 1
         return np.where(place >= 0, self._ordered[place], _NONE)
 
     def before(self, time: int) -> int:
-        """The event that ended last up to a time; -1 without."""
+        """The event that ended last up to a time; -1: none."""
         place = bisect_right(self._ends, time) - 1
         return self._numbers[place] if place >= 0 else _NONE
 
 
 def _plain(values: npt.NDArray[np.integer[Any]]) -> array[int]:
-    """Whole numbers that are read one by one as fast as a list's, made as fast as a copy."""
+    """An ``array`` of integers: single elements are read as fast as from a list, and it is built as fast as a copy."""
     found = array("q")
     found.frombytes(values.astype(np.int64).tobytes())
     return found
@@ -126,9 +126,9 @@ def _plain(values: npt.NDArray[np.integer[Any]]) -> array[int]:
 def critical_path(
     profile: Profile, known: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None
 ) -> CriticalPath:
-    """The critical path of a window, ns. O(n log n) to begin with, then O(parts log n).
+    """The critical path of a window, ns. O(n log n) for the preparation, then O(parts log n).
 
-    ``known``: links, None where the source knows none; ``lanes``: places of those that it may run on, None: all.
+    ``known``: dependencies; None: the source has none. ``lanes``: indexes of the lanes it may run on; None: all.
     """
     return _Walk(profile, known, lanes).path(start, end)
 
@@ -162,7 +162,7 @@ class _Walk:
             few[number] = lane.on_host and len(mine) < _FEWEST
             if not lane.on_host:
                 by_unit.setdefault(profile.unit_of(lane), []).append(mine)
-        # what spans everything, as a profiler's own mark does, is no end to begin from
+        # do not start from an event that spans the whole trace, such as a profiler's own mark
         kept = work[~few[self._lane[work]]] if len(work) else work
         self._last = self._device if len(kept) == int((~ours).sum()) else _Order(kept, end)
         units = {unit: _Order(np.concatenate(parts), end) for unit, parts in by_unit.items()}
@@ -173,7 +173,7 @@ class _Walk:
         begun = np.flatnonzero(releaser >= 0)
         cause = releaser[begun]
         launched = host.astype(bool)[cause] & ~host.astype(bool)[begun]
-        # whether it is a call that started several events, whose order among themselves no link tells
+        # events of calls that started several: no link records their order
         several = np.bincount(cause[launched], minlength=len(start)) > 1
         self._begun, partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
         linked = np.bincount(self._lane[begun], minlength=len(lanes)) if len(begun) else few
@@ -187,7 +187,7 @@ class _Walk:
         self._found, self._begins = array("q"), array("q")
 
     def _all_parents(self) -> Ints:
-        """By event on the host what encloses it; -1 without."""
+        """Number of the enclosing event of each host event; -1: none."""
         found = np.full(int(self._first[-1]), _NONE)
         for number, lane in enumerate(self._profile.lanes):
             if lane.on_host and "parent" in lane:
@@ -199,10 +199,10 @@ class _Walk:
         self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_], units: dict[int, _Order],
         partners: dict[int, _Order], linked_lanes: npt.NDArray[Any],
     ) -> Ints:  # fmt: skip
-        """What let each event begin: the event and one, twice, and one where it is assumed.
+        """Cause of each event's start, encoded as (event + 1) * 2 + (1 if assumed).
 
-        A lane of which links are known waits for no others of its unit. What a call started together begins in an order
-        that the call alone knows.
+        A lane with recorded links does not wait for other lanes of its unit. Events that one call started together have
+        an order that only the call knows.
         """
         causes = np.zeros(len(start), np.int64)
         for number in range(len(self._by_lane)):
@@ -213,7 +213,7 @@ class _Walk:
             assumed = np.zeros(len(times), np.bool_)
             lane = self._profile.lanes[number]
             unit = units.get(self._profile.unit_of(lane))
-            # what counts most comes last
+            # later entries take precedence
             others = [
                 (None if lane.on_host or linked_lanes[number] else unit, times),
                 (partners.get(number), times - 1),
@@ -234,7 +234,7 @@ class _Walk:
         return causes
 
     def _may_await(self, start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
-        """During which events something ended on the threads that theirs began work on."""
+        """Mask of events during which something ended on a thread that their thread started work on."""
         found = np.zeros(len(start), np.bool_)
         for number, threads in self._begun.items():
             mine = slice(int(self._first[number]), int(self._first[number + 1]))
@@ -245,7 +245,7 @@ class _Walk:
     def _threads(
         self, begun: Ints, cause: Ints, on_host: list[bool], end: Ints
     ) -> tuple[dict[int, _Order], dict[int, _Order]]:
-        """By thread of the host what ran on those it began work on; the same with those that began work on it."""
+        """By host thread, the events of threads it started work on; and also of those that started work on it."""
         lanes = max(len(on_host), 1)
         pairs = np.unique(self._lane[cause] * lanes + self._lane[begun]).tolist()
         others: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})
@@ -279,7 +279,7 @@ class _Walk:
                 waiter = event
                 continue
             if simple[event]:
-                # nearly all are: what follows from their starts alone is told of all in a row at once
+                # nearly all events are simple: a chain of them is followed first and added at once
                 row, reached = array("q"), event
                 while simple[reached] and starts[reached] > start:
                     before = (causes[reached] >> 1) - 1
@@ -293,7 +293,7 @@ class _Walk:
                     time, assumed = min(starts[waiter], ends[event]), causes[waiter] & 1 == 1
                     continue
             begin = starts[event] if starts[event] > start else start
-            # what ended last on the threads that its own began work on
+            # last to end on the threads that this one started work on
             awaited = self._begun[self._lanes[event]].before(time - 1) if awaits[event] else _NONE
             if awaited != _NONE and ends[awaited] > begin:
                 self._add(_EVENT, event, ends[awaited], assumed)
@@ -301,7 +301,7 @@ class _Walk:
                 continue
             met = meets[event]
             if met != _NONE and start < starts[met] < time:
-                # until the last of a collective began the others waited
+                # the other ranks waited until the last one started the collective
                 begin = starts[met]
                 self._add(_EVENT, event, begin, assumed)
                 event = waiter = met
@@ -311,12 +311,12 @@ class _Walk:
         return self._made(end)
 
     def _add(self, part: int, event: int, begin: int, assumed: bool) -> None:
-        """The part before those that were added: it ends where they begin."""
+        """Prepends a part, which ends where the parts added before start."""
         self._found.append((event + 1) << 3 | part << 1 | assumed)
         self._begins.append(begin)
 
     def _add_row(self, row: array[int], reached: int, assumed: bool) -> None:
-        """Events of which each let the one before it begin, up to one that was reached, with what lies between them."""
+        """Prepends a chain of events, each the cause of the one before, up to ``reached``, and the pauses between."""
         if len(row) < _FEW:
             for event, before in zip(row, [*row[1:], reached], strict=True):
                 begin = self._start[event]
@@ -330,7 +330,7 @@ class _Walk:
         ))  # fmt: skip
         events = np.array(row, np.int64)
         flags = causes[events] & 1
-        # by place in the row: the event, then level by level what encloses the pause before it, then what is left
+        # by index in the row: the event; then, level by level, the events enclosing the pause before it; then a gap
         parts = [(np.arange(len(events)), (events + 1) << 3 | np.append(int(assumed), flags[:-1]), starts[events])]
         since, time = ends[np.append(events[1:], reached)], starts[events].copy()
         waiter, outer = events.copy(), parents[events]
@@ -349,7 +349,7 @@ class _Walk:
         self._begins.frombytes(begins[order].tobytes())
 
     def _pause(self, waiter: int, start: int, time: int, assumed: bool) -> None:
-        """What lies before an event: on the host what encloses it, the innermost first; else a gap."""
+        """Prepends the pause before an event: on the host its enclosing events, innermost first; else a gap."""
         outer = self._parents[waiter] if waiter != _NONE else _NONE
         while outer >= 0 and time > start:
             begin = self._start[outer]
@@ -361,13 +361,13 @@ class _Walk:
             self._add(_GAP, waiter, start, assumed)
 
     def _through(self, event: int, time: int, start: int) -> tuple[int, int, bool]:
-        """From the end of a wait to what let it end: event, time and whether that is assumed."""
+        """Moves from the end of a wait to its cause; returns event, time, and whether that is assumed."""
         known = self._ender[event]
         releaser = known if known != _NONE else self._device.before(time)
         begin = max(self._start[event], start)
         ended = self._end[releaser] if releaser != _NONE else begin
         if releaser == _NONE or ended <= begin or self._start[releaser] >= time:
-            # nothing ended meanwhile: the wait itself took the time
+            # nothing ended during the wait: it is on the path itself
             self._add(_WAIT, event, begin, True)
             return (self._causes[event] >> 1) - 1, begin, self._causes[event] & 1 == 1
         ended = min(ended, time)
@@ -386,7 +386,7 @@ class _Walk:
 
 
 def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
-    """Start, end, whether an event waits, and whether it counts: it takes time, and on the host nothing lies in it."""
+    """Start, end, whether an event waits, and whether it counts: has a duration; on the host innermost or blocking."""
     start, end = lane["start"], lane["end"]
     counts = (end > start) & (lane["role"] != Role.ANNOTATION)
     waits = lane["role"] == Role.WAIT
@@ -407,13 +407,13 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
 
 
 def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None) -> list[Ints]:
-    """By event what let it begin, what let it end, of several what ended last; and whom it had to meet; -1 without."""
+    """Per event: what let it start, what let it end, and whom it had to meet; of several the last to end; -1: none."""
     links = known.links
     ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
     found: list[Ints] = []
     for chosen in (~ending, ending & ~meeting, meeting):
         waiter, releaser = links.to_row[chosen], links.from_row[chosen]
-        # what runs on when the other begins (a call that launches) let it begin all the same
+        # a launching call still runs when the launched event starts: require only that it started earlier
         real = start[releaser] < (start[waiter] if not found else end[waiter])
         if lanes is not None:
             real &= np.isin(known.releaser_lane[chosen], list(lanes))
@@ -425,11 +425,12 @@ def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[in
 
 
 class Slack(Struct, frozen=True):
-    """How much later an event may end, ns; 0 on the path.
+    """How much later an event may end without delaying the window's end, ns; 0 on the path.
 
     Attributes:
-        at_least: Whether the search ended early, so that it is a lower bound.
-        assumed: Whether the way that takes it up rests on the order of lanes of a unit alone.
+        ns: The slack.
+        at_least: Whether the search was cut short, so that it is a lower bound.
+        assumed: Whether the limiting chain relies on the order of lanes of a unit, not on links.
     """
 
     ns: int
@@ -438,12 +439,12 @@ class Slack(Struct, frozen=True):
 
 
 class SlackSearch:
-    """Slack of single events of a window that ends at ``end``, ns, beside its critical path.
+    """Computes the slack of single events of a window that ends at ``end``, ns, given its critical path.
 
-    A delay of an event reaches what runs next on its lane, what waits for it by a link and, on lanes of which the
-    source knows no links, what begins next on its unit. The pause before each of these takes some of the delay up, a
-    wait all of its length. Slack is therefore the least sum of pauses on any way to an event on the path, or to the
-    end of the window: a shortest way (Dijkstra), which the critical path method calls total float.
+    A delay of an event propagates to the next event on its lane, to those that wait for it by a link and, on lanes
+    without recorded links, to the next event on its unit. The pause before each of these absorbs some of the delay, a
+    wait its whole length. Slack is therefore the least sum of pauses on any chain to an event on the path, or to the
+    end of the window: a shortest path (Dijkstra), called total float in the critical path method.
     """
 
     def __init__(self, profile: Profile, known: Dependencies | None, path: CriticalPath, end: int) -> None:
@@ -463,7 +464,7 @@ class SlackSearch:
                 self._by_unit.setdefault(profile.unit_of(lane), []).append(number)
 
     def of(self, lane: int, row: int) -> Slack:
-        """Slack of an event. O(events looked at, log n each), ``_MOST`` of them at most."""
+        """Slack of an event. O(log n) for each event visited, at most ``_MOST`` of them."""
         if self._on_path[lane][row]:
             return Slack(0)
         first = self._span(lane, row)[1]
@@ -489,7 +490,7 @@ class SlackSearch:
         return Slack(best[0], False, best[1])
 
     def _columns(self, lane: int) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
-        """Starts, ends, and which events wait."""
+        """Starts, ends, and the mask of waits of a lane; cached."""
         if lane not in self._times:
             columns = self._profile.lanes[lane]
             self._times[lane] = columns["start"], columns["end"], columns["role"] == Role.WAIT
@@ -500,7 +501,7 @@ class SlackSearch:
         return int(start[row]), int(end[row])
 
     def _after(self, lane: int, row: int, ended: int) -> Iterator[tuple[int, bool, int, int]]:
-        """What a delay of an event's end reaches: the delay that is taken up, whether assumed, lane and row."""
+        """Events that a delay of an event's end propagates to: delay absorbed, whether assumed, lane, row."""
         if row + 1 < len(self._profile.lanes[lane]):
             yield self._pause(lane, row + 1, ended), False, lane, row + 1
         for each in self._known.releases(lane, row) if self._known is not None else ():
@@ -518,7 +519,7 @@ class SlackSearch:
 
 
 def longest_beside(profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int) -> Ints:
-    """The longest work of a window that is not on the path: (lane, row) of each, int64, n by 2. O(events)."""
+    """The longest ``most`` work events of a window that are off the path: int64 (n, 2), lane and row. O(events)."""
     found: list[tuple[int, int, int]] = []
     for number in lanes.tolist():
         lane = profile.lanes[number]
@@ -536,9 +537,9 @@ def longest_beside(profile: Profile, path: CriticalPath, start: int, end: int, l
 
 
 def path_lane(session: Session) -> LaneIndex:
-    """Events and ends of waits of the path, without its gaps; columns ``kernel`` and ``name`` where they are known.
+    """The events and wait ends of the path as a lane without gaps, cached; columns ``kernel`` and ``name`` if known.
 
-    O(n log n) the first time: meant for a thread.
+    O(n log n) the first time: call it from a worker thread.
     """
 
     def made() -> LaneIndex:
@@ -551,7 +552,7 @@ def path_lane(session: Session) -> LaneIndex:
 
 
 def known_path_lane(session: Session) -> LaneIndex | None:
-    """The same where it has been found; None before."""
+    """The lane of the path if it has been computed; None before."""
     found: LaneIndex | None = session.derived.known(_KEY)
     return found
 

@@ -1,4 +1,4 @@
-"""What is computed of a profile and kept for as long as it is: by key, made once, with its size in memory."""
+"""Per-profile cache of computed results: keyed, computed once, thread-safe, with memory accounting."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 Thing = TypeVar("Thing")
 
-#: What holds nothing that counts.
+#: Types without arrays or texts, which ``Counted`` skips.
 _PLAIN: Final = (int, float, complex, type, ModuleType, type(None))
 
 
 class Derived:
-    """Things that were computed, by what they are and which of these they are.
+    """Thread-safe cache of computed values, keyed by a description and further keys.
 
-    A profile has one (``Session.derived``). What is computed of a single lane, or of what passes a filter, is kept by
-    another one inside it: that of the lane's index, or that of the filter. So all goes when the profile goes.
+    A profile has one (``Session.derived``). Results computed from a single lane or from a filtered selection are kept
+    in a nested cache owned by the lane's index or by the filter, so all of them are freed with the profile.
 
-    Several threads may ask at once: one of them makes a thing, the others wait for it; who asks for something else
-    does not wait.
+    When several threads ask for the same key, one computes the value and the others wait; threads that ask for other
+    keys do not wait.
 
     Args:
-        after: Called whenever a thing has been made.
+        after: Called after each value has been computed.
     """
 
     def __init__(self, after: Callable[[], None] | None = None) -> None:
@@ -42,9 +42,13 @@ class Derived:
         self._lock = Lock()
 
     def get(self, what: str, make: Callable[[], Thing], *which: Hashable, most: int = 0) -> Thing:
-        """A thing, by what it is (in words for a list of all that is kept) and which; made now where it is not known.
+        """Returns the cached value, computing it with ``make`` on a miss.
 
-        ``make`` may ask for other things. ``most``: so many of these are kept, those that were made last; 0: all.
+        Args:
+            what: Kind of value, in words; it labels the entry in the list of cached values.
+            make: Computes the value; it may ask this cache for other keys.
+            which: Rest of the key.
+            most: Maximum number of values kept of this kind, the oldest are evicted; 0: no limit.
         """
         key = (what, *which)
         try:
@@ -61,17 +65,17 @@ class Derived:
         return found
 
     def known(self, what: str, *which: Hashable) -> Any:
-        """A thing that has been made; None before."""
+        """The cached value; None if it has not been computed yet."""
         return self._kept.get((what, *which))
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """What each thing is, and the thing, in the order they were made."""
+        """Yields (kind, value) in order of computation."""
         with self._lock:
             kept = list(self._kept.items())
         return ((str(key[0]), thing) for key, thing in kept)
 
     def sizes(self, counted: Counted | None = None) -> dict[str, int]:
-        """Bytes by what holds them, without what has been counted; ``a/b`` is what was computed of ``a``."""
+        """Bytes by kind, without objects already counted; ``a/b`` is a value ``b`` cached inside a value ``a``."""
         sizes: dict[str, int] = {}
         counted = counted or Counted()
         counted.leave_out(self)
@@ -83,14 +87,14 @@ class Derived:
         return sizes
 
     def _turn(self, key: tuple[Hashable, ...]) -> RLock:
-        """What a thread holds while it makes a thing; asked for by its own making, it fails instead of waiting."""
+        """The lock held while computing a key; reentrant, so that a ``make`` that asks for its own key fails."""
         with self._lock:
             return self._making.setdefault(key, RLock())
 
     def _keep(self, key: tuple[Hashable, ...], thing: object, most: int) -> None:
         with self._lock:
             self._kept[key] = thing
-            # who waits for its turn finds the thing
+            # threads that wait for the lock find the value in the cache
             self._making.pop(key, None)
             alike = [each for each in self._kept if each[0] == key[0]] if most else []
             for each in alike[: max(len(alike) - most, 0)]:
@@ -98,14 +102,14 @@ class Derived:
 
 
 class Counted:
-    """Counts the bytes of arrays and texts that things hold, each of them once."""
+    """Counts the bytes of arrays and texts reachable from objects, each of them once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._inside: list[Derived] = []
 
     def of(self, *things: object) -> int:
-        """Bytes that things hold and nothing counted before; without what is derived inside them."""
+        """Bytes reachable from objects and not counted before; nested ``Derived`` caches are excluded."""
         size = 0
         waiting = list(things)
         while waiting:
@@ -126,17 +130,17 @@ class Counted:
         return size
 
     def leave_out(self, thing: object) -> None:
-        """A thing that is counted elsewhere."""
+        """Excludes an object that is counted elsewhere."""
         self._seen.add(id(thing))
 
     def inside(self) -> list[Derived]:
-        """What is derived inside the things that were counted since this was asked last."""
+        """The ``Derived`` caches found in counted objects since the last call."""
         found, self._inside = self._inside, []
         return found
 
 
 def _held_by(thing: Any) -> Iterator[object]:
-    """What a thing refers to, as far as that can hold arrays."""
+    """Objects that an object refers to, as far as these can hold arrays."""
     if isinstance(thing, np.ndarray):
         yield thing.base
     elif isinstance(thing, memoryview):
@@ -148,7 +152,7 @@ def _held_by(thing: Any) -> Iterator[object]:
     elif isinstance(thing, MethodType):
         yield thing.__self__
     elif isinstance(thing, CellType):
-        with suppress(ValueError):  # an empty one
+        with suppress(ValueError):  # the cell is empty
             yield thing.cell_contents
     else:
         if isinstance(thing, (dict, MappingProxyType)):
@@ -162,13 +166,13 @@ def _held_by(thing: Any) -> Iterator[object]:
 
 
 class Memory(Struct, frozen=True):
-    """Bytes of arrays and texts; what several things share counts where it comes first.
+    """Memory of a profile in bytes of arrays and texts; shared objects count where they occur first.
 
     Attributes:
-        columns: Columns that are kept as arrays, by kind of lane.
-        names: Texts of names, which columns refer to by number.
-        records: What was recorded, from which other columns and details are made when they are asked for.
-        derived: What was computed and is kept; ``a/b`` is what was computed of ``a``.
+        columns: Columns held as arrays, by kind of lane.
+        names: String tables, which columns refer to by code.
+        records: Raw records, from which further columns and details are decoded lazily.
+        derived: Cached results by kind; ``a/b`` is a result ``b`` cached inside a result ``a``.
     """
 
     columns: Mapping[str, int]
@@ -178,12 +182,12 @@ class Memory(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all parts."""
         return sum(self.columns.values()) + self.names + self.records + sum(self.derived.values())
 
 
 def memory_of(session: Session) -> Memory:
-    """What a profile, and all that is kept of it, takes; O(arrays)."""
+    """Memory of a profile and of all results cached for it; O(arrays)."""
     counted, profile = Counted(), session.profile
     columns: dict[str, int] = {}
     for lane in profile.lanes:
@@ -191,7 +195,7 @@ def memory_of(session: Session) -> Memory:
     names = counted.of(profile.strings)
     records = counted.of(profile)
     derived: dict[str, int] = {}
-    # columns that are computed of other lanes keep themselves what that takes
+    # a column computed from other lanes holds its cache itself
     for each in (*counted.inside(), session.derived):
         derived |= each.sizes(counted)
     return Memory(columns, names, records, derived)

@@ -1,4 +1,4 @@
-"""The explorer on the screen. Importing this package alone loads neither Textual nor numpy."""
+"""The Textual application (the explorer). Importing this package alone loads neither Textual nor numpy."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ def run(
     notes: str = "",
     place: Place | None = None,
 ) -> int:
-    """Opens the explorer and returns when it is left.
+    """Runs the explorer until the user quits.
 
     Args:
-        paths: Capture, file in one, or folder of captures; none: the captures below the current directory; several:
-            a list of them to choose from.
-        options: Those of the source that reads it, by name.
-        ascii: Draw with ASCII alone; None: as the terminal and its locale ask.
-        mouse: Whether the mouse is used.
-        debug: Let unexpected errors through with their traceback.
-        follow: Read the capture again when it changes on disk, and captures that appear beside it.
-        against: What the capture is compared with; None: nothing.
-        notes: File of notes; empty: beside the capture.
-        place: What is shown first; None: all.
+        paths: Path of a capture, a file in a capture, or a folder of captures. Empty: lists the captures below the
+            current directory. More than one: lists them to choose from.
+        options: Options of the source that reads the capture, by name.
+        ascii: Draw with ASCII characters only; None: decided from the terminal and its locale.
+        mouse: Whether mouse support is enabled.
+        debug: Let unexpected errors propagate with their traceback.
+        follow: Reload the capture when it changes on disk, and list captures that appear in the same folder.
+        against: Path of the baseline capture to compare with; None: no comparison.
+        notes: Path of the notes file; empty: next to the capture.
+        place: Initial view (range, core, group, filter, selected event); None: the whole capture.
 
     Returns:
-        Exit status, that of the command line for what was opened last: 0, or 1 with an error among its problems.
+        Exit status for the capture that was opened last: 0, or 1 if an error is among its problems.
 
     Raises:
         MissingPackageError: Textual is not installed.
-        TpuprofError: What was opened last could not be shown; the sentence that the screen had.
-        Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
+        TpuprofError: The capture that was opened last could not be shown; the message is the one on the screen.
+        Exception: The unexpected error that ended the explorer; the terminal has been restored.
     """
     be_patient(STARTING)
     with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):

@@ -1,1 +1,1 @@
-"""The command line."""
+"""Command line interface: commands, options, help, manual page, completion."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Each ``$`` line is a command, each ``->`` line a place in its answer (``*``: any key or row) or an exit status; a
-#: test runs them all. CAPTURE, BEFORE, AFTER, FOLDER and FLEET stand for paths.
+#: Each ``$`` line is a command, each ``->`` line a path in its JSON output (``*``: any key or row) or an exit status; a
+#: test runs them all. CAPTURE, BEFORE, AFTER, FOLDER and FLEET are placeholders for paths.
 PAGE: Final = """\
 tpuprof for programs
 

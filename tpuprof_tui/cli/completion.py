@@ -1,6 +1,6 @@
-"""``tpuprof completion``: scripts for bash, zsh and fish, made from the parsers.
+"""``tpuprof completion``: completion scripts for bash, zsh and fish, generated from the parsers.
 
-The scripts hold all they need: completing starts no Python.
+The scripts are self-contained: completion does not start Python.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .main import COMMANDS, build_parser, entry
 from .options import OPTIONS, output_keys
 from .texts import FILE, TOPICS
 
-#: Commands after which words depend on those before.
+#: Commands whose completions depend on the preceding words.
 _TRAILED: Final = [name for name in COMMANDS if COMMANDS[name].completions]
-#: Metavars whose values are paths: of anything, or of directories alone.
+#: Metavars whose values are paths: of anything, or of directories only.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
 
 
 class Word(Struct, frozen=True):
-    """An option or an operand.
+    """An option or operand to complete.
 
     Attributes:
-        flags: Spellings of the option; none: an operand.
-        text: What it does.
+        flags: Spellings of the option; empty for an operand.
+        text: Help.
         choices: Values to offer.
-        path: "any" or "folder" where the value is a path.
+        path: "any" or "folder" if the value is a path.
         takes_value: Whether a value follows.
-        repeats: Whether an operand may stand any number of times.
-        listed: Whether the value is a list of choices with commas between them.
+        repeats: Whether an operand may be repeated.
+        listed: Whether the value is a comma-separated list of choices.
     """
 
     flags: tuple[str, ...]
@@ -47,7 +47,7 @@ class Word(Struct, frozen=True):
 
 
 def print_script(options: argparse.Namespace) -> int:
-    """Prints the script for a shell; gives the exit status."""
+    """Prints the script for a shell; returns the exit status."""
     print(completion_script(options.shell), end="")
     return FINE
 
@@ -58,21 +58,21 @@ def completion_script(shell: str) -> str:
 
 
 def words_of(command: str) -> list[Word]:
-    """Operands and options of a command, in the order of its help; without operands that `_trails` offers words for."""
+    """Operands and options of a command, in the order of its help; without operands if `_trails` completes them."""
     actions = [action for action in build_parser(command)._actions if action.help != argparse.SUPPRESS]
     trails = _trails(command)
     return [_word(action) for action in actions if action.option_strings or not trails]
 
 
 def _trails(command: str) -> dict[str, tuple[list[str], bool]]:
-    """What may follow words of a command, by the words before that matter: words, and whether files may too."""
+    """Completions of a command by the relevant preceding words: (words, whether files are offered too)."""
     completions = COMMANDS[command].completions
     found = entry(completions)() if completions else {}
     return {trail: ([word for word in words if word != FILE], FILE in words) for trail, words in found.items()}
 
 
 def commands() -> dict[str, str]:
-    """Commands that can be named, and what they do."""
+    """Help of each command that can be typed, by name."""
     return {name: command.help for name, command in COMMANDS.items() if name != "open"}
 
 
@@ -94,7 +94,7 @@ def _word(action: argparse.Action) -> Word:
     )  # fmt: skip
 
 
-#: Files after the words that bash offers.
+#: Appends file names to the words that bash offers.
 _BASH_FILES: Final = (
     '; compopt -o filenames 2>/dev/null; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")'
 )
@@ -166,7 +166,7 @@ def _bash_values(word: Word) -> str:
 
 
 def _valued() -> list[str]:
-    """All options that a value follows."""
+    """All option flags that take a value."""
     return sorted({flag for name in COMMANDS for word in words_of(name) if word.takes_value for flag in word.flags})
 
 
@@ -336,7 +336,7 @@ def _fish_line(command: str, word: Word) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A word in single quotes, for any of the shells."""
+    """Quotes a word with single quotes, for all three shells."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -1,4 +1,4 @@
-"""``tpuprof dataset``: many captures as one data set, and questions to it."""
+"""``tpuprof dataset``: builds a data set of many captures, and queries it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tpuprof_tui.formats.tables import Report
 
 ACTIONS: Final = ("build", "query", "top", "trend", "outliers", "schema", "compact")
-#: Rows that people are told, and widest cell.
+#: Default number of rows, and maximum width of a cell, in text output.
 _ROWS: Final = 20
 _WIDEST: Final = 60
-#: Paths that are told of each kind.
+#: Maximum number of paths to print per category.
 _MOST_NAMED: Final = 10
 
 HELP: Final = """\
@@ -61,7 +61,7 @@ def _number(text: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives a parser the words and options of the command."""
+    """Adds the operands and options of the command to a parser."""
     add = parser.add_argument
     add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
     add("out", metavar="OUTDIR", nargs="?", help="folder of the data set, or its address (s3://...)")
@@ -81,11 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, show: Callable[..., None]) -> int:
-    """Builds, asks or compacts; gives the exit status.
+    """Runs an action of the command; returns the exit status.
 
     Args:
-        options: As they were given.
-        show: Prints pages (`Pages.show`).
+        options: Parsed options.
+        show: Prints reports (`Pages.show`).
     """
     action, words = options.action, list(options.words)
     if action == "schema":
@@ -163,7 +163,7 @@ def _compact(out: str, options: argparse.Namespace) -> int:
     return FINE
 
 
-# -- questions --------------------------------------------------------------------
+# -- queries ----------------------------------------------------------------------
 
 
 def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable[..., None]) -> int:
@@ -202,7 +202,7 @@ def _print_csv(found: Rows, limit: int | None) -> None:
 
 
 def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> None:
-    """One object, its rows as they come; ``passed``: rows before them."""
+    """Prints one JSON object, streaming its rows; ``passed``: number of skipped rows before them."""
     from tpuprof_tui.formats.answers import answer_text
 
     columns = [{"name": name, "type": kind} for name, kind in found.columns]
@@ -210,7 +210,7 @@ def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> Non
     print(f'{opening[:-1]}, "rows": [', end="")
     count = 0
     for count, row in enumerate(islice(found.rows, limit), 1):
-        # with the same rules for what is no number, and what is none of JSON's types
+        # answer_text applies the common rules for NaN, infinity and types unknown to JSON
         text = answer_text({"row": list(row)}, indent=None)
         print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
     total = passed + count + sum(1 for _ in found.rows)

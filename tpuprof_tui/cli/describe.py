@@ -1,4 +1,4 @@
-"""``tpuprof describe``: in at most 2 kB what a profile holds, what can be asked of it, and with which commands."""
+"""``tpuprof describe``: a summary of at most 2 kB of a profile's contents, views, columns, and useful commands."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tpuprof_tui.views.registry import missing_for, views_of
 
 from .opening import each
 
-#: Bytes of the text, and of the JSON without the path.
+#: Maximum size of the text, and of the JSON without the path, bytes.
 MOST_BYTES: Final = 2000
-#: Bytes of a name, of a sentence, and of a list of names, as JSON spells them.
+#: Maximum size of a name, of a sentence, and of a list of names, encoded as JSON, bytes.
 _NAME, _SENTENCE, _LIST = 48, 160, 200
-#: What follows ``tpuprof``, and what it answers.
+#: Commands after ``tpuprof``, and what they return.
 _ASK: Final = (
     ("report PATH VIEW ... --json", "views; --group G --range A..B --filter EXPR --limit N --offset N"),
     ("instructions PATH --columns LIST", "{events}; --sort COLUMN:desc --filter EXPR --limit N"),
@@ -37,14 +37,14 @@ _MORE: Final = "..."
 
 
 def print_description(options: argparse.Namespace) -> int:
-    """Prints descriptions, for people or each on one line for programs; gives the exit status."""
+    """Prints descriptions, as text or as one line of JSON each; returns the exit status."""
     if options.json:
         return each(options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False)
     return each(options, lambda profile: print(_text(description_record(profile), profile), end=""))
 
 
 def description_record(profile: Profile) -> dict[str, Any]:
-    """What a profile holds and what can be asked of it, in plain values; lists that are cut end in ``...``."""
+    """Contents, views, columns and commands of a profile as plain values; truncated lists end in ``...``."""
     words, device, problems = profile.vocabulary, profile.device, profile.problems
     steps = steps_of(profile)
     kinds = Counter(lane.kind for lane in profile.lanes)
@@ -80,7 +80,7 @@ def description_record(profile: Profile) -> dict[str, Any]:
         "commands": said,
     }  # fmt: skip
     keys = [column.key for column in known_columns(profile) if column.group != COUNTERS]
-    # as many as there is room for
+    # as many columns as fit
     without = {**record, "path": ""}
     room = MOST_BYTES - max(len(answer_text(without, indent=None)), len(_text(without, profile).encode()))
     record["columns"] = _some(keys, room)
@@ -130,12 +130,12 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
 
 
 def _size(text: str) -> int:
-    """Bytes of a text in a JSON list."""
+    """Size of a text as an item of a JSON list, bytes."""
     return len(json.dumps(text)) + 2
 
 
 def _cut(text: str, most: int) -> str:
-    """A text of which JSON takes no more than ``most`` bytes."""
+    """Truncates a text to at most ``most`` bytes of JSON."""
     if _size(text) <= most:
         return text
     kept = text[:most]
@@ -145,7 +145,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _some(texts: Iterable[str], most: int) -> list[str]:
-    """The first of some texts, of which JSON takes no more than ``most`` bytes."""
+    """The first texts that fit into ``most`` bytes of JSON; a truncated list ends in ``...``."""
     kept: list[str] = []
     room = most - _size(_MORE)
     for text in texts:

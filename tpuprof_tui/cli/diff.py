@@ -1,4 +1,4 @@
-"""``tpuprof diff``: two profiles compared, for people, as JSON or as Markdown."""
+"""``tpuprof diff``: compares two profiles, as text, JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .pages import pages_of
 
 
 def compared(base: Profile, other: Profile, step: int | None, run_noise: float) -> Compared:
-    """Two profiles side by side.
+    """Comparison of two profiles.
 
     Raises:
-        UsageError: They cannot be compared, or one has no such step.
+        UsageError: The profiles cannot be compared, or one of them has no step ``step``.
     """
     queries = []
     for profile in (base, other):
@@ -36,7 +36,7 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
 
 
 def print_diff(options: argparse.Namespace) -> int:
-    """Prints what the options ask for; gives the exit status."""
+    """Prints the comparison that the options request; returns the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     base, other = all_opened((options.base, options.other), options)
@@ -46,7 +46,7 @@ def print_diff(options: argparse.Namespace) -> int:
         print(answer_text(diff_record(both, views, options.limit, options.offset), indent=None))
     else:
         limit = ROWS if options.limit is None else options.limit
-        # people are told views that they ask for
+        # text and Markdown contain only views that are named
         told = views if options.views else []
         if options.markdown:
             print("\n".join(markdown_report(both, told, limit, options.offset)))

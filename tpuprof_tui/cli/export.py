@@ -1,4 +1,4 @@
-"""``tpuprof export``: the options of the published converter, and plainer ones."""
+"""``tpuprof export``: writes files; accepts the options of the published converter and simpler ones."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tpuprof_tui.sources.catalog import Catalog
 from .opening import filter_asked, opened, status_of
 
 DEFAULT_FOLDER: Final = "profile_out"
-#: Seconds between two reports of progress.
+#: Minimum interval between progress reports, seconds.
 _EVERY: Final = 0.1
 _BAR: Final = 24
 
 
 def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
-    """Which of some outputs the options ask for.
+    """Keys of the outputs that the options request.
 
-    Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, as
-    version 0.3.1 of the published converter; with ``--enable_doc`` what its version 0.3.7 writes.
+    Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, like
+    version 0.3.1 of the published converter; with ``--enable_doc`` the files of its version 0.3.7.
 
     Raises:
-        UsageError: Nothing is left to write.
+        UsageError: The options exclude all outputs.
     """
     if options.only is not None:
         return parse_kinds(options.only, keys_of(outputs))
@@ -60,10 +60,10 @@ def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> froze
 
 
 def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
-    """The job that the options describe.
+    """Converts the options to an export job.
 
     Raises:
-        UsageError: A core, step, range or filter cannot be understood.
+        UsageError: A core, step, range or filter is invalid.
     """
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)
@@ -83,13 +83,13 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
 
 
 def run_asked(options: argparse.Namespace) -> int:
-    """Write what the options ask for; tell the progress, the table of the summary, and where files are.
+    """Writes the requested files; prints progress, paths, and the table of the summary.
 
     Returns:
-        The exit status, also with what was wrong with files beside the capture.
+        The exit status, which includes problems of files outside the capture.
 
     Raises:
-        TpuprofError: A file could not be written, or the capture is not the one expected.
+        TpuprofError: A file could not be written, or the capture has changed since ``--expect``.
     """
     check_expected(options.expect, options.capture)
     profile = opened(options.capture, options)
@@ -116,14 +116,14 @@ def run_asked(options: argparse.Namespace) -> int:
 
 
 def check_expected(expected: str | None, capture: str | None) -> None:
-    """Stop where the capture is not as it was when somebody looked at it.
+    """Checks that a capture is unchanged since the explorer opened it.
 
     Args:
-        expected: Its fingerprint then; None where nobody did.
-        capture: The capture; None: none is named, which is told elsewhere.
+        expected: Fingerprint at that time; None: no check.
+        capture: Path of the capture; None (reported elsewhere): no check.
 
     Raises:
-        TpuprofError: It has changed, or is gone.
+        TpuprofError: The capture has changed, or does not exist any more.
     """
     if expected is None or capture is None:
         return
@@ -135,33 +135,33 @@ def check_expected(expected: str | None, capture: str | None) -> None:
 
 
 def stop_as_interrupted() -> None:
-    """From now on a request to end is what Ctrl+C is: no half-written file stays."""
+    """Handles SIGTERM and SIGHUP like Ctrl+C, so that no partially written file is left."""
 
     def stop(number: int, frame: Any) -> None:
         del number, frame
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
             signal.signal(number, stop)
 
 
 class _Lines:
-    """Plain lines, for pipes and logs."""
+    """Progress as plain lines, for pipes and logs."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._titles = titles
         self._told: set[str] = set()
 
     def progress(self, kind: str, done: float) -> None:
-        """A line when an output begins."""
+        """Prints a line when an output begins."""
         del done
         if kind not in self._told:
             self._told.add(kind)
             print(f"Writing {self._titles[kind]} ...", file=sys.stderr)
 
     def written(self, files: list[Written], notes: list[str]) -> None:
-        """A line per file, then one per note."""
+        """Prints a line per file, then one per note."""
         for file in files:
             print(f"{file.path}  {bytes_text(file.size)}")
         for note in notes:
@@ -169,14 +169,14 @@ class _Lines:
 
 
 class _Bar(_Lines):
-    """A bar that grows, on a terminal."""
+    """Progress as a bar on a terminal."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         super().__init__(titles)
         self._last = 0.0
 
     def progress(self, kind: str, done: float) -> None:
-        """Draws the bar anew, at most ten times a second."""
+        """Redraws the bar, at most ten times a second."""
         now = time.monotonic()
         if done < 1.0 and now - self._last < _EVERY:
             return
@@ -192,19 +192,19 @@ class _Bar(_Lines):
 
 
 class _Machine:
-    """JSON lines, for the explorer."""
+    """Progress as JSON lines, for the explorer."""
 
     def __init__(self) -> None:
         self._last = 0.0
 
     def progress(self, kind: str, done: float) -> None:
-        """At most ten lines a second."""
+        """Prints the progress, at most ten lines a second."""
         now = time.monotonic()
         if done >= 1.0 or now - self._last >= _EVERY:
             self._last = now
             print(answer_text({"kind": kind, "done": round(done, 3)}, indent=None), flush=True)
 
     def written(self, files: list[Written], notes: list[str]) -> None:
-        """One line with all files and notes."""
+        """Prints one line with all files and notes."""
         record = {"written": [[str(file.path), file.size] for file in files], "notes": notes}
         print(answer_text(record, indent=None), flush=True)

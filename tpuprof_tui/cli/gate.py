@@ -1,4 +1,4 @@
-"""``tpuprof gate`` and ``tpuprof baseline``: whether a change may pass."""
+"""``tpuprof gate`` and ``tpuprof baseline``: regression checks against reference runs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from .opening import opened
 from .pages import Pages
 
 _STATUS: Final = {"PASS": FINE, "FAIL": FAILED, "INCONCLUSIVE": UNCERTAIN}
-#: What a file of results is, by how its name ends.
+#: Suffixes of result files.
 _FORMS: Final = (".json", ".md", ".xml")
 _MOST_NAMED: Final = 6
 
 
 def print_gate(options: argparse.Namespace) -> int:
-    """Judges and says it; gives the exit status."""
+    """Evaluates the rules and prints the result; returns the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     if not options.against:
@@ -77,7 +77,7 @@ def print_gate(options: argparse.Namespace) -> int:
 
 
 def save_baseline(options: argparse.Namespace) -> int:
-    """Keeps figures of some runs in a small file; those that cannot be read are told."""
+    """Writes figures of runs to a baseline file; reports unreadable runs; returns the exit status."""
     path = Path(options.name)
     path = path if path.suffix else path.with_suffix(".json")
     side = _side(options.captures, options)
@@ -105,10 +105,10 @@ def _rule(text: str) -> Rule:
 
 
 def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool = False) -> Side:
-    """What is known of some runs, with findings of the first: each is opened in its turn, and let go.
+    """Figures of the runs of one side, optionally with the findings of the first; opens one run at a time.
 
     Raises:
-        UnreadableError: None of them can be read.
+        UnreadableError: No run can be read.
     """
     found: Side | None = None
     unread: list[tuple[str, UnreadableError]] = []
@@ -131,10 +131,10 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
 
 
 def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
-    """Whether rules are about figures that there are.
+    """Checks that the figures of all rules exist.
 
     Raises:
-        UsageError: One is not.
+        UsageError: A figure does not exist.
     """
     known = figures_of(base.runs, other.runs)
     for rule in rules:

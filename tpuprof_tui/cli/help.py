@@ -1,6 +1,6 @@
-"""``tpuprof help``: help of commands, the explorer's keys, the columns, and the manual page.
+"""``tpuprof help``: help of commands, keys of the explorer, columns, and the manual page.
 
-All of it is made from the parsers, the registry of actions and the schema of columns.
+Generated from the parsers, the registry of actions and the schemas of columns.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _WIDEST: Final = 100
 
 
 def print_help(options: argparse.Namespace) -> int:
-    """Prints help; gives the exit status."""
+    """Prints help; returns the exit status."""
     print(help_text(options.topic, options.of), end="")
     return FINE
 
 
 def help_text(topic: str | None, of: str | None = None) -> str:
-    """The help on a topic, ends with a newline.
+    """The help on a topic, ending with a newline.
 
     Args:
-        topic: A command, one of ``TOPICS`` in any capitals, or None: what ``tpuprof --help`` says.
-        of: Of the topic ``schema`` the command.
+        topic: A command, one of ``TOPICS`` (case-insensitive), or None for ``tpuprof --help``.
+        of: The command, for the topic ``schema``.
 
     Raises:
         UsageError: There is no such topic.
-        MissingPackageError: The keys were asked for and Textual is not installed.
+        MissingPackageError: The topic is the keys, and Textual is not installed.
     """
     if topic is not None and topic.lower() == "schema":
         return schema_text(of)
@@ -56,7 +56,7 @@ def help_text(topic: str | None, of: str | None = None) -> str:
 
 
 def keys_text() -> str:
-    """All keys of the explorer, by pane, as this user has them."""
+    """All keys of the explorer by pane, including the user's key settings."""
     with needed_for("The list of keys"):
         from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
         from tpuprof_tui.app.settings.config import read_config
@@ -75,7 +75,7 @@ def keys_text() -> str:
 
 
 def columns_text() -> str:
-    """What can be known of an instruction, by group."""
+    """Columns of events of all sources, by group."""
     from tpuprof_tui.sources.catalog import vocabularies
 
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -93,7 +93,7 @@ def columns_text() -> str:
 
 
 def _entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Terms with their meaning beside them, or below where the term is long."""
+    """Lines of a list of terms with their explanations to the right, or below if the term is long."""
     width = max(min(shutil.get_terminal_size().columns, _WIDEST), 40)
     column = 24 if width >= 70 else 12
     for term, text in rows:

@@ -1,4 +1,4 @@
-"""``tpuprof instructions``: every instruction on stdout, or the explorer's table of them."""
+"""``tpuprof instructions``: writes events as JSON lines, CSV or Parquet, to stdout or a file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .opening import filter_asked, opened, status_of
 
 
 def write_asked(options: argparse.Namespace) -> int:
-    """Write what the options ask for, to stdout or to a file; gives the exit status.
+    """Writes the requested events to stdout or to a file; returns the exit status.
 
     Raises:
         UsageError: A core, engine, column, step, range or filter is unknown; or Parquet would go to a terminal.
         WriteError: The file could not be written.
-        OSError: stdout refused.
+        OSError: stdout could not be written.
     """
     check_expected(options.expect, options.capture)
     profile = opened(options.capture, options)
@@ -67,7 +67,7 @@ def write_asked(options: argparse.Namespace) -> int:
 
 
 def _write_few(options: argparse.Namespace, profile: Profile, selection: Selection) -> None:
-    """The first rows to a terminal, where nobody asked for more: as many as a person reads, a line each."""
+    """Writes the first rows to a terminal, if no limit is given: at most ``ROWS`` and ``MOST_BYTES``."""
     from .pages import MOST_BYTES
 
     page, text = Page(ROWS, options.offset), io.BytesIO()
@@ -82,17 +82,17 @@ def _write_few(options: argparse.Namespace, profile: Profile, selection: Selecti
 
 
 def _tell_cut(page: Page, profile: Profile, more: str = "--limit, --offset") -> None:
-    """Says how many of how many were written, where it is not all."""
+    """Reports on stderr that only some of the rows were written."""
     if page.taken < page.total:
         told = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
         print(f"tpuprof: {line_text(told)}", file=sys.stderr)
 
 
 def _engine(options: argparse.Namespace, profile: Profile) -> str:
-    """The kind of lane that is asked for, as the profile spells it.
+    """The kind of lane of ``--engine``, in the spelling of the profile.
 
     Raises:
-        UsageError: Nothing of what is written can be of such a kind.
+        UsageError: The written lanes cannot be of this kind.
     """
     generic = _own_writer(options, profile) is None
     lanes = profile.lanes if generic else profile.device_part.lanes
@@ -107,7 +107,7 @@ def _engine(options: argparse.Namespace, profile: Profile) -> str:
 
 
 def _own_writer(options: argparse.Namespace, profile: Profile) -> Callable[..., Any] | None:
-    """Writes the device's in a form of their source's own; None where the table of any source is written."""
+    """The source's own writer for device events; None if the generic table is written."""
     if options.columns is not None or options.format == "parquet":
         return None
     return profile.vocabulary.entry("instructions_sorted" if _in_order(options) else "instructions")
@@ -143,7 +143,7 @@ def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -
 
 
 def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
-    """Id of the core that is asked for, which is there."""
+    """Id of the unit of ``--core``, which exists; None without the option."""
     return None if options.core is None else profile.groups.numbered(options.core)
 
 

@@ -1,4 +1,4 @@
-"""``tpuprof help schema``: the form of what commands print for programs, as JSON Schemas."""
+"""``tpuprof help schema``: JSON Schemas of the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 from tpuprof_tui.errors import UsageError
 
 _FOLDER: Final = Path(__file__).with_name("schemas")
-#: The command whose schema is made from the sources' columns: a line of it is a row.
+#: The command whose schema is generated from the columns of the sources; each output line is a row.
 _ROWS: Final = "instructions"
-#: What a value is, by kind of column; of the published converter's names percentages are texts.
+#: JSON types by kind of column; under the published converter's names, percentages are strings.
 _TYPES: Final = {"int": ["integer", "null"], "hex": ["integer", "null"], "text": ["string", "null"],
                  "float": ["number", "null"], "percent": ["number", "string", "null"]}  # fmt: skip
 
@@ -22,10 +22,10 @@ def commands() -> tuple[str, ...]:
 
 
 def schema_text(command: str | None) -> str:
-    """The schema of what a command prints; without a command the commands that have one, a line each.
+    """JSON Schema of a command's output; without a command, the commands that have one, a line each.
 
     Raises:
-        UsageError: The command prints no JSON, or is none.
+        UsageError: The command does not exist or prints no JSON.
     """
     known = commands()
     if command is None:

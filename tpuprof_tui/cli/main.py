@@ -1,6 +1,6 @@
-"""The command line: opens the explorer, or prints and writes without it.
+"""Entry point of the command line: opens the explorer, or runs a command without it.
 
-Everything heavy is imported by the command that needs it: ``--help`` and ``--version`` load neither numpy nor textual.
+Commands import what they need: ``--help`` and ``--version`` load neither numpy nor textual.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.derived import Memory
     from tpuprof_tui.model import Profile
 
-#: Errors of a disk that takes no more.
+#: Error codes of a full disk.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: What tells what a page of a capture leaves out.
+#: Hint how to see what a shortened page leaves out.
 MORE: Final = "tpuprof report CAPTURE VIEW tells one view, --limit N all."
 IN_ORDER: Final = "one answer each, in this order"
 #: Name and settings of an operand.
@@ -39,9 +39,9 @@ Operand = tuple[str, dict[str, Any]]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, told by `main`."""
+    """An argument parser that raises errors for `main` to report in one sentence."""
 
-    #: The command it is of, and the language of its help.
+    #: Its command, and the language of its help.
     command = ""
     language = LANGUAGES[0]
 
@@ -51,24 +51,24 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
 
     def format_help(self) -> str:
-        """With the exit status."""
+        """The help, including the table of exit statuses."""
         own = "" if self.command == "open" else self.command
         return f"{super().format_help()}\n{help_lines(own, self.language)}"
 
 
 class Command(Struct, frozen=True):
-    """Something the tool does.
+    """A command of the command line.
 
     Attributes:
-        help: One line.
-        run: What does it and gives the exit status; an entry, like all functions below (see `entry`).
-        operands: What stands behind the command.
-        description: More lines, where the vocabularies of sources say none (``NAME_help`` among their texts).
-        epilog: Lines below the options, likewise.
+        help: Help in one line.
+        run: Entry (see `entry`, also for the functions below) of the function that runs it and returns the exit status.
+        operands: Positional arguments.
+        description: Description in the help, unless a source's vocabulary has one (``NAME_help`` among its texts).
+        epilog: Lines below the options.
         reads: Whether it takes the options for reading a capture.
-        arguments: Gives a parser all words and options of a command that has a parser of its own.
-        localise: Puts a parser's help into the language that words ask for; gives the language.
-        completions: What may follow words of the command, by the words before.
+        arguments: Entry of a function that adds all arguments to the parser, instead of the common ones.
+        localise: Entry of a function that translates a parser's help as the arguments request; returns the language.
+        completions: Entry of a function that returns completions by the preceding words.
     """
 
     help: str
@@ -83,7 +83,7 @@ class Command(Struct, frozen=True):
 
 
 def entry(where: str) -> Any:
-    """What an entry of a command ("module:function") names; its module is imported now."""
+    """Imports the function that an entry of a command ("module:function", within this package) refers to."""
     return imported(f"{__package__}.{where}")
 
 
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
     Args:
-        arguments: Words after the program's name; None for those of the process.
+        arguments: Arguments without the program's name; None for those of the process.
 
     Returns:
         Exit status, see ``exit_status``.
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
         with needed_for("tpuprof"):
-            # help and mistakes need nothing of what the command needs
+            # parse first: --help and usage errors need none of the command's imports
             options = parsed(name, rest)
             status: int = entry(COMMANDS[name].run)(options)
         sys.stdout.flush()
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TpuprofError as error:
         return told(str(error), error.exit_code)
     except BrokenPipeError:
-        # whoever read has seen enough
+        # the reader closed the pipe, such as head
         _drop_output()
         return FINE
     except KeyboardInterrupt:
@@ -130,9 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command among the words and all other words; without one the command is ``open``.
+    """Splits arguments into the command and the remaining words; the default command is ``open``.
 
-    Only the first word that is neither an option nor its value can be a command, so options may stand before it.
+    The command is the first word that is neither an option nor an option's value, so options may precede it.
     """
     valued = {flag for option in OPTIONS if "action" not in option.settings for flag in option.flags}
     place = 0
@@ -150,12 +150,12 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
-    """The options of a command; ``source`` holds the values of those of sources that were given, by name.
+    """Parses the options of a command; ``source`` of the result holds the given source options by name.
 
-    Where they are wrong, those of sources of other packages are known too.
+    If that fails, sources of other packages are loaded and their options are accepted too.
 
     Raises:
-        UsageError: They are wrong with these as well.
+        UsageError: The options are invalid.
     """
     own = OWN_OPTIONS
     try:
@@ -172,13 +172,13 @@ def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
 
 
 def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
-    # words of a command that takes many may stand before and behind options
+    # these commands take several operands, which may be mixed with options
     mixed = COMMANDS[name].arguments or name in ("report", "diff", "gate", "baseline")
     return (parser.parse_intermixed_args if mixed else parser.parse_args)(words)
 
 
 def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
-    """The parser of one command, with its help in the reader's language where it is there."""
+    """The parser of a command, with its help in the user's language if available."""
     parser = build_parser(name)
     if COMMANDS[name].localise:
         parser.language = entry(COMMANDS[name].localise)(parser, words)
@@ -186,7 +186,7 @@ def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
 
 
 def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
-    """The parser of one command, with more options than those there are without other packages."""
+    """The parser of a command; ``more``: options of sources of other packages."""
     command = COMMANDS[name]
     opens = name == "open"
     others = "".join(f"  {other:13} {each.help}\n" for other, each in COMMANDS.items() if other != "open")
@@ -212,7 +212,7 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
 
 
 def open_command(options: argparse.Namespace) -> int:
-    """Opens the explorer; prints the summary where there is no terminal to show it."""
+    """Opens the explorer; without a terminal prints the summary or the comparison."""
     from tpuprof_tui.analysis.selecting.state import Place
 
     if options.captures == ["-"] and not sys.stdin.isatty():
@@ -254,7 +254,7 @@ def open_command(options: argparse.Namespace) -> int:
 
 
 def info_command(options: argparse.Namespace) -> int:
-    """Prints what captures are and what was odd in them, or which source opens them."""
+    """Prints properties and problems of captures, or which source opens them (``--why``)."""
     if options.why:
         from .source_choice import tell_source_choice
 
@@ -283,10 +283,10 @@ def info_command(options: argparse.Namespace) -> int:
 
 
 def summary_command(options: argparse.Namespace) -> int:
-    """Prints where the time went."""
+    """Prints a summary of each capture: where the time went."""
     from tpuprof_tui.views.pages import ROWS, summary_report
 
-    # where no terminal is to open the explorer in, nobody asked for these
+    # the command `open` without a terminal has no such options
     step, limit = getattr(options, "step", None), getattr(options, "limit", None)
     show = pages_of(options).show
 
@@ -298,18 +298,18 @@ def summary_command(options: argparse.Namespace) -> int:
 
 
 def dataset_command(options: argparse.Namespace) -> int:
-    """Builds a data set of many captures, or asks one."""
+    """Builds or queries a data set of captures."""
     return dataset.run(options, pages_of(options).show)
 
 
 def _drop_output() -> None:
-    """Lets what is still buffered for stdout go nowhere: flushed at exit, it would fail once more."""
+    """Redirects stdout to /dev/null, so that the flush of its buffer at exit cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_terminal() -> bool:
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    # Textual draws on stderr: all three must lead to it
+    # Textual draws on stderr: all three streams must be the terminal
     return capable and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
@@ -322,7 +322,7 @@ def _operand(name: str, metavar: str, text: str, nargs: str | None = None) -> Op
 
 
 def _captures(several: str, where: str = _WHERE) -> Operand:
-    """Captures of a command, and what it does with several, the rest of a sentence."""
+    """The operand for captures; ``several``: what the command does with several, as the end of its help."""
     return _operand("captures", "CAPTURE", f"{where}; several: {several}", "*")
 
 

@@ -1,4 +1,4 @@
-"""The manual page, in roff, made from the parsers."""
+"""The manual page in roff, generated from the parsers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXAMPLE: Final = re.compile(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
 
 
 def man_page() -> str:
-    """The page ``tpuprof(1)``; the same for the same version, whatever the terminal and the day."""
+    """The page ``tpuprof(1)``; depends only on the version, not on the terminal or the date."""
     return "".join(f"{line}\n" for line in _lines())
 
 
@@ -94,7 +94,7 @@ def _terms(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs as such; indented lines one by one."""
+    """Roff paragraphs; indented ones are kept line by line."""
     for number, paragraph in enumerate(text.strip().split("\n\n")):
         if number:
             yield ".PP"
@@ -105,7 +105,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _examples(epilog: str) -> Iterator[str]:
-    """The indented lines of an epilog: what is typed, and below it what it does."""
+    """The indented lines of an epilog: the command and, below it, its explanation."""
     for line in epilog.split("\n"):
         found = _EXAMPLE.fullmatch(line)
         if found:
@@ -113,7 +113,7 @@ def _examples(epilog: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A line of text that roff takes for nothing else."""
+    """Escapes a line of text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("^", "\\(ha")
     escaped = escaped.replace("~", "\\(ti").replace("'", "\\(aq").replace('"', "\\(dq")
     return f"\\&{escaped}" if escaped.startswith(".") else escaped

@@ -1,4 +1,4 @@
-"""Opens what a command names, one capture or several, and says how it ends; ``--step N``, for all that take one."""
+"""Opens the captures of a command, determines the exit status, and checks ``--step``; shared by commands."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
     from tpuprof_tui.sources.catalog import Part
 
-#: Numbers of steps that are named where one is not among them.
+#: Maximum number of steps that the error for an unknown step lists.
 _NAMED: Final = 8
 NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
 
 
 def told(message: str, status: int = NOTHING) -> int:
-    """Says one sentence on stderr; gives the exit status."""
+    """Prints a sentence to stderr; returns the exit status."""
     from tpuprof_tui.formats.escape import line_text
 
     print(f"tpuprof: {line_text(message)}", file=sys.stderr)
@@ -33,10 +33,10 @@ def told(message: str, status: int = NOTHING) -> int:
 
 
 def given(options: argparse.Namespace) -> list[str]:
-    """The captures named.
+    """The captures on the command line.
 
     Raises:
-        UsageError: None is.
+        UsageError: There are none.
     """
     if not options.captures:
         raise UsageError(*NO_CAPTURE)
@@ -44,16 +44,16 @@ def given(options: argparse.Namespace) -> list[str]:
 
 
 def status_of(profile: Profile) -> int:
-    """The exit status of a command that has told of a profile."""
+    """Exit status of a command that has shown a profile: `LOST` if it has errors."""
     from tpuprof_tui.model import Severity, worst
 
     return LOST if worst(profile.problems) == Severity.ERROR else FINE
 
 
 def each(options: argparse.Namespace, answer: Callable[[Profile], object], *, headed: bool = True) -> int:
-    """One answer for each capture, in the order they are named; gives the worst exit status.
+    """Calls ``answer`` for each capture in order; returns the worst exit status.
 
-    What cannot be opened is told, and the others follow.
+    Of several captures, unreadable ones are reported and skipped.
     """
     captures = given(options)
     if len(captures) == 1:
@@ -79,11 +79,11 @@ def each(options: argparse.Namespace, answer: Callable[[Profile], object], *, he
 
 
 def opened(capture: str | None, options: argparse.Namespace) -> Profile:
-    """A capture, or what comes by standard input (``-``), read as the options say.
+    """Opens a capture, or standard input (``-``), with the given options.
 
     Raises:
-        UsageError: None is named.
-        UnreadableError: It cannot be read.
+        UsageError: No capture is given.
+        UnreadableError: The capture cannot be read.
     """
     if capture is None:
         raise UsageError(*NO_CAPTURE)
@@ -102,17 +102,17 @@ def opened(capture: str | None, options: argparse.Namespace) -> Profile:
 
 
 def all_opened(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
-    """Those captures, read side by side where their source can."""
+    """Opens captures, in parallel if their source supports it."""
     from tpuprof_tui import open_profiles
 
     try:
         return open_profiles(captures, part=_part(options), **options.source)
     except UnreadableError:
-        return [opened(each, options) for each in captures]  # says which of them, and why
+        return [opened(each, options) for each in captures]  # raises an error that names the capture
 
 
 def _part(options: argparse.Namespace) -> Part | None:
-    """The part of a profile that is asked for; None: all."""
+    """The part of a profile that ``--range`` and ``--step`` select; None: all."""
     from tpuprof_tui.sources.catalog import Part
 
     asked = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
@@ -120,7 +120,7 @@ def _part(options: argparse.Namespace) -> Part | None:
 
 
 def _piped(options: argparse.Namespace) -> Profile:
-    """A profile of one file, or of an archive, that comes by standard input."""
+    """Opens a profile of one file or archive from standard input."""
     import atexit
     import shutil
     import tempfile
@@ -137,7 +137,7 @@ def _piped(options: argparse.Namespace) -> Profile:
     file = Path(folder, "stdin.json")
     with file.open("wb") as target:
         shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
-    # these are known by their names
+    # zstd files and tar archives are recognized by name
     head = first_bytes(file, 512)
     if head.startswith(b"\x28\xb5\x2f\xfd") or head[257:262] == b"ustar":
         file = file.rename(file.with_name("stdin.tar" if head[257:262] == b"ustar" else "stdin.json.zst"))
@@ -148,10 +148,10 @@ def _piped(options: argparse.Namespace) -> Profile:
 
 
 def must_exist(path: str, hint: str) -> None:
-    """What is opened later is looked for at once.
+    """Checks early that a path, which is opened later, exists.
 
     Raises:
-        UnreadableError: It is not there.
+        UnreadableError: The path does not exist.
     """
     if "://" in path:
         raise _elsewhere(path)
@@ -165,7 +165,7 @@ def _elsewhere(path: str) -> UnreadableError:
 
 
 def _folder_error(path: str) -> UnreadableError | None:
-    """What to say of a folder that is no capture but holds some, or is a data set of some; None of anything else."""
+    """Error for a folder that contains captures, for a data set, or for a remote path; None for other paths."""
     if is_data_set(path):
         return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
     if "://" in path:
@@ -181,10 +181,10 @@ def _folder_error(path: str) -> UnreadableError | None:
 
 
 def check_step(step: int | None, profile: Profile) -> None:
-    """Whether there is a step of a number.
+    """Checks that a step exists.
 
     Raises:
-        UsageError: There is none; says which there are.
+        UsageError: There is no such step; the hint lists existing ones.
     """
     if step is None:
         return
@@ -198,10 +198,10 @@ def check_step(step: int | None, profile: Profile) -> None:
 
 
 def filter_asked(options: argparse.Namespace, profile: Profile) -> str:
-    """The filter that ``--filter`` and ``--step`` ask for together; empty without both.
+    """``--filter`` and ``--step`` combined into one filter; empty without both.
 
     Raises:
-        UsageError: There is no such step, or the filter cannot be understood.
+        UsageError: There is no such step, or the filter is invalid.
     """
     if options.step is None:
         return options.filter or ""

@@ -1,4 +1,4 @@
-"""The options of the command line: flags, settings, and which commands take them."""
+"""Options of the command line: flags, argparse settings, and the commands that take them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Option(Struct, frozen=True):
     """An option of some commands.
 
     Attributes:
-        flags: As they are typed.
-        settings: As argparse takes them.
-        commands: Which take it; none: all that open something.
+        flags: Flags as typed.
+        settings: Keyword arguments of ``add_argument``.
+        commands: Commands that take it; empty: all commands that open something.
         offered: Values that completion offers besides the choices of the settings.
     """
 
@@ -33,22 +33,22 @@ class Option(Struct, frozen=True):
 
 
 def _switch(flags: str, commands: str, text: str, action: str = "store_true", **settings: Any) -> Option:
-    """An option without a value, and its help; flags and commands have blanks between them."""
+    """Declares an option without a value; ``flags`` and ``commands`` are separated by blanks."""
     return Option(tuple(flags.split()), {**settings, "help": text, "action": action}, tuple(commands.split()))
 
 
 def _valued(flags: str, commands: str, metavar: str, text: str, **settings: Any) -> Option:
-    """The same with a value."""
+    """Declares an option with a value."""
     return Option(tuple(flags.split()), {**settings, "help": text, "metavar": metavar}, tuple(commands.split()))
 
 
 def _number(flags: str, commands: str, text: str, **settings: Any) -> Option:
-    """The same with a whole number."""
+    """Declares an option with an integer value."""
     return _valued(flags, commands, "N", text, **{"type": _count, **settings})
 
 
 def _share(text: str) -> float:
-    """A share as it is typed: ``2%`` or ``0.02``."""
+    """Parses a share: ``2%`` or ``0.02``."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -77,28 +77,28 @@ def _core_count(text: str) -> int:
 
 
 def lane_kinds() -> tuple[str, ...]:
-    """Keys of the kinds of lanes that help and completion offer: those of the device, of this package's sources."""
+    """Keys of the lane kinds that help and completion offer: device lanes of this package's sources."""
     kinds = [kind for each in vocabularies() for kind in each.lane_kinds if not kind.on_host]
     return tuple(dict.fromkeys(kind.key for kind in kinds))
 
 
 def known_outputs() -> tuple[Output, ...]:
-    """The files that profiles of all sources can be written as, in the order of lists."""
+    """Export formats of all sources, in the order of lists."""
     return outputs_of_all(vocabularies())
 
 
 def output_keys() -> tuple[str, ...]:
-    """What the command line calls them."""
+    """Keys of the export formats on the command line."""
     return tuple(output.key for output in known_outputs())
 
 
 def _titles(name: str) -> str:
-    """Titles of the outputs of a set, such as that an option of `export` is called after."""
+    """Joined titles of the export formats of a set (``Output.sets``)."""
     return joined(output.title for output in known_outputs() if name in output.sets)
 
 
 def source_option(option: SourceOption) -> Option:
-    """An option of a source, for all commands that open something."""
+    """Command line option for an option of a source; all commands that open something take it."""
     return Option(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
 
 
@@ -149,7 +149,7 @@ OPTIONS: Final = (
     _valued("--output", "gate", "FILE", "also a file: .json, .md (Markdown) or .xml (JUnit) by how its name ends"),
     Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
     _number("--core", "open instructions report", own_text("instructions_core") or said("only {unit} N"), type=_core),
-    # the profile says which there are
+    # not ``choices``: the valid kinds depend on the profile
     Option(
         ("--engine",),
         {"help": said("only one {lane}"), "metavar": f"{{{','.join(lane_kinds())}}}"},

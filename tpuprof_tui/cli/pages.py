@@ -1,4 +1,4 @@
-"""Pages of text that commands print: for a terminal, as plain text or as Markdown; short where nobody asks for more."""
+"""Prints reports of commands: styled for a terminal, as plain text, or as Markdown; shortened by default."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from msgspec.structs import replace
 if TYPE_CHECKING:
     from tpuprof_tui.formats.tables import Report, Table
 
-#: Bytes of an answer that nobody asked to be longer.
+#: Maximum size of an output without ``--limit``, bytes.
 MOST_BYTES: Final = 8000
-#: Rows of each table that are tried in turn until it is short enough.
+#: Numbers of rows per table that are tried in turn until the output fits.
 _ROWS: Final = (20, 10, 5, 3, 1)
-#: Room for the line that names what is left out.
+#: Bytes reserved for the line that lists omitted tables.
 _ROOM: Final = 400
-#: Views whose tables are left out last.
+#: Views whose tables are omitted last.
 _FIRST: Final = ("findings", "problems", "overview")
 
 
 def pages_of(options: argparse.Namespace) -> Pages:
-    """How pages are printed: short, unless rows were asked for."""
+    """Printer for the given options: shortens reports unless ``--limit`` or ``--offset`` is given."""
     whole = getattr(options, "limit", None) is not None or bool(getattr(options, "offset", 0))
     return Pages(markdown=bool(getattr(options, "markdown", False)), whole=whole)
 
 
 class Pages(Struct, frozen=True):
-    """How the pages of one command are printed.
+    """Printer of the reports of a command.
 
     Attributes:
-        markdown: As Markdown, whatever stdout is.
-        whole: However long they are: a number of rows was asked for.
+        markdown: Whether to print Markdown, regardless of stdout.
+        whole: Whether to print reports of any length.
     """
 
     markdown: bool = False
     whole: bool = False
 
     def show(self, pages: Iterable[Report], more: str = "") -> None:
-        """Prints pages, an empty line between them.
+        """Prints reports, separated by empty lines.
 
         Args:
-            pages: What to print.
-            more: What tells what is left out where they are too long, the rest of a sentence.
+            pages: The reports.
+            more: Hint how to see omitted parts, printed if reports are shortened.
         """
         told = list(pages)
         left_out = ""
@@ -63,9 +63,9 @@ class Pages(Struct, frozen=True):
 
 
 def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
-    """Pages that take at most `MOST_BYTES`, with fewer rows or tables, and a line that says which tables are left out.
+    """Shortens reports to at most `MOST_BYTES`; returns them and a line that lists omitted tables.
 
-    Rows go before tables; of tables those stay that say what is worth a look, then the first.
+    Rows are removed before tables; tables of `_FIRST` are kept longest, then the first ones.
     """
 
     def size(found: Iterable[Report]) -> int:
@@ -76,7 +76,7 @@ def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = ""
         if size(shorter) <= MOST_BYTES:
             return shorter, ""
         shorter = [replace(page, tables=tuple(each.shortened(rows) for each in page.tables)) for page in pages]
-    # the fewest rows are too many: with a few more of them, as many pages and then tables as there is room for
+    # even single rows are too long: with a few rows per table, keep as many pages and then tables as fit
     shorter = [replace(page, tables=tuple(each.shortened(_ROWS[-2]) for each in page.tables)) for page in pages]
     room = MOST_BYTES - _ROOM
     cut: dict[int, Report] = {}
@@ -116,9 +116,9 @@ def _markdown(page: Report) -> str:
 
 
 def _for_stdout() -> Callable[[Report], None]:
-    """What prints a page: styled and fitted to a terminal, plain anywhere else."""
+    """Returns a function that prints a report: styled and fitted on a terminal, plain text otherwise."""
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
-        # plain text is as good where rich is not installed
+        # without rich: plain text
         with contextlib.suppress(ModuleNotFoundError):
             from tpuprof_tui.formats.tables_rich import print_report
 

@@ -1,4 +1,4 @@
-"""``tpuprof options``: explains, checks and makes the options that produce a profile."""
+"""``tpuprof options``: explains, checks and generates profiling options of recording tools."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tpuprof_tui.sources.catalog import open_profile
 from .texts import FILE
 
 ACTIONS: Final = ("explain", "check", "make")
-#: A text of options is never longer; nor is a file of them read any further.
+#: Maximum size of an options text or file, bytes.
 _MOST_BYTES: Final = 16 << 20
 _GIVEN: Final = ("output", "fp_point", "bp_point")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives a parser the words and options of the command, with their help in English."""
+    """Adds the operands and options of the command to a parser, with English help."""
     ascend = load("ascend", LANGUAGES[0])
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS)
     parser.add_argument("words", metavar="WORD", nargs="*")
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
-    """Puts a parser's help into the language that the words, or else the locale, ask for; gives the language."""
+    """Translates a parser's help to the language of ``--lang`` in ``words`` or of the locale; returns the language."""
     asked = [after for word, after in pairwise(words) if word == "--lang"]
     asked += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
     language = next((word for word in asked if word in LANGUAGES), language_of(os.environ))
@@ -81,7 +81,7 @@ def _tell(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
 
 
 def completions() -> dict[str, tuple[str, ...]]:
-    """What may follow the words of the command: names, values and wishes, by the words before, with blanks between."""
+    """Completions (names, values, wishes) by the preceding words, which are joined by blanks."""
     found: dict[str, tuple[str, ...]] = {"": ACTIONS}
     for source in SOURCES:
         tables = load(source, LANGUAGES[0])
@@ -101,7 +101,7 @@ def completions() -> dict[str, tuple[str, ...]]:
 
 
 def options_command(options: argparse.Namespace) -> int:
-    """Explains, checks or makes; gives the exit status."""
+    """Runs ``explain``, ``check`` or ``make``; returns the exit status."""
     sources = sources_of_kinds()
     words = list(options.words)
     named = words.pop(0) if words and (words[0] in SOURCES or words[0] in sources) else None
@@ -139,7 +139,7 @@ def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, 
 
 
 def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Tables, Option]]:
-    """Options of a source, then of the others."""
+    """Yields (tables, option) of the given source, then of all other sources."""
     yield from ((tables, option) for option in tables.options)
     for source in SOURCES:
         if source != tables.source:
@@ -204,7 +204,7 @@ def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kin
     return FINE
 
 
-# -- what is given ----------------------------------------------------------------
+# -- input ------------------------------------------------------------------------
 
 
 def _context(options: argparse.Namespace, *, records: bool = True) -> Context:
@@ -214,7 +214,7 @@ def _context(options: argparse.Namespace, *, records: bool = True) -> Context:
 
 
 def _text(word: str) -> str:
-    """A text of options, of a file of that name, or what comes by standard input."""
+    """Options text: the contents of standard input (``-``) or of a file of this name, or the word itself."""
     if word == "-":
         data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     elif os.path.exists(word):
@@ -237,7 +237,7 @@ def _file(path: Path, most: int) -> bytes:
 
 
 def _no_options(word: str, written: Written, kind: Kind, tables: Tables) -> tuple[str, str]:
-    """What to say of a word that is neither an option nor options; and what to do."""
+    """Message and hint for a word that is neither an option name nor an options text."""
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])
     if near:
@@ -246,10 +246,10 @@ def _no_options(word: str, written: Written, kind: Kind, tables: Tables) -> tupl
 
 
 def _records(capture: str) -> Records:
-    """The engine that wrote most records in a capture.
+    """The engine with the most records in a capture, and their number.
 
     Raises:
-        TpuprofError: It cannot be read, or tells nothing of records.
+        TpuprofError: The capture cannot be read, or holds no records.
     """
     path = Path(capture)
     settings = (path if path.is_dir() else path.parent) / "global.profile"
@@ -264,7 +264,7 @@ def _records(capture: str) -> Records:
 
 
 def _counted(capture: str) -> dict[str, int]:
-    """Records of a capture that does not count them itself, by engine; those that firmware added are not among them."""
+    """Largest number of events per lane by engine, for captures without record counts; excludes firmware records."""
     counts: dict[str, int] = {}
     try:
         for lane in open_profile(capture).lanes:

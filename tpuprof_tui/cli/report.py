@@ -1,4 +1,4 @@
-"""``tpuprof report``: views of a profile, for people or as JSON."""
+"""``tpuprof report``: prints views of a profile as text, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .pages import pages_of
 
 
 def print_report(options: argparse.Namespace) -> int:
-    """Prints what the options ask for; gives the exit status.
+    """Prints the requested views; returns the exit status.
 
     Raises:
         UsageError: A view, group, worker, step, range or filter is unknown.
@@ -58,7 +58,7 @@ def print_report(options: argparse.Namespace) -> int:
         print(answer_text(record, indent=None))
         return status
     if not workers and not options.views:
-        # what is said of workers has nobody to be about
+        # without workers, views per worker have no content
         views = [view for view in views if view.together or view.untimed]
     limit = ROWS if options.limit is None else options.limit
     told = report_text(query, views, workers, limit, options.offset)

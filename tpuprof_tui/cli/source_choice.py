@@ -1,4 +1,4 @@
-"""``tpuprof info PATH --why``: which source opens a path, what each looked for, and options not in ``--help``."""
+"""``tpuprof info PATH --why``: which source opens a path, the reason of each source, and options not in ``--help``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .options import OWN_OPTIONS
 
 
 def tell_source_choice(paths: Sequence[str], *, as_json: bool) -> int:
-    """Prints the decisions on each path, in order; gives the exit status: 2 where one cannot be opened."""
+    """Prints the decisions of the sources on each path; returns the exit status: 2 if a path cannot be opened."""
     catalog = Catalog()
     records = [source_choice_record(catalog, path) for path in paths]
     if as_json:
@@ -30,13 +30,13 @@ def tell_source_choice(paths: Sequence[str], *, as_json: bool) -> int:
 
 
 def source_choice_record(catalog: Catalog, path: str) -> dict[str, Any]:
-    """What each source says of a path.
+    """Decisions of all sources on a path, as plain values.
 
     Returns:
-        ``path``; ``source``: id of the one that opens it, or None; ``decisions``: of each source, in the order they
-        are asked, its id, title, whether it recognises the path, by what (``name``, ``content`` or None) and why;
-        ``options``: those of the source that opens it which ``--help`` does not list, by their flags; ``faults``: what
-        is wrong with sources of other packages; ``says``: why nothing opens it, or None.
+        ``path``; ``source``: id of the source that opens it, or None; ``decisions``: for each source, in the order of
+        asking, its id, title, whether it recognises the path, by what (``name``, ``content`` or None) and why;
+        ``options``: options of the opening source that ``--help`` does not list, by flags; ``faults``: errors of
+        sources of other packages; ``says``: why no source opens it, or None.
     """
     decisions = catalog.decisions(path) if os.path.exists(path) else []
     found = chosen(decisions)
@@ -66,7 +66,7 @@ def source_choice_record(catalog: Catalog, path: str) -> dict[str, Any]:
 
 
 def _unlisted(options: Sequence[SourceOption]) -> dict[str, str]:
-    """What options of other packages do, which ``--help`` does not import; by their flags, as ``--help`` writes any."""
+    """Help of options of other packages, which ``--help`` does not import, by flags in the style of ``--help``."""
     return {_flags(option): option.settings.get("help", "") for option in options if option not in OWN_OPTIONS}
 
 

@@ -1,16 +1,16 @@
-"""What the help of the command line says besides its options: descriptions, examples, environment."""
+"""Texts of the command line's help: descriptions, examples, environment variables, files."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Topics of help beside the commands, and shells there is completion for.
+#: Topics of help besides the commands, and shells with completion.
 TOPICS: Final = ("KEYS", "COLUMNS", "schema", "agent", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
-#: Among words to complete: here files may stand as well.
+#: Marker among completions: file names are offered too.
 FILE: Final = "FILE"
 
-#: Environment variables that change what the tool does.
+#: Environment variables that affect the program.
 ENVIRONMENT: Final = (
     ("NO_COLOR", "when set to anything, the explorer uses bold, dim and reverse in place of colours"),
     ("TERM", "linux, vt100 and vt220 are drawn in ASCII; dumb, unknown or nothing means no explorer"),
@@ -21,7 +21,7 @@ ENVIRONMENT: Final = (
     ("XDG_STATE_HOME", "folder of tpuprof's logs of unexpected errors, ~/.local/state by default"),
 )
 
-#: Files the tool reads or writes without being asked.
+#: Files that the program reads or writes by default.
 FILES: Final = (
     ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; nothing needs it"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
@@ -34,7 +34,7 @@ With --why nothing is opened: each source says whether it recognises the path, b
 for. Formats of other profilers are told by name, with what opens or converts them. Sources that other packages install
 have options that no --help lists: they are told here, of the source that opens the path.
 """
-#: Where options are told that no parser can list: finding them would mean to import every package that is installed.
+#: Hint to options that ``--help`` does not list: finding them would import all installed packages with sources.
 MORE_OPTIONS: Final = "options of sources that other packages install: tpuprof info PATH --why\n"
 DESCRIBE_HELP: Final = """\
 What a profile holds, what was not recorded and how to record it, which views and columns there are, and the commands
@@ -98,21 +98,24 @@ examples:
 
 
 def said(sentence: str, **more: object) -> str:
-    """A sentence of the help in the words of this package's first source: no profile is open (``Vocabulary.say``)."""
+    """Formats a sentence of the help with the words of the first source, because no profile is open.
+
+    See ``Vocabulary.say``.
+    """
     from tpuprof_tui.sources.catalog import vocabularies
 
     return vocabularies()[0].say(sentence, **more)
 
 
 def own_text(name: str) -> str:
-    """What a source's vocabulary says under this name, that of the first source that says it; empty where none does."""
+    """Help text of this name from the first source whose vocabulary has it; empty if none has."""
     from tpuprof_tui.sources.catalog import vocabularies
 
     return next((each.texts[name] for each in vocabularies() if name in each.texts), "")
 
 
 def examples(command: str) -> str:
-    """Examples of a command, those of all sources; empty without any."""
+    """Examples of a command from all sources; empty if there are none."""
     from tpuprof_tui.sources.catalog import vocabularies
 
     found = "".join(each.texts.get(command, "") for each in vocabularies())

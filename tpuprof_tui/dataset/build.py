@@ -1,4 +1,4 @@
-"""Builds a data set: finds captures, reads those that are new or changed, writes the files of each as a whole."""
+"""Builds data sets: finds captures, reads new and changed ones, and writes their Parquet files atomically."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -22,35 +23,36 @@ from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, Folders, OneCapture, partitions
 
-#: Whole numbers whose values seldom repeat: times, what is counted up, and further columns of these units or keys.
+#: Integer columns whose values seldom repeat: times, counters, and columns with these units or suffixes.
 _TIMES: Final = ("start", "end", "duration")
 _COUNTED: Final = ("order", "scope")
 _UNITS, _IDS = (b"ns", b"cycles"), ("_command_id", "_correlation", "_external")
-#: Columns of events whose row groups queries skip by.
+#: Columns of events with statistics, by which queries skip row groups.
 _SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
-#: Captures that a cluster is given at a time, so that it holds no queue of all.
+#: Maximum number of captures submitted to a cluster at a time, which bounds its queue.
 _IN_FLIGHT: Final = 1_000
-#: Rows from which on zstd is worth it: for fewer its own beginnings take half the time of writing, and gain little.
+#: Minimum number of rows for zstd: for fewer its setup takes half the writing time and saves little.
 _PACKED: Final = 4_096
-#: Bytes that are written to a file at a time.
+#: Size of the write buffer, bytes.
 _TOGETHER: Final = 1 << 20
-#: Rows that compacting puts into one file.
+#: Maximum number of rows per compacted file.
 _MOST_ROWS: Final = 4_000_000
 
-#: Takes what is to be done and a function for each; gives what that returns, in any order.
+#: Applies a function to all paths; yields the results in any order.
 Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
 
 
 class Built(Struct):
-    """What a build did: paths of captures.
+    """Result of a build: paths of captures.
 
     Attributes:
-        written, replaced, same: New ones, changed ones, and those whose content another path has.
-        unchanged: How many were passed over.
-        unreadable: Those of which nothing could be read.
-        deleted: Those of the data set that lie no more where they lay.
-        missing: What was named and is not there, or holds no capture.
-        internal_errors: Captures that are missing or incomplete by an error of this package, with its type and place.
+        written, replaced, same: New captures, changed ones, and copies of captures at other paths.
+        unchanged: Number of unchanged captures, which were skipped.
+        unreadable: Captures that could not be read.
+        deleted: Captures of the data set whose path no longer exists.
+        missing: Arguments that do not exist or contain no capture.
+        internal_errors: Captures that are missing or incomplete because of a bug in this package, with error type and
+            location.
     """
 
     written: list[str] = field(default_factory=list)
@@ -67,13 +69,13 @@ class Built(Struct):
 
 
 def write_capture(out: str, path: str) -> Entry:
-    """Reads a capture and writes its files into a data set; what it returns is to be logged.
+    """Reads a capture and writes its files into a data set; returns the entry to log.
 
-    A capture that changes while it is read has its fingerprint of before: the next build reads it again.
+    The fingerprint is taken before reading, so that the next build reads a capture again that changed meanwhile.
 
     Args:
         out: Path or address of the data set.
-        path: Where the capture lies, or its address on another file system.
+        path: Path or address of the capture.
     """
     store, catalog = store_at(out), OneCapture()
     found = fingerprint(path, catalog)
@@ -95,17 +97,18 @@ def write_capture(out: str, path: str) -> Entry:
 
 
 def file_of(table: str, folders: Folders, capture: str) -> str:
-    """The file of a capture in a table, relative to the data set."""
+    """Path of the file of a capture in a table, relative to the data set."""
     named = zip(FOLDERS, folders, strict=True)
     parts = (f"{name}={UNKNOWN if value is None else quote(value, safe='')}" for name, value in named)
     return "/".join((table, *parts, f"{capture}.parquet"))
 
 
 def write_table(table: Any, store: Store, file: str) -> None:
-    """Writes an Arrow table, or record batches as they come: dictionaries where values repeat, row groups, zstd.
+    """Writes an Arrow table or a stream of record batches as a Parquet file.
 
-    What has few rows is packed by snappy. Whole numbers that differ are differences from one to the next, which are
-    read in a third of the time. Statistics are of what queries skip by: numbers that all events have, and the capture.
+    Compression is zstd, for few rows snappy. Integer columns with few repeated values are delta-encoded, which reads
+    in a third of the time; all other columns are dictionary-encoded. Statistics are written for the columns that
+    queries skip by (``_SKIPPED``).
     """
     import pyarrow
     from pyarrow import parquet
@@ -115,7 +118,7 @@ def write_table(table: Any, store: Store, file: str) -> None:
     first = next(rest, None)
     packed = "zstd" if first is not None and first.num_rows >= _PACKED else "snappy"
     with store.writing(file) as stream:
-        # the many small pieces are put together before they are written
+        # the writer emits many small pieces: buffer them
         sink = pyarrow.BufferedOutputStream(pyarrow.PythonFile(stream, mode="w"), _TOGETHER)
         schema = table.schema
         with parquet.ParquetWriter(sink, schema, write_batch_size=GROUP, **_encodings(schema, packed)) as writer:
@@ -126,9 +129,9 @@ def write_table(table: Any, store: Store, file: str) -> None:
 
 @lru_cache(64)
 def _encodings(schema: Any, packed: str) -> dict[str, Any]:
-    """How the columns of a table are written, as arguments of pyarrow's writer; ``packed``: by what."""
+    """Encodings of the columns of a table, as arguments of pyarrow's writer; ``packed``: compression."""
     differences = {field.name: "DELTA_BINARY_PACKED" for field in schema if _differs(field)}
-    # differences of times take as much room packed
+    # compression does not reduce delta-encoded times
     loose = {field.name for field in schema if field.name in differences and _is_time(field)}
     return {"use_dictionary": [name for name in schema.names if name not in differences],
             "column_encoding": differences or None,
@@ -138,7 +141,7 @@ def _encodings(schema: Any, packed: str) -> dict[str, Any]:
 
 
 def _differs(field: Any) -> bool:
-    """Whether a column's whole numbers are seldom the same, so that a dictionary of them gains nothing."""
+    """Whether the values of an integer column seldom repeat, so that a dictionary saves nothing."""
     return field.type == "int64" and (field.name in _COUNTED or field.name.endswith(_IDS) or _is_time(field))
 
 
@@ -146,11 +149,11 @@ def _is_time(field: Any) -> bool:
     return field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS
 
 
-# all of them
+# all captures
 
 
 def local(jobs: int) -> Executor:
-    """Processes of this machine; one job: this process."""
+    """Executor with ``jobs`` processes of this machine; for one job the current process."""
 
     def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
         if jobs == 1 or len(paths) == 1:
@@ -159,7 +162,8 @@ def local(jobs: int) -> Executor:
         from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn"), _end_with_parent) as pool:
+        count = min(jobs, len(paths))
+        with ProcessPoolExecutor(count, get_context("spawn"), _begin_worker, (count,)) as pool:
             try:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
@@ -173,10 +177,12 @@ def local(jobs: int) -> Executor:
     return run
 
 
-def _end_with_parent() -> None:
-    """Ends this process when the one that began it is gone, however that ended: a pool's would wait for ever.
+def _begin_worker(jobs: int) -> None:
+    """Initializes one of ``jobs`` pool processes: shares the cores, and ends it when its parent is gone.
 
-    Ctrl-C is for that one: the terminal sends it to all.
+    Without the latter it would wait forever if the parent is killed.
+
+    Ignores Ctrl+C, which the terminal sends to all processes and the parent handles.
     """
     import signal
     import threading
@@ -184,6 +190,7 @@ def _end_with_parent() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    share_cores(jobs)
     parent = parent_process()
 
     def follow() -> None:
@@ -195,7 +202,10 @@ def _end_with_parent() -> None:
 
 
 def ray(address: str | None) -> Executor:
-    """Workers of a Ray cluster, or of one that is begun here; the data set's folder is one that all of them see."""
+    """Executor with the workers of a Ray cluster at ``address``, None: a new local one.
+
+    All workers must be able to access the data set's folder.
+    """
 
     def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
         with needed_for("--executor ray"):
@@ -205,7 +215,7 @@ def ray(address: str | None) -> Executor:
         if begun:
             cluster.init(address=address, log_to_driver=False)
         try:
-            # a worker that dies has its capture read by another
+            # if a worker dies, another one retries its capture
             task = cluster.remote(max_retries=3)(function_of(function))
             rest = iter(paths)
             waiting = [task.remote(path) for path in islice(rest, _IN_FLIGHT)]
@@ -214,7 +224,7 @@ def ray(address: str | None) -> Executor:
                 try:
                     yield from cluster.get(done)
                 except cluster.exceptions.RayError as error:
-                    # an error of the function itself comes as one that is also of its own class
+                    # Ray raises errors of the function as instances of both RayError and their own class
                     if isinstance(error, TpuprofError):
                         raise
                     raise TpuprofError("A worker that read a capture died each time, as where memory runs out.",
@@ -228,7 +238,7 @@ def ray(address: str | None) -> Executor:
 
 
 def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
-    """A plain function that calls another callable, for who takes nothing else."""
+    """Wraps a callable in a plain function, which Ray requires."""
     return lambda path: function(path)
 
 
@@ -237,17 +247,17 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     """Brings a data set up to date with captures.
 
     Args:
-        out: Path or address of the data set; made where it is not there.
-        words: What to read, see `captures_of`; of a data set that is there they may name a part.
-        run: Reads captures.
-        prune: Whether captures go that lie no more where they lay; else they are told and stay.
-        told: Called with how many are done, and of how many.
+        out: Path or address of the data set; created if it does not exist.
+        words: Captures to read, see `captures_of`; captures of the data set that they do not name are kept.
+        run: Executor.
+        prune: Whether to remove captures whose path no longer exists; they are reported in any case.
+        told: Progress callback: number of captures done, and in total.
 
     Raises:
-        UsageError: There is something else, or another process writes there.
+        UsageError: The folder contains something else, or another process writes the data set.
         UnreadableError: The words name no capture, or the data set's file system cannot be read.
-        WriteError: The data set cannot be written; what was written counts.
-        MissingPackageError: pyarrow is not installed, or what reads such addresses.
+        WriteError: The data set cannot be written; captures written before are valid.
+        MissingPackageError: pyarrow, or the package for the address, is not installed.
     """
     needs_pyarrow()
     catalog, built = Catalog(), Built()
@@ -266,9 +276,9 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         built.unchanged = len(paths) - len(due)
         known = filter(None, map(manifest.entries.get, due))
         if any(entry.internal_error or entry.schema != SCHEMA for entry in known):
-            # other figures may be written into files of the same names
+            # these captures will be written again, possibly with other figures: drop the cached list
             manifest.delete([LIST])
-        # what had the same content as a capture that changed is read in a second turn
+        # second round: copies of a capture whose files were replaced in the first round are now read themselves
         for _ in range(2):
             for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
                 _take(manifest, entry, built)
@@ -290,17 +300,17 @@ def _is_current(manifest: Manifest, path: str, catalog: Catalog, there: set[str]
 
 
 def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
-    """Logs a capture that has been written; what it replaces goes."""
+    """Logs a written capture, and deletes files that it replaces."""
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
     if not entry.fingerprint and former is not None and former.readable:
-        # it cannot be looked at now: what was read of it before stays
+        # the capture cannot be accessed now: keep what was read before
         manifest.delete(set(entry.files) - manifest.files)
         built.unreadable.append(entry.path)
         return
     if not all(manifest.has(file) for file in entry.files):
-        # a capture that had the same content has been replaced meanwhile: it is read again
+        # its files were deleted meanwhile with an identical capture that was replaced: the second round reads it again
         manifest.log([replace(entry, files=())])
     elif owner is not None and lies(owner.path):
         surplus = set(entry.files) - set(owner.files)
@@ -309,7 +319,7 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
         manifest.delete(surplus)
         built.same.append(entry.path)
     elif owner is not None:
-        # it has been moved: the files are those of its new place
+        # the capture has been moved: its files now belong to the new path
         manifest.log([entry], [owner.path])
         _delete_rows(manifest, owner, set(entry.files))
         built.written.append(entry.path)
@@ -325,7 +335,7 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
 
 
 def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
-    """Deletes what a data set holds of a capture; files that others share are written without it."""
+    """Deletes the rows of a capture; files shared with other captures are rewritten without them."""
     for file in set(entry.files) - kept:
         sharing = manifest.sharing.get(file)
         if sharing:
@@ -348,20 +358,20 @@ def _read(manifest: Manifest, file: str) -> Any:
 
 
 def _shared_name(captures: Iterable[str]) -> str:
-    """Name of a file of several captures."""
+    """Name of a file that several captures share."""
     import hashlib
 
     return f"{hashlib.blake2b(' '.join(sorted(captures)).encode(), digest_size=12).hexdigest()}-all.parquet"
 
 
-# few large files in place of many small ones
+# compaction
 
 
 def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
-    """Joins the files of each folder of a data set; gives the number of files before and after.
+    """Joins small files of each folder of a data set; returns the number of files before and after.
 
     Raises:
-        UsageError: Another process writes there.
+        UsageError: Another process writes the data set.
     """
     needs_pyarrow()
     import pyarrow
@@ -387,7 +397,7 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def _joined(manifest: Manifest) -> Iterator[list[str]]:
-    """Files that become one: neighbours in a folder, so many that their rows do not pass `_MOST_ROWS`."""
+    """Groups of files to join: adjacent files of a folder, up to `_MOST_ROWS` rows together."""
     from itertools import groupby
 
     from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""The captures of a data set as a table of figures: columns, filter, order, and each figure over days."""
+"""List of the captures of a data set with their figures: columns, filter, order, and figures over days."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from .schema import FOLDERS, UNKNOWN, needs_pyarrow
 from .store import AT_A_TIME
 
 Kind = Literal["us", "ns", "share", "number"]
-#: Figures that are shown where captures have them: title and kind. Of those with one title a capture has the first.
+#: Title and kind of the figures to show, if captures have them. Of figures with one title the first one is used.
 _FIGURES: Final[Mapping[str, tuple[str, Kind]]] = {
     "overview.total_us": ("total", "us"), "overview.step_us": ("step", "us"), "steps.median_us": ("step", "us"),
     "units.mean_utilisation": ("mean util", "share"), "overview.imbalance": ("imbalance", "number"),
     "overview.exposed_transfer_us": ("exposed", "us"), "streams.exposed_communication_us": ("exposed comm", "us"),
 }  # fmt: skip
-#: What the list needs of all captures, in one file, which engines pass over.
+#: File that caches the data of the list for all captures; query engines ignore it.
 LIST: Final = "_tpuprof.list"
-#: What stands there for the capture itself, among figures.
+#: Name of the pseudo figure for the capture itself (number of problems) in this file.
 _ITSELF: Final = ""
-#: Columns of figures at most, those of the longest kernels among them, and captures.
+#: Maximum number of figure columns, of these for the longest kernels, and of captures.
 _MOST_FIGURES: Final = 6
 _KERNELS: Final = 2
 _MOST: Final = 10_000
 
 
 class Figure(Struct, frozen=True):
-    """A column.
+    """A column of the list.
 
     Attributes:
-        title: What people call it.
+        title: Header.
         kind: ``us``, ``ns``, ``share`` or ``number``.
     """
 
@@ -53,15 +53,15 @@ class Figure(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A capture.
+    """A capture in the list.
 
     Attributes:
-        path: Where it lay.
-        words: What a filter looks in: path, source, chip, device, day.
-        day: As text; empty: not known.
-        device: As text; empty: not known.
-        problems: How many it has.
-        values: One for each figure; None: not known.
+        path: Path when it was read.
+        words: Text that filters search: path, source, chip, device, day.
+        day: Day as text; empty: unknown.
+        device: Device as text; empty: unknown.
+        problems: Number of problems.
+        values: One value per figure; None: unknown.
     """
 
     path: str
@@ -78,7 +78,7 @@ class Listing(Struct, frozen=True):
     Attributes:
         figures: The columns.
         rows: The captures.
-        more: How many are not here.
+        more: Number of captures beyond `_MOST`, which are left out.
     """
 
     figures: tuple[Figure, ...]
@@ -87,7 +87,7 @@ class Listing(Struct, frozen=True):
 
     @classmethod
     def read(cls, out: str | os.PathLike[str]) -> Listing:
-        """The captures of a data set.
+        """Reads the captures of a data set.
 
         Raises:
             UnreadableError: There is no data set.
@@ -99,7 +99,7 @@ class Listing(Struct, frozen=True):
         codes, names = _codes(table, "figure")
         values = np.concatenate([np.zeros(0), *(_numbers(each, np.float64) for each in table["value"].chunks)])
         values = np.nan_to_num(values)
-        # rows of captures that went since the copy was written count no more
+        # ignore captures that were removed since the list file was written
         there = np.array([each in manifest.owners for each in ids], np.bool_)[captures]
         totals = np.bincount(codes[there], values[there], len(names))
         kernels = [code for code, name in enumerate(names) if name.startswith("kernel:") and totals[code] > 0]
@@ -116,7 +116,7 @@ class Listing(Struct, frozen=True):
         columns: list[dict[int, float]] = []
         room = _MOST_FIGURES - len(longest)
         for figure, column in measured.items():
-            # what is the same everywhere, or the same as another, tells captures from one another no better
+            # skip constant columns and duplicates of other columns: they do not distinguish captures
             differs = (len(set(column.values())) > 1 or len(column) == 1) and column not in columns
             if differs and (figure.kind == "ns" or len(figures) < room):
                 figures.append(figure)
@@ -135,12 +135,12 @@ class Listing(Struct, frozen=True):
         return cls(tuple(figures), tuple(found_rows[:_MOST]), max(len(found_rows) - _MOST, 0))
 
     def shown(self, words: str = "", column: int = -1, *, down: bool = True) -> list[Row]:
-        """The captures that hold all words, in the order of a figure; those that do not know it come last.
+        """The captures that contain all words, sorted by a figure; captures without a value come last.
 
         Args:
-            words: What to look for, in any case; empty: all pass.
-            column: The figure; -1: by day and path.
-            down: Largest (newest) first.
+            words: Words to search, case-insensitive; empty: all captures pass.
+            column: Index of the figure; -1: by day and path.
+            down: Whether the largest (newest) come first.
         """
         wanted = words.casefold().split()
         rows = [row for row in self.rows if all(word in row.words.casefold() for word in wanted)]
@@ -152,9 +152,10 @@ class Listing(Struct, frozen=True):
 
 
 def told_apart(paths: Sequence[str], width: int) -> list[str]:
-    """Paths in so many cells, without what they have in common where one is wider: what tells them apart stays.
+    """Shortens paths to ``width`` cells by removing common parts, if any path is wider.
 
-    Folders go that all paths begin or end with, then what all names of one level begin or end with, then the middle.
+    First removes common leading and trailing folders, then common prefixes and suffixes of names of each level, then
+    truncates the middle.
     """
     if all(cell_len(path) <= width for path in paths):
         return list(paths)
@@ -175,7 +176,10 @@ def told_apart(paths: Sequence[str], width: int) -> list[str]:
 
 
 def _without_common(names: Sequence[str]) -> list[str]:
-    """Names without the words that all begin or end with; of one name, or equal ones, all that fits."""
+    """Replaces common leading and trailing words of names by an ellipsis.
+
+    A single name is unchanged; several equal names become an ellipsis each.
+    """
     if len(set(names)) == 1:
         return [ELLIPSIS] * len(names) if len(names) > 1 else list(names)
     first = names[0]
@@ -186,14 +190,14 @@ def _without_common(names: Sequence[str]) -> list[str]:
 
 
 def _in_common(sequences: Sequence[Any]) -> int:
-    """How many of their first elements are the same in all of them."""
+    """Length of the longest common prefix of all sequences."""
     least, most = min(sequences), max(sequences)
     return next((place for place, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
                 min(len(least), len(most)))  # fmt: skip
 
 
 def over_days(rows: Sequence[Row], column: int) -> list[float]:
-    """The median of a figure on each day that has some, in the order of days."""
+    """Median of a figure on each day with values, in the order of days."""
     days: dict[str, list[float]] = {}
     for row in rows:
         value = row.values[column]
@@ -203,12 +207,12 @@ def over_days(rows: Sequence[Row], column: int) -> list[float]:
 
 
 def spark_line(values: Sequence[float], width: int, levels: str) -> str:
-    """A line of ``width`` cells: each cell the level of the values there, from the least to the most.
+    """Sparkline of values, scaled from the smallest to the largest; each cell shows the mean of its values.
 
     Args:
-        values: In their order.
-        width: Cells; fewer where there are fewer values.
-        levels: Characters from nothing to full; the first, a blank, stands for no value.
+        values: Values in order.
+        width: Number of cells; at most one per value is used.
+        levels: Characters from empty to full; the first, a blank, is not used for values.
     """
     if not values or width < 1:
         return ""
@@ -221,7 +225,7 @@ def spark_line(values: Sequence[float], width: int, levels: str) -> str:
 
 
 def keep_list(manifest: Manifest) -> None:
-    """Writes what the list needs of all captures into one file, so that the list is there at once."""
+    """Writes the data of the list for all captures into one file, so that the list opens fast."""
     import pyarrow
     from pyarrow import compute
 
@@ -233,11 +237,11 @@ def keep_list(manifest: Manifest) -> None:
 
 
 def _listed(manifest: Manifest) -> Any:
-    """What the list needs of all captures, also of some that are gone: an Arrow table without nulls.
+    """Data of the list for all captures, possibly including removed ones: an Arrow table without nulls.
 
-    Its columns are capture, source, day, device, chip, figure and value. The figure `_ITSELF` stands for the capture,
-    with the number of its problems. It is read from the copy that the last build left, and of captures that the copy
-    does not have from their own files. The copy is read by nothing that imports pandas, which takes longer than that.
+    Columns: capture, source, day, device, chip, figure and value. The figure `_ITSELF` represents the capture; its
+    value is the number of problems. The table is read from the list file of the last build, and for captures that this
+    does not contain from their own files. Avoids pyarrow functions that import pandas, which is slower than reading.
     """
     needs_pyarrow()
     import pyarrow
@@ -265,7 +269,7 @@ def _listed(manifest: Manifest) -> Any:
 
 
 def _rows_of(manifest: Manifest, file: str, wanted: set[str]) -> list[tuple[Any, ...]]:
-    """What the list needs of some captures, from a file of the table of captures or of that of figures."""
+    """Rows of `_listed` for the wanted captures, from a file of the table ``captures`` or ``figures``."""
     from pyarrow import parquet
 
     table, *folders, _ = file.split("/")
@@ -282,7 +286,7 @@ def _rows_of(manifest: Manifest, file: str, wanted: set[str]) -> list[tuple[Any,
 
 
 def _codes(table: Any, name: str) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """A column of texts as codes, and what they stand for."""
+    """A dictionary-encoded column as int64 codes, common to all chunks, and the texts by code."""
     texts: dict[str, int] = {}
     parts = [np.zeros(0, np.int64)]
     for chunk in table[name].chunks:
@@ -292,5 +296,5 @@ def _codes(table: Any, name: str) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def _numbers(array: Any, kind: Any) -> npt.NDArray[Any]:
-    """The numbers of an Arrow array without nulls."""
+    """The values of a numeric Arrow array without nulls, as a numpy array."""
     return np.frombuffer(array.buffers()[1] or b"", kind)[array.offset : array.offset + len(array)]

@@ -1,7 +1,7 @@
-"""What a data set holds: a log of one line for each capture that is written, replaced or gone, or for files joined.
+"""Manifest of a data set: a log with one line per capture that was written, replaced or removed, or per joined file.
 
-A line is appended when all files of a capture are there, so that the log is true whenever a build ends; a last line
-that is cut off counts as none. The last line of a path counts.
+A line is appended once all files of a capture are complete, so that the log is valid whenever a build stops; a
+truncated last line is ignored. For each path the last line applies.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .store import Store, store_at
 
 
 class Entry(Struct, frozen=True):
-    """A capture.
+    """A capture in the manifest.
 
     Attributes:
-        path: Where it lay.
-        fingerprint: Of its files there when they were read.
-        capture: Its identity.
+        path: Path or address when it was read.
+        fingerprint: Fingerprint of its files when they were read.
+        capture: Identity (hash of its contents).
         readable: Whether it could be read.
-        files: Its Parquet files, relative to the data set; none where another path has the same content.
+        files: Its Parquet files, relative to the data set; empty if another path has the same content.
         schema: Version of the tables.
-        internal_error: Type and place of an error of this package itself; empty: there was none.
+        internal_error: Type and location of a bug in this package that occurred; empty: none.
     """
 
     path: str
@@ -45,27 +45,28 @@ class Entry(Struct, frozen=True):
 
 
 class Manifest:
-    """The log of a data set.
+    """The manifest of a data set.
 
-    Args:
+    Attributes:
         store: The files of the data set.
+        entries: Captures by path.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.entries: dict[str, Entry] = {}
-        #: Path of the entry that has the files of a capture.
+        #: Path of the entry that owns the files, by capture.
         self.owners: dict[str, str] = {}
-        #: Paths of the entries that have a file.
+        #: Paths of the entries that use a file, by file.
         self.sharing: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
 
     @classmethod
     def read(cls, out: str | os.PathLike[str]) -> Manifest:
-        """The log of a data set that is there, at a path or address.
+        """Reads the manifest of an existing data set at a path or address.
 
         Raises:
-            UnreadableError: There is none, or it cannot be read.
+            UnreadableError: There is no data set, or it cannot be read.
         """
         found = cls(store_at(out))
         found._read()
@@ -84,7 +85,7 @@ class Manifest:
             try:
                 self._take(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                # the last line may have been cut off while it was written
+                # the last line may be truncated by a killed build
                 if line and place < len(lines) - 1:
                     raise UnreadableError(
                         f"{self.store.path(LOG)}: line {place + 1} cannot be read.",
@@ -104,7 +105,7 @@ class Manifest:
         self.put(Entry(**record, files=files))
 
     def put(self, entry: Entry) -> None:
-        """Takes a capture, without a line in the log."""
+        """Adds or replaces a capture, without writing the log."""
         self._drop(entry.path)
         self.entries[entry.path] = entry
         if entry.files:
@@ -132,26 +133,26 @@ class Manifest:
     @classmethod
     @contextmanager
     def opened(cls, out: str | os.PathLike[str]) -> Iterator[Manifest]:
-        """The log of a data set to write into while nobody else does, begun where there is none.
+        """Locks a data set for writing and reads its manifest; creates it if there is none.
 
         Raises:
-            UsageError: There is something else, or another process writes there.
+            UsageError: The folder contains something else, or another process writes the data set.
         """
         found = cls(store_at(out))
         with found.store.held():
             if found.store.read_log() is None:
                 found.rewrite()
             found._read()
-            # a line that was cut off goes before others follow
+            # removes a truncated last line before others are appended
             found.rewrite()
             yield found
 
     def rewrite(self) -> None:
-        """The log anew, as one file that appears whole."""
+        """Rewrites the log atomically, without outdated lines."""
         self.store.write_log(b"".join(_line(asdict(entry)) for entry in self.entries.values()))
 
     def log(self, entries: Iterable[Entry] = (), gone: Iterable[str] = ()) -> None:
-        """Takes captures, and lets others go."""
+        """Adds captures and removes those at the paths ``gone``; appends both to the log."""
         lines = bytearray()
         for path in gone:
             self._drop(path)
@@ -162,35 +163,35 @@ class Manifest:
         self.store.append_log(bytes(lines))
 
     def join(self, files: Sequence[str], into: str) -> None:
-        """Has the captures of some files in another one. It is one line: they move all at once, or none."""
+        """Records that files were joined into another one; a single log line, so that this is atomic."""
         self._move(files, into)
         self.store.append_log(_line({"joined": files, "into": into}))
 
     @property
     def files(self) -> set[str]:
-        """All files that count."""
+        """All valid files."""
         return set(self.sharing)
 
     def names_of(self, table: str) -> list[str]:
-        """Files of a table relative to the data set, in their order."""
+        """Files of a table relative to the data set, sorted by name."""
         return [file for file in sorted(self.files) if file.startswith(f"{table}/")]
 
     def of_table(self, table: str) -> list[str]:
-        """Paths or addresses of the files of a table, in the order of their names."""
+        """Paths or addresses of the files of a table, sorted by name."""
         return [self.store.path(file) for file in self.names_of(table)]
 
     def has(self, name: str) -> bool:
-        """Whether a file that was written in the meantime is still there; asks for those alone that were deleted."""
+        """Whether a file written by this build still exists; checks the store only for names deleted meanwhile."""
         return name not in self._deleted or self.store.has(name)
 
     def delete(self, names: Iterable[str]) -> None:
-        """Deletes files that count no more."""
+        """Deletes files that are no longer valid."""
         gone = list(names)
         self._deleted.update(gone)
         self.store.delete(gone)
 
     def sweep(self) -> set[str]:
-        """Deletes files of captures that a killed build did not finish; gives those that are there."""
+        """Deletes files that are not in the manifest, such as of a killed build; returns the valid existing ones."""
         kept, there = self.files, {name for table in FIELDS for name in self.store.names(table)}
         self.delete(sorted(there - kept))
         return there & kept

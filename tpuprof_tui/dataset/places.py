@@ -1,6 +1,6 @@
-"""Where captures lie: on this machine, or at addresses of other file systems (``s3://``, ``gs://``, any of fsspec).
+"""Finds and reads captures on this machine or on other file systems (``s3://``, ``gs://``, any of fsspec).
 
-What lies elsewhere is found by listings alone and read from a copy that goes when it is read.
+Remote captures are found by directory listings only, and read from a temporary local copy.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from typing import Any, Final, TypeVar
 from tpuprof_tui.errors import MissingPackageError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
-#: Levels of folders that are searched.
+#: Maximum depth of folders to search.
 _DEEPEST: Final = 64
 _FOREVER: Final = float("inf")
-#: Seconds between tries of what may fail by chance.
+#: Delays before retries of remote operations, seconds.
 _PAUSES: Final = (0.2, 1.0, 3.0)
-#: What listings say of a file that changes with its content, the surest first.
+#: Keys of listings whose values change with the content of a file, most reliable first.
 _VERSIONS: Final = ("ETag", "etag", "md5Hash", "content_md5", "generation", "mtime", "LastModified", "last_modified",
                     "updated", "modified", "created")  # fmt: skip
 _Answer = TypeVar("_Answer")
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is an address of another file system."""
+    """Whether a path is an address of another file system (``s3://...``)."""
     return "://" in os.fspath(path)
 
 
 def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> Iterator[str]:
-    """Paths of the captures that words name: captures, folders of some, globs, addresses, ``@list.txt`` of such words.
+    """Finds the captures that words name: captures, folders, glob patterns, addresses, or ``@list.txt`` of such words.
 
     Args:
         words: The words.
         catalog: The sources.
-        missing: Gets the words that lead to nothing.
+        missing: Collects the words without a capture.
 
     Yields:
         Absolute paths, and addresses.
 
     Raises:
-        UnreadableError: A list, or a file system, cannot be read.
+        UnreadableError: A list file or a file system cannot be read.
         MissingPackageError: fsspec, or its package for these addresses, is not installed.
     """
     for word in words:
@@ -73,7 +73,7 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
 def _found(path: str, catalog: Catalog) -> list[str]:
     if not os.path.exists(path):
         return []
-    # a source may open a folder of folders as one; here those below it are wanted, each by itself
+    # a source may open a folder of captures as one profile; here the captures are wanted individually
     found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
     if not found and catalog.source_of(path) is not None:
         found = [Path(path)]
@@ -81,7 +81,7 @@ def _found(path: str, catalog: Catalog) -> list[str]:
 
 
 def lies(path: str) -> bool:
-    """Whether there is something at a path or address; True where that cannot be told."""
+    """Whether a path or address exists; True if this cannot be determined."""
     if not is_address(path):
         return os.path.lexists(path)
     system, place = system_of(path)
@@ -92,7 +92,7 @@ def lies(path: str) -> bool:
 
 
 def fingerprint(path: str, catalog: Catalog) -> str:
-    """A short text that changes when a capture's files do; empty where nothing can be seen."""
+    """Short text that changes with the files of a capture; empty if they cannot be accessed."""
     if not is_address(path):
         return catalog.fingerprint(path)
     system, place = system_of(path)
@@ -107,10 +107,10 @@ def fingerprint(path: str, catalog: Catalog) -> str:
 
 @contextmanager
 def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A capture as a path of this machine: what lies elsewhere is copied, with its names and times.
+    """Context manager that returns a local path of a capture; remote ones are copied, with names and times.
 
     Raises:
-        UnreadableError: It could not be fetched, also when tried again.
+        UnreadableError: The capture could not be fetched, also after retries.
         MissingPackageError: fsspec, or its package for this address, is not installed.
     """
     if not is_address(path):
@@ -137,7 +137,7 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def system_of(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the place there."""
+    """The fsspec file system of an address, and the path in it."""
     with needed_for(
         "An address of another file system", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."
     ):
@@ -152,17 +152,17 @@ def system_of(address: str) -> tuple[Any, str]:
 
 
 def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
-    """What an action on another file system gives; tried again where it fails.
+    """Runs an action on another file system, with retries.
 
     Raises:
-        UnreadableError: It failed every time, or at once where trying again is of no use.
+        UnreadableError: All attempts failed, or the first failed with an error for which retries are pointless.
     """
     for pause in (*_PAUSES, None):
         try:
             return action()
         except (FileNotFoundError, FileExistsError, PermissionError) as error:
             raise UnreadableError(f"{address}: {_reason(error)}.") from error
-        # each file system has errors of its own
+        # each file system has its own exception classes
         except Exception as error:
             if pause is None:
                 raise UnreadableError(f"{address} could not be fetched: {_reason(error)}.",
@@ -172,13 +172,13 @@ def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what an error says."""
+    """First line of the message of an error."""
     text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
     return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
 def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
-    """Files at and below a place, with what the listing says of each; none where there is nothing."""
+    """Files at and below a path with their listing details; empty if nothing exists."""
 
     def listing() -> dict[str, dict[str, Any]]:
         system.invalidate_cache()
@@ -188,7 +188,7 @@ def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
 
 
 def _seconds(details: dict[str, Any]) -> float | None:
-    """When a file changed last, s since 1970."""
+    """Time of the last change of a file, seconds since 1970; None if unknown."""
     for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = details.get(key)
         if isinstance(value, datetime):
@@ -199,14 +199,14 @@ def _seconds(details: dict[str, Any]) -> float | None:
 
 
 def _captures_at(address: str, catalog: Catalog) -> list[str]:
-    """Addresses of the captures at and below one, or at those that a pattern matches."""
+    """Addresses of the captures at and below an address, or at addresses that a pattern matches."""
     system, place = system_of(address)
     places = tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
     found: dict[str, None] = {}
     for each in places:
         files = list(_listed(address, system, each))
         if files == [each]:
-            # a file of a capture stands for all of it
+            # a file that belongs to a capture of several files selects the whole capture
             folder = posixpath.dirname(each)
             beside = _names_in(address, system, folder)
             whole = catalog.found_in(Path(folder), beside) == [Path(folder)]
@@ -221,7 +221,7 @@ def _names_in(address: str, system: Any, folder: str) -> list[str]:
 
 
 def _among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:
-    """Captures among files below a root, by their names; none is looked for within another."""
+    """Captures among files below a root, recognized by file names; does not search within captures."""
     inside: dict[str, set[str]] = {}
     for file in files:
         path = PurePosixPath(file)

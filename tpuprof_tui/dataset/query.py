@@ -1,4 +1,4 @@
-"""Questions to a data set, asked of DuckDB: SQL over its tables, and ready-made ones."""
+"""Queries a data set with DuckDB: SQL over its tables, and predefined queries (top, trend, outliers)."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from .places import is_address
 from .schema import FIELDS, FOLDERS, arrow_schema
 from .store import AT_A_TIME
 
-#: Rows that come at a time.
+#: Number of rows that are fetched at a time.
 _ROWS: Final = 10_000
 _TYPES: Final = {"text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE"}
 
-#: The work that takes most time over all captures; parameters: the kind of figure.
+#: Kernels or operations by total time over all captures; parameter: kind of figure.
 TOP: Final = """
 select source, name, count(*) as captures, sum(count)::bigint as calls, sum(value) / 1e6 as total_ms,
        sum(value) / nullif(sum(count), 0) / 1e3 as mean_us, max(longest) / 1e3 as longest_us,
        sum(value) / nullif(sum(sum(value)) over (partition by source), 0) as share
 from figures where kind = ? group by source, name order by total_ms desc, source, name
 """
-#: A figure over days, for each source and chip by itself; parameters: the figure.
+#: A figure by day, for each source and chip; parameter: figure.
 TREND: Final = """
 select captures.source, chip, captures.day, count(*) as captures, median(value) as median, min(value) as least,
        max(value) as most
 from figures join captures using (capture)
 where figure = ? group by all order by all
 """
-#: Figures called like one that there is not; parameters: its name, twice.
+#: Figures with names similar to an unknown one; parameters: its name, twice.
 ALIKE: Final = """
 select figure from (select distinct figure from figures)
 order by contains(figure, ?) desc, jaro_winkler_similarity(figure, ?) desc, figure limit 5
 """
-#: Captures whose figures lie far from the median of those of the same source, chip and device or, where a whole device
-#: is to be found, of the same source and chip. z is 0.6745 (value - median) / MAD (Iglewicz and Hoaglin, How to Detect
-#: and Handle Outliers, 1993: beyond 3.5); where the neighbours are almost alike a share of the median stands for MAD.
+#: Captures whose figures are far from the median of their neighbours: captures of the same source and chip or, if
+#: requested, of the same device as well. z is 0.6745 (value - median) / MAD (Iglewicz and Hoaglin, How to Detect and
+#: Handle Outliers, 1993: outliers are beyond 3.5); MAD is at least 0.5 % of the median.
 OUTLIERS: Final = """
 with known as (
     select capture, path, captures.source, chip, captures.device, captures.day, figure, value, {among} as among
@@ -70,16 +70,16 @@ select capture, path, source, chip, device, day, count(*) as figures,
        first(z order by abs(z) desc, figure) as z, max(neighbours) as neighbours
 from scored where abs(z) > 3.5 group by all order by figures desc, max(abs(z)) desc, path
 """
-#: What captures are compared among.
+#: SQL expression by which neighbours are grouped, by name of the grouping.
 AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
 
 
 class Rows(Struct):
-    """What a question gives.
+    """Result of a query.
 
     Attributes:
-        columns: Name and DuckDB's type of each.
-        rows: Values, as they come.
+        columns: (name, DuckDB type) of each column.
+        rows: Iterator over the rows, which streams them.
     """
 
     columns: list[tuple[str, str]]
@@ -87,11 +87,11 @@ class Rows(Struct):
 
 
 class DataSet:
-    """DuckDB and the tables of a data set, each a view from the moment that a question names it.
+    """A DuckDB connection with the tables of a data set as views, which are created on first use.
 
     Args:
-        connection: DuckDB, which reads the data set's files and nothing else.
-        manifest: What the data set holds.
+        connection: DuckDB connection that can read only the data set's files.
+        manifest: Manifest of the data set.
     """
 
     def __init__(self, connection: Any, manifest: Manifest) -> None:
@@ -100,9 +100,9 @@ class DataSet:
         self._tables: set[str] = set()
 
     def make_views(self, sql: str = "") -> bool:
-        """Makes the views whose names are words of a question, or all where none is; whether some are new.
+        """Creates the views that a query names, or all if it names none; returns whether any were created.
 
-        To bind a view is to look into each of its files.
+        Creating a view is slow: DuckDB opens each of its files.
         """
         named = set(re.findall(r"\w+", sql.lower())) & set(FIELDS)
         due = (named or set(FIELDS)) - self._tables
@@ -117,10 +117,10 @@ class DataSet:
 
 @contextmanager
 def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
-    """DuckDB with the tables of a data set; it reads the data set's files and nothing else, and writes none.
+    """Opens a data set in DuckDB, which is restricted to reading the data set's files.
 
     Args:
-        out: Path or address of the data set; files at an address are read by way of Arrow.
+        out: Path or address of the data set; files at an address are read through Arrow.
 
     Raises:
         UnreadableError: There is no data set.
@@ -136,7 +136,7 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
     connection = duckdb.connect(":memory:")
     try:
         if not is_address(folder):
-            # a path with [ or * is a pattern to DuckDB, so that both spellings are asked for
+            # DuckDB takes paths with [ or * as patterns: allow the folder both plain and escaped
             own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
             connection.execute(f"set allowed_directories = [{own}]")
         connection.execute("set enable_external_access = false")
@@ -147,11 +147,11 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
 
 
 def _as_arrow(manifest: Manifest, table: str) -> Any:
-    """A table of a data set: its columns, those of sources that some file has, and those that are folders.
+    """A table of a data set as a pyarrow dataset: common columns, columns of sources, and partition columns.
 
     Args:
-        manifest: What the data set holds.
-        table: The table.
+        manifest: Manifest of the data set.
+        table: Name of the table.
     """
     import pyarrow
     from pyarrow import dataset
@@ -160,7 +160,7 @@ def _as_arrow(manifest: Manifest, table: str) -> Any:
     folders = pyarrow.schema([(name, pyarrow.date32() if name == "day" else pyarrow.string()) for name in FOLDERS])
     schema = arrow_schema(table)
     if table == "events":
-        # files of different sources have different further columns
+        # files of different sources have different additional columns
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             schema = pyarrow.unify_schemas([schema, *pool.map(lambda file: _schema_of(manifest, file), files)])
     schema = pyarrow.unify_schemas([schema, folders])
@@ -203,10 +203,10 @@ def _quoted(name: str) -> str:
 
 
 def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
-    """What a SELECT gives, as it comes.
+    """Runs a SELECT statement; streams the result.
 
     Raises:
-        UsageError: It is wrong, or does something else.
+        UsageError: The SQL is invalid, or is not a SELECT.
     """
     import duckdb
 
@@ -228,7 +228,7 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
 
 def _answered(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
-    """What DuckDB says when the tables are there that the question names, or all where it names them some other way."""
+    """Runs a query after creating the views that it names; retries with all views if DuckDB misses one."""
     import duckdb
 
     data.make_views(sql)
@@ -241,10 +241,10 @@ def _answered(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
 
 
 def write_parquet(data: DataSet, sql: str, file: Path) -> int:
-    """Writes what a SELECT gives as Parquet, some rows at a time; gives their number.
+    """Writes the result of a SELECT statement as Parquet, in batches; returns the number of rows.
 
     Raises:
-        UsageError: It is wrong, or does something else.
+        UsageError: The SQL is invalid, or is not a SELECT.
     """
     import duckdb
     from pyarrow import parquet
@@ -283,25 +283,25 @@ def _no_select() -> UsageError:
 
 
 def _wrong(error: Exception) -> UsageError:
-    """The first line of what DuckDB says."""
+    """Error with the first line of DuckDB's message."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
     return UsageError(f"{said.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
 
 
-# ready-made
+# predefined queries
 
 
 def top(data: DataSet) -> Rows:
-    """The kernels that take most time over all captures; operations where no capture knows kernels."""
+    """Kernels by total time over all captures; operations if no capture has kernels."""
     kinds = {kind for (kind,) in asked(data, "select distinct kind from figures").rows}
     return asked(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
 
 
 def trend(data: DataSet, figure: str) -> Rows:
-    """A figure over days; the column ``change`` is how far its level moved on that day, null where it did not.
+    """A figure by day; the column ``change`` is the change of its level on that day, null if there is none.
 
     Raises:
-        UnreadableError: No capture has it.
+        UnreadableError: No capture has the figure.
     """
     from .statistics import change_points
 
@@ -319,5 +319,5 @@ def trend(data: DataSet, figure: str) -> Rows:
 
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
-    """Captures unlike their neighbours, the most unlike first: how many of their figures, and the one farthest off."""
+    """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
     return asked(data, OUTLIERS.replace("{among}", AMONG[among]))

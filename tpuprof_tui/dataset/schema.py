@@ -1,4 +1,4 @@
-"""Tables and columns of a data set, which is told from here; nothing of it needs numpy."""
+"""Schema of a data set: tables, columns, and partitions. Importing it needs neither numpy nor pyarrow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Struct
 from tpuprof_tui import __version__
 from tpuprof_tui.errors import needed_for
 
-#: Version of the tables: the second number grows when a column is added, the first when one changes or goes. A data
-#: set of another version is built anew, capture by capture.
+#: Version of the tables: minor version for added columns, major version for changed or removed ones. Captures of other
+#: versions are read again by the next build.
 SCHEMA: Final = "1.0"
-#: Columns that are folders (Hive partitions), in the order of the folders.
+#: Partition columns (Hive folders), in the order of the folders.
 FOLDERS: Final = ("source", "day", "device")
-#: What Hive calls the folder of what is not known.
+#: Hive's folder name for unknown values.
 UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -23,7 +23,7 @@ class Field(Struct, frozen=True):
     """A column of the data set.
 
     Attributes:
-        name: As engines see it.
+        name: Name in query engines.
         kind: ``text`` (dictionary-encoded), ``int`` (int64) or ``float`` (float64).
         help: One sentence.
     """
@@ -34,7 +34,7 @@ class Field(Struct, frozen=True):
 
 
 _CAPTURE: Final = Field("capture", "text", "Capture: hash of the bytes of its files and of what its name tells.")
-#: The columns of each table; events have further ones, of their sources.
+#: The columns of each table; events have additional ones of their source.
 FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     "captures": (
         _CAPTURE,
@@ -104,7 +104,7 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 
 @lru_cache
 def arrow_schema(table: str) -> Any:
-    """The columns of `FIELDS` as an Arrow schema, with version and origin."""
+    """Arrow schema of a table of `FIELDS`, with `origin` as metadata."""
     import pyarrow
 
     types = arrow_types()
@@ -113,22 +113,22 @@ def arrow_schema(table: str) -> Any:
 
 
 def origin(table: str) -> dict[str, str]:
-    """What every file says of itself."""
+    """Metadata of all files of a table: its name, version of the schema, version of tpuprof."""
     return {"tpuprof.table": table, "tpuprof.schema": SCHEMA, "tpuprof.version": __version__}
 
 
 def needs_pyarrow() -> None:
-    """Says in one sentence that pyarrow is needed where it is not installed.
+    """Checks that pyarrow is installed.
 
     Raises:
-        MissingPackageError: It is not.
+        MissingPackageError: pyarrow is not installed.
     """
     with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
         import pyarrow  # noqa: F401
 
 
 def arrow_types() -> dict[str, Any]:
-    """Arrow's type of each kind of column."""
+    """Arrow type of each kind of column."""
     import pyarrow
 
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())

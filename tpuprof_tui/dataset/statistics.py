@@ -1,4 +1,4 @@
-"""Change points: where the level of a figure changed over time."""
+"""Change point detection: when the level of a figure changed over time."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: A change is told where it is so many standard deviations of the noise.
+#: Minimum strength of a change, in standard errors.
 _LIMIT: Final = 4.0
-#: Fewest values of a level, and noise that is assumed at least, as a share of the median.
+#: Minimum number of values per level, and minimum noise as a share of the median.
 _FEWEST: Final = 2
 _FLOOR: Final = 0.005
 
 
 def change_points(values: Sequence[float]) -> dict[int, float]:
-    """Places where the level of a series changes, with the difference of the means after and before.
+    """Finds the indices where the level of a series changes.
 
-    Binary segmentation: the split whose means differ most by the standard error of their difference, then both halves
-    the same way, as long as it is beyond ``_LIMIT``. Noise is 1.4826 times the median of absolute differences of
-    neighbours over the square root of 2, which changes of level hardly move.
+    Binary segmentation: splits at the index where the difference of the means, in units of its standard error, is
+    largest and beyond ``_LIMIT``, then both halves likewise. Noise is 1.4826 times the median absolute difference of
+    adjacent values, divided by the square root of 2; level changes hardly affect it.
 
     Args:
-        values: In their order in time.
+        values: Values in order of time.
 
     Returns:
-        By place of the first value of the new level, ascending.
+        Mean after minus mean before each change, by index of the first value of the new level, ascending.
     """
     series = np.asarray(values, np.float64)
     if len(series) < 2 * _FEWEST:

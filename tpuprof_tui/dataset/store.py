@@ -1,4 +1,4 @@
-"""The files of a data set: a folder of this machine, or a place on another file system (``s3://``, any of fsspec)."""
+"""Storage of a data set: a local folder, or an address on another file system (``s3://``, any of fsspec)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from . import LOG
 from .places import is_address, system_of, tried
 
 _LOCK: Final = "_tpuprof.lock"
-#: Where no line can be appended to a file, lines that follow the log are files in this folder, which engines pass over.
+#: Folder for log lines on file systems where files cannot be appended to; query engines ignore it.
 _PARTS: Final = "_tpuprof"
-#: Seconds that lines may wait for others before they become such a file.
+#: Time for which log lines are collected before they are written as such a file, seconds.
 _WAITING: Final = 1.0
-#: Seconds after which a lock counts as forgotten, and between signs of life of who holds it.
+#: Age at which a lock is considered stale, and interval at which its owner renews it, seconds.
 _FORGOTTEN: Final = 600.0
 _SIGN: Final = 60.0
-#: Files that are looked into at a time.
+#: Number of files that are opened in parallel.
 AT_A_TIME: Final = 16
 _Answer = TypeVar("_Answer")
 
 
 class FolderStore:
-    """A data set in a folder of this machine.
+    """Storage of a data set in a local folder.
 
     Args:
         out: The folder.
@@ -46,56 +46,56 @@ class FolderStore:
         self._folder = Path(out)
 
     def path(self, name: str) -> str:
-        """Where a file lies."""
+        """Path of a file of the data set."""
         return str(self._folder / name)
 
     def read_log(self) -> bytes | None:
-        """All lines of the log; None where there is none."""
+        """Contents of the log; None if there is none."""
         try:
             return (self._folder / LOG).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def append_log(self, lines: bytes) -> None:
-        """Adds lines; they are kept at the latest when something is deleted or the log is written anew."""
+        """Appends lines to the log; they are durable at the latest on the next `delete` or `write_log`."""
         with (self._folder / LOG).open("ab") as stream:
             stream.write(lines)
 
     def write_log(self, lines: bytes) -> None:
-        """Replaces the log as a whole."""
+        """Replaces the log atomically."""
         with self.writing(LOG) as stream:
             stream.write(lines)
 
     def names(self, table: str) -> Iterator[str]:
-        """Parquet files of a table."""
+        """Names of the Parquet files of a table, relative to the data set."""
         for file in sorted((self._folder / table).rglob("*.parquet")):
             yield file.relative_to(self._folder).as_posix()
 
     def has(self, name: str) -> bool:
-        """Whether there is a file."""
+        """Whether a file exists."""
         return (self._folder / name).is_file()
 
     def open(self, name: str) -> BinaryIO:
-        """A file to read from."""
+        """Opens a file for reading."""
         return (self._folder / name).open("rb")
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """A file that appears as a whole when the block ends, and not at all otherwise."""
+        """Context manager of a file that appears only when the block ends without an error."""
         with whole_file(self._folder / name) as stream:
             yield stream
 
     def delete(self, names: Iterable[str]) -> None:
-        """Deletes files; what is not there is passed over."""
+        """Deletes files; missing ones are ignored."""
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While the block lasts nobody else writes the data set.
+        """Context manager that holds the write lock of the data set; creates the folder.
 
         Raises:
-            UsageError: It holds something else, or another process writes there.
+            UsageError: The folder contains something else, or another process writes the data set.
         """
         import fcntl
 
@@ -115,17 +115,17 @@ class FolderStore:
             yield
 
     def for_arrow(self) -> Any:
-        """The file system of pyarrow in which names are paths."""
+        """File system of pyarrow in which names relative to the data set are paths."""
         from pyarrow import fs
 
         return fs.SubTreeFileSystem(self.out, fs.LocalFileSystem())
 
 
 class AddressStore:
-    """A data set at an address. What fails by chance is tried four times.
+    """Storage of a data set at an address. Operations are attempted up to four times.
 
-    Such stores append to nothing: lines of the log become files beside it, which `write_log` takes away again, the
-    first of them first, so that what is left when that is cut short still leads to the same end.
+    Object stores cannot append: log lines are written as additional files, which `write_log` merges into the log and
+    then deletes, oldest first, so that an interruption still leaves an equivalent log.
 
     Args:
         out: The address.
@@ -151,7 +151,7 @@ class AddressStore:
             if found is None:
                 return None
             later = [self._got(part) for part in parts]
-            # one that is gone is in a log that was written meanwhile
+            # a missing part was merged into a newer log meanwhile: read again
             known = [part for part in later if part is not None]
             if len(known) == len(parts):
                 self._next = max((int(part[len(_PARTS) + 1 :].partition(".")[0]) for part in parts), default=0) + 1
@@ -229,10 +229,10 @@ class AddressStore:
         return fs.SubTreeFileSystem(self._root, system)
 
     def _take_lock(self, mine: dict[str, Any]) -> None:
-        """Writes the lock where there is none, or one that is forgotten.
+        """Creates the lock file; replaces a stale one.
 
         Raises:
-            UsageError: Another process holds it.
+            UsageError: Another process holds the lock.
         """
         for _ in range(2):
             with suppress(FileExistsError):
@@ -241,7 +241,7 @@ class AddressStore:
                 return
             found = _lock_of(self._got(_LOCK) or b"")
             if found.get("token") == mine["token"]:
-                # a try that seemed to fail did not
+                # an attempt that reported an error did succeed
                 return
             if not _is_forgotten(found):
                 who = f"process {found.get('process')} of {found.get('host')}"
@@ -261,7 +261,7 @@ class AddressStore:
         return f"{self._root}/{name}"
 
     def _fresh(self) -> Any:
-        """The file system, which forgets what it listed before."""
+        """The file system with its listing cache cleared."""
         self._system.invalidate_cache()
         return self._system
 
@@ -306,7 +306,7 @@ class AddressStore:
             try:
                 action()
             except FileNotFoundError:
-                # file systems with real folders
+                # file systems with real folders: create the folder first
                 self._system.makedirs(posixpath.dirname(self._place(name)), exist_ok=True)
                 action()
 
@@ -320,22 +320,22 @@ class AddressStore:
                              "What was read is kept: build again.") from error  # fmt: skip
 
 
-#: Files by their names relative to a data set.
+#: Storage of a data set; files are named relative to it.
 Store = FolderStore | AddressStore
 
 
 def store_at(out: str | os.PathLike[str]) -> Store:
-    """The files of a data set at a path or address."""
+    """Storage of the data set at a path or address."""
     told = os.fspath(out)
     return AddressStore(told) if is_address(told) else FolderStore(told)
 
 
 class Steady:
-    """Files of a file system of fsspec to read from; what fails by chance is tried again. What pyarrow asks of one.
+    """Read-only fsspec file system with retries; implements what pyarrow needs.
 
     Args:
-        system: The file system.
-        address: What messages call it.
+        system: The underlying file system.
+        address: Its name in messages.
     """
 
     def __init__(self, system: Any, address: str) -> None:
@@ -343,27 +343,27 @@ class Steady:
         self.protocol = system.protocol
 
     def open(self, place: str, mode: str = "rb") -> Any:
-        """A file whose reading is tried again."""
+        """Opens a file for reading with retries."""
         return _SteadyFile(tried(self._address, lambda: self._system.open(place, mode)), self._address)
 
     def info(self, place: str) -> Any:
-        """What is known of a file."""
+        """Details of a file."""
         return tried(self._address, lambda: self._system.info(place))
 
     def isfile(self, place: str) -> bool:
-        """Whether it is one: nothing else is asked for."""
+        """True for any path: pyarrow asks for files only."""
         return bool(place)
 
 
 class _SteadyFile(io.BufferedIOBase):
-    """A file whose reading is tried again from where it began."""
+    """A file whose reads are retried from the same offset."""
 
     def __init__(self, file: Any, address: str) -> None:
         self._file, self._address = file, address
         self.mode = "rb"
 
     def read(self, count: int | None = -1) -> Any:
-        """Bytes from where it stands."""
+        """Reads bytes from the current position."""
         place = self._file.tell()
 
         def read() -> Any:
@@ -373,19 +373,19 @@ class _SteadyFile(io.BufferedIOBase):
         return tried(self._address, read)
 
     def readable(self) -> bool:
-        """It is."""
+        """Always True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always True."""
         return True
 
     def seek(self, place: int, whence: int = 0) -> int:
-        """Where the next bytes are read from."""
+        """Sets the position; returns it."""
         return int(self._file.seek(place, whence))
 
     def tell(self) -> int:
-        """Where it stands."""
+        """Current position."""
         return int(self._file.tell())
 
     def close(self) -> None:
@@ -411,7 +411,7 @@ def _lock_of(data: bytes) -> dict[str, Any]:
 
 
 def _is_forgotten(lock: dict[str, Any]) -> bool:
-    """Whether who holds a lock is gone: a process of this machine that is not there, or no sign of life for long."""
+    """Whether a lock is stale: its process on this machine has ended, or it was not renewed for ``_FORGOTTEN`` s."""
     process, seen = lock.get("process"), lock.get("time")
     if lock.get("host") == socket.gethostname() and isinstance(process, int) and process > 0:
         try:

@@ -1,7 +1,7 @@
-"""One capture as Arrow tables: what the data set holds, column by column, straight from the columns of its lanes.
+"""Converts one capture to the Arrow tables of a data set, column by column from the columns of its lanes.
 
-`partitions` needs nothing but a path, so that any engine that calls a Python function for each of many paths can make
-a data set: processes of this machine, or workers of a cluster.
+`partitions` needs only a path, so that any engine that can map a Python function over paths can build a data set:
+processes of this machine, or workers of a cluster.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ if TYPE_CHECKING:
     from tpuprof_tui.sources.source import Source
     from tpuprof_tui.views.query import Query
 
-#: Rows of a row group, the unit that readers skip and load; so many are made at a time.
+#: Number of rows of a record batch and of a row group, the unit that Parquet readers skip and load.
 GROUP: Final = 65_536
-#: The year 2100, ns since 1970: no day lies beyond.
+#: The year 2100, ns since 1970; later times are clipped.
 _LATEST: Final = 4_102_444_800 * 10**9
-#: Columns of events by the key that sources call them by.
+#: Keys of columns in sources, by column of the table of events.
 _COMMON: Final = {"name": "name", "category": "type", "engine": "engine", "unit": "core", "order": "order",
                   "start": "start", "end": "end", "duration": "duration", "step": "step", "scope": "scope",
                   "kernel": "kernel", "bytes": "bytes"}  # fmt: skip
 #: Columns whose codes are members of enumerations.
 _ENUMS: Final = {"activity": Activity, "role": Role}
-#: What stands for missing whole numbers, and their type.
+#: Missing value and type of integer columns.
 _INTEGER: Final = (INT_MISSING, np.int64)
-#: Tables of views whose rows are figures too: few rows, whatever the capture.
+#: Tables of views (table key by view id) whose cells become figures; they have few rows in any capture.
 _TABLES: Final = {"units": "units", "lanes": "kinds"}
-#: What figures of a view's parts are called.
+#: Kind of figures by the view that breaks down work.
 _PARTS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
 
 
-#: Values of the columns that are folders, in the order of `FOLDERS`; None: not known.
+#: Values of the partition columns, in the order of `FOLDERS`; None: unknown.
 Folders = tuple[str | None, ...]
 
 
 class Tables(Struct, frozen=True):
-    """One capture.
+    """The tables of one capture.
 
     Attributes:
-        capture: Its identity.
-        folders: Where it belongs.
-        tables: Arrow tables by name; those of a capture that could not be read are its problems alone.
+        capture: Identity (hash of its contents).
+        folders: Values of the partition columns.
+        tables: Arrow tables by name; only ``problems`` if the capture could not be read.
         readable: Whether it could be read.
-        fetched: Whether it could be looked at: else it is to be tried again.
-        internal_error: Type and place of an error of this package itself; empty: there was none.
+        fetched: Whether it could be accessed; if not, the next build tries again.
+        internal_error: Type and location of a bug in this package that occurred; empty: none.
     """
 
     capture: str
@@ -76,12 +76,12 @@ class Tables(Struct, frozen=True):
     internal_error: str = ""
 
 
-#: What becomes of the events of a capture: gets its identity, its folders, and a reader of Arrow's record batches.
+#: Consumer of the events of a capture: gets its identity, partition values, and a reader of Arrow record batches.
 Taker = Callable[[str, Folders, Any], Any]
 
 
 class OneCapture(Catalog):
-    """The sources, which are asked once who opens a path and for its files: for as long as one capture is read."""
+    """Catalog that caches the source and the files of paths; to be used for one capture."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,14 +89,14 @@ class OneCapture(Catalog):
         self._files: dict[str, list[Path]] = {}
 
     def source_of(self, path: str | os.PathLike[str]) -> Source | None:
-        """The source that opens a path; None where none does."""
+        """The source that opens a path; None if no source does."""
         told = os.fspath(path)
         if told not in self._found:
             self._found[told] = super().source_of(path)
         return self._found[told]
 
     def files(self, path: str | os.PathLike[str]) -> list[Path]:
-        """The files that a profile consists of; of any other path, that path."""
+        """The files of a profile; for other paths, the path itself."""
         told = os.fspath(path)
         if told not in self._files:
             self._files[told] = super().files(path)
@@ -104,18 +104,18 @@ class OneCapture(Catalog):
 
 
 def partitions(path: str | os.PathLike[str], take: Taker | None = None, catalog: Catalog | None = None) -> Tables:
-    """One capture as Arrow tables, with the columns of `FIELDS`.
+    """Reads a capture and converts it to Arrow tables with the columns of `FIELDS`.
 
-    What cannot be read is a row in ``problems`` (severity ``fatal``); nothing is raised for it.
+    An unreadable capture raises no error but gives a row in ``problems`` with severity ``fatal``.
 
     Args:
-        path: Where it lies, or its address on another file system.
-        take: Makes of the events what stands for them among the tables; else they are a table in memory.
+        path: Path or address of the capture.
+        take: Consumes the events; its result becomes the table ``events``. None: a table in memory.
         catalog: The sources.
 
     Raises:
-        MissingPackageError: pyarrow, or what reads such addresses, is not installed.
-        WriteError: What ``take`` raises where it cannot write.
+        MissingPackageError: pyarrow, or the package for the address, is not installed.
+        WriteError: ``take`` could not write.
     """
     needs_pyarrow()
     told = os.fspath(path)
@@ -141,7 +141,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
         from tpuprof_tui.views.query import Query
 
         query = Query(Session.of(catalog.open(path, {})))
-        # with the steps that are found and the exposed time, as the explorer's table has them
+        # the session's profile includes detected steps and exposed time, like the explorer's table
         profile = query.session.profile
         problems: list[dict[str, Any]] = [
             {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
@@ -167,7 +167,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
         }  # fmt: skip
     except (ImportError, WriteError):
         raise
-    # a capture is the least of many: whatever is wrong with it, the others follow
+    # one unreadable capture must not end the build
     except Exception as error:
         what, fault = _told_of(error)
         return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), False, internal_error=fault)
@@ -178,7 +178,7 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
 
 
 def _told_of(error: Exception) -> tuple[str, str]:
-    """What went wrong in a sentence; and, of an error of this package and not of the capture, its type and place."""
+    """Message for an error; and for bugs of this package the type and location, empty for other errors."""
     if isinstance(error, TpuprofError):
         return error.message, ""
     if isinstance(error, MemoryError):
@@ -192,17 +192,17 @@ def _told_of(error: Exception) -> tuple[str, str]:
 
 
 def _fatal(capture: str, path: str, what: str) -> dict[str, Any]:
-    """The tables of a capture that could not be read."""
+    """Tables of a capture that could not be read."""
     row = {"capture": capture, "path": path, "severity": "fatal", "what": what, "done": "It is in no other table.",
            "count": 1}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
 
 
 def _identity(path: str, told: str, files: Sequence[Path], named: tuple[int | None, int | None]) -> str:
-    """Hash of the bytes of a capture's files with their names, and of the device and call that its name tells.
+    """Hash of the names and contents of a capture's files, and of the device and call from its name.
 
     Returns:
-        24 hexadecimal digits; of what cannot be read those of its path.
+        24 hexadecimal digits; if a file cannot be read, the hash of the path.
     """
     hashed = hashlib.blake2b(repr(named).encode(), digest_size=12)
     whole = Path(path)
@@ -228,7 +228,7 @@ def _known(number: int) -> int | None:
 
 
 def _size_and_change(file: Path) -> tuple[int, int]:
-    """Bytes of a file, and its last change, ns since 1970."""
+    """Size of a file, bytes, and time of its last change, ns since 1970; (0, 0) if it is not accessible."""
     try:
         state = file.stat()
     except OSError:
@@ -241,7 +241,7 @@ def _day(time_ns: int) -> str:
 
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
-    """A table of few rows."""
+    """Arrow table from a few rows."""
     import pyarrow
 
     schema = arrow_schema(table)
@@ -257,10 +257,10 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def _events(profile: Profile, capture: str) -> Any:
-    """All events, lane by lane: the common columns, then those of the source that some lane knows.
+    """All events, lane by lane: common columns, then columns of the source that at least one lane has.
 
     Returns:
-        A reader of record batches of at most `GROUP` rows, made when they are asked for.
+        Lazy reader of Arrow record batches of at most `GROUP` rows.
     """
     import pyarrow
 
@@ -284,7 +284,7 @@ def _events(profile: Profile, capture: str) -> Any:
 
 @lru_cache(64)
 def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
-    """The common columns of events and those of a source."""
+    """Arrow schema of events: common columns and those of a source."""
     import pyarrow
 
     kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
@@ -298,19 +298,19 @@ def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
 
 
 def _texts(profile: Profile, key: str, capture: str) -> Any:
-    """What the codes of a column stand for, as Arrow texts."""
+    """Dictionary (texts by code) of a column, as an Arrow array."""
     import pyarrow
 
     named = [each.name.lower() for each in _ENUMS[key]] if key in _ENUMS else profile.strings.get(key, ())
     return pyarrow.array([capture] if key == "capture" else [utf8_text(text) for text in named], pyarrow.string())
 
 
-#: A lane with its number, and some of its rows.
+#: Number of a lane, the lane, and a range of its rows.
 _Part = tuple[int, Lane, slice]
 
 
 def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[list[_Part]]:
-    """Rows of lanes in turn, so many at a time as make a batch."""
+    """Splits lanes into batches of at most `GROUP` rows."""
     parts: list[_Part] = []
     room = GROUP
     for number, lane in lanes:
@@ -328,14 +328,14 @@ def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[list[_Part]]:
 
 
 def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mapping[int, set[str]]) -> Any:
-    """A column of some rows of lanes, one after the other, as an Arrow array; null where a lane does not know it.
+    """Column of a batch as an Arrow array; null for lanes without the column.
 
     Args:
-        key: What the source calls it.
+        key: Key of the column in the source.
         kind: Arrow type.
-        texts: What its codes stand for; None: it has none.
-        parts: Lanes with their numbers, and rows.
-        known: Keys of the columns that each lane knows, by its number.
+        texts: Dictionary of the codes; None for numeric columns.
+        parts: Parts of lanes, concatenated.
+        known: Keys of the columns of each lane, by lane number.
     """
     import pyarrow
 
@@ -348,7 +348,7 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
     counts = [rows.stop - rows.start for _, _, rows in parts]
     if all(value is None for value in found):
         return pyarrow.nulls(sum(counts), kind)
-    # pyarrow keeps the memory of the arrays before, which numpy asks the system for anew
+    # pyarrow's pool reuses memory of earlier arrays; numpy would request it from the system each time
     buffer = pyarrow.allocate_buffer(sum(counts) * np.dtype(dtype).itemsize)
     values = np.frombuffer(buffer, dtype)
     stop = 0
@@ -359,11 +359,11 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
             value = np.where(gone, INT_MISSING, np.where(gone, 0, value).astype(np.int64))
         values[start:stop] = missing if value is None else value
     if texts is not None:
-        # as numbers without a sign negative codes are beyond all texts
+        # as unsigned numbers negative codes are larger than any valid code
         there = values.view(np.uint32) < len(texts)
     else:
         there = np.isfinite(values) if dtype is np.float64 else values != INT_MISSING
-    # these bits are made in a tenth of the time that pyarrow takes to make them of a mask
+    # packbits is ten times as fast as pyarrow's conversion of a mask
     bits = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
     stored = pyarrow.int32() if texts is not None else kind
     array = pyarrow.Array.from_buffers(stored, len(values), [bits, buffer])
@@ -374,10 +374,10 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
 
 
 def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """Facts of the views that comparing joins; ``problems`` gets those that fail.
+    """Figures from the views that are used for comparisons; views that fail are added to ``problems``.
 
     Returns:
-        The facts; type and place of the last error of a view, empty where none failed.
+        Rows of the table ``figures``; type and location of the last bug in a view, empty if there was none.
     """
     from tpuprof_tui.views.answer import plain
     from tpuprof_tui.views.registry import answer, facts_of, views_of
@@ -390,11 +390,11 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
         try:
             found = answer(view, query) if view.id in _TABLES else None
             known = [(fact.key, fact.value) for fact in (facts_of(view, query) if found is None else found.facts)]
-            # cells by the label of their row and the key of their column
+            # cells are named by row label and column key
             known += [(f"{row[0]}.{column.key}", value) for table in (found.tables if found is not None else ())
                       if table.key == _TABLES[view.id] for row in table.rows()
                       for column, value in zip(table.columns[1:], row[1:], strict=True)]  # fmt: skip
-        # one view of many: the capture counts without it, and its problems say so
+        # a failing view must not make the capture unreadable: report it as a problem
         except Exception as error:
             what, place = _told_of(error)
             fault = place or fault
@@ -404,7 +404,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
         for key, value in known:
             value = plain(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
-                # of several units' figures of one name the first: what is said of all stands before what is of one
+                # on equal names the first figure wins: figures of all units precede those of single units
                 rows.setdefault(f"{view.id}.{key}", {
                     "figure": f"{view.id}.{key}", "kind": view.id, "name": key,
                     "value": float(value / 1000 if key.endswith("_us") else value),
@@ -413,7 +413,10 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
 
 
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
-    """Sum, number and maximum of the durations of work on the device by each of the source's cuts."""
+    """Rows of figures: sum, count and maximum of durations of device work, by kernel, operation and so on.
+
+    The text columns to group by are ``Vocabulary.work_cuts``.
+    """
     lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
     works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
     times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)

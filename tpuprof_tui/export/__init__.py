@@ -1,1 +1,1 @@
-"""One module per kind of file; each writes a profile as a stream."""
+"""Export formats, one module each, and the exports, selections and registry that they share."""

@@ -1,4 +1,4 @@
-"""Collapsed stacks: a line for each call path with the ns of itself, as speedscope and flamegraph.pl read them."""
+"""Export as collapsed stacks: one line per call path with its self time, ns; for speedscope and flamegraph.pl."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .job import Job
 
 
 def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
-    """Writes them as an output of an export: ``core;kernel function;operation ns``.
+    """Writes lines such as ``core;kernel function;operation ns``.
 
     Raises:
-        WriteError: The file could not be written; nothing is left behind.
+        WriteError: The file could not be written; no partial file is left.
     """
     session = Session.of(profile.timed_part)
     whole, lanes = session.profile, session.profile.lanes

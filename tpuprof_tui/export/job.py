@@ -1,4 +1,4 @@
-"""One export: which files, where they go, and what belongs to an earlier run."""
+"""Runs exports: writes the chosen outputs to a folder and removes stale files of earlier exports."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from tpuprof_tui.model.vocabulary import Output, imported
 from .outputs import outputs_of
 from .selection import Selection
 
-#: File in the output folder that lists what an export wrote there.
+#: File in the output folder that lists the files written by exports.
 OWN_LIST: Final = ".tpuprof_files.json"
 _LARGEST_LIST: Final = 1 << 20
 
-#: Told what is being written and how far it is (0 to 1).
+#: Progress callback: key of the output, and completed share (0 to 1).
 Report = Callable[[str, float], None]
 
 
 class Job(Struct, frozen=True):
-    """What to export.
+    """Parameters of an export.
 
     Attributes:
-        folder: Output folder; made when needed.
+        folder: Output folder; created if needed.
         kinds: Keys of outputs (``export.outputs``).
-        document_units: Units in workbook, web and register text; None: those of the selection.
+        selection: Events to export.
+        document_units: Ids of the units in workbook, web and register text; None: those of the selection.
     """
 
     folder: Path
@@ -55,21 +56,21 @@ class Job(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """One file of an export: where it is, and its size in bytes."""
+    """A file written by an export: path and size in bytes."""
 
     path: Path
     size: int
 
 
 def run_export(profile: Profile, job: Job, report: Report = lambda name, done: None) -> list[Written]:
-    """Write the files of a job; each appears whole or not at all.
+    """Writes the files of a job, each atomically; returns them in order of writing.
 
-    ``report`` is told the progress of each file. Gives the files in order.
+    ``report`` gets the progress of each output.
 
     Raises:
-        WriteError: A file could not be written; what was written before it stays, complete.
+        WriteError: A file could not be written; files written before it are complete and stay.
     """
-    # not Path.resolve: links in a circle make it raise
+    # not Path.resolve, which raises for circular links
     capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
     if target == capture or capture in target.parents:
         raise WriteError(f"{job.folder} lies inside the capture.", "Choose an output folder outside it.")
@@ -78,7 +79,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     before, existed = _own_files(job.folder, outputs), os.path.exists(job.folder)
     planned = {name for output in chosen for name in output.files}
     planned |= {name for output in chosen if output.names for name in imported(output.names)(profile, job)}
-    # listed first: whatever ends this run, the next one knows what is its own
+    # written first, so that the next export knows these files even if this process is killed
     _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
@@ -102,10 +103,10 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
 
 
 def check_selection(profile: Profile, selection: Selection) -> None:
-    """Whether a choice of instructions leaves any.
+    """Checks that a selection contains any events.
 
     Raises:
-        UsageError: It leaves none.
+        UsageError: It is empty.
     """
     if selection.everything or not profile.instructions:
         return
@@ -117,11 +118,11 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     raise UsageError(told, say("Look at {units}, range, filter."))
 
 
-# -- what earlier runs left ---------------------------------------------------
+# -- files of earlier exports -------------------------------------------------
 
 
 def _own_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
-    """Files that an earlier export says it wrote here; names that no export writes are not believed."""
+    """Files listed by earlier exports in this folder; names that no export writes are ignored."""
     try:
         list_ = folder / OWN_LIST
         names = json.loads(list_.read_bytes()[:_LARGEST_LIST]) if list_.is_file() else []
@@ -133,12 +134,12 @@ def _own_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
 
 
 def _own(name: str, outputs: Iterable[Output]) -> bool:
-    """Whether one of these outputs writes a file of this name: nothing else is removed, whatever a list says."""
+    """Whether one of the outputs writes a file of this name; other files are never deleted, even if listed."""
     return any(name in each.files or (each.pattern and re.fullmatch(each.pattern, name)) for each in outputs)
 
 
 def _write_list(folder: Path, names: set[str]) -> None:
-    """Leave a list of the files that exports wrote here; none where there are none."""
+    """Writes the list of exported files; deletes it if there are none."""
     if names:
         with contextlib.suppress(WriteError), whole_file(folder / OWN_LIST) as stream:
             stream.write(json.dumps(sorted(names), indent=0).encode("ascii"))
@@ -148,21 +149,21 @@ def _write_list(folder: Path, names: set[str]) -> None:
 
 
 def _remove_empty(folder: Path, outputs: Sequence[Output]) -> None:
-    """Remove a folder that this run made, with those in it, where nothing is in them."""
+    """Removes a folder that this run created, and its subfolders, if empty."""
     inner = dict.fromkeys((folder / name).parent for output in outputs for name in output.files)
     for path in (*(each for each in inner if each != folder), folder):
         with contextlib.suppress(OSError):
             path.rmdir()
 
 
-# -- what the command line says -----------------------------------------------
+# -- command line arguments ---------------------------------------------------
 
 
 def parse_kinds(text: str, known: Sequence[str]) -> frozenset[str]:
-    """Kinds from ``xlsx,web,...``; ``known``: those there are.
+    """Parses keys of outputs, ``xlsx,web,...``; ``known``: valid keys.
 
     Raises:
-        UsageError: One of them is unknown.
+        UsageError: A key is unknown, or there are none.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
@@ -172,10 +173,10 @@ def parse_kinds(text: str, known: Sequence[str]) -> frozenset[str]:
 
 
 def parse_cores(text: str, profile: Profile) -> frozenset[int]:
-    """Numbers of units from ``0,3`` or ``0-3,6``.
+    """Parses numbers of units, ``0,3`` or ``0-3,6``.
 
     Raises:
-        UsageError: Not of that form, or one that the profile does not have.
+        UsageError: The text is malformed, or the profile has no such unit.
     """
     say, known = profile.vocabulary.say, profile.groups.numbers
     cores: set[int] = set()

@@ -1,7 +1,7 @@
-"""The registry of outputs: files that any profile can be written as, and those of its source.
+"""Registry of export formats: generic ones and those of sources.
 
-From it come the export menu, the explorer's keys, commands and palette, the options of ``tpuprof export`` and
-``tpuprof instructions``, their help and their completion.
+The export menu, the explorer's keys, commands and palette, the options of ``tpuprof export`` and ``tpuprof
+instructions``, their help and their completion are derived from it.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
-#: The page: everything in one file.
+#: Self-contained web page.
 PAGE: Final = Output(
     "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), letter="w",
     help="Write the web view, one page that opens anywhere.", short="Web", place=20, turn=50,
     sets=frozenset(("web", "num_core")), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
 )  # fmt: skip
-#: The views, a sheet for each table.
+#: Workbook of the views, one sheet per table.
 WORKBOOK: Final = Output(
     "xlsx", "workbook", "tpuprof_tui.export.workbook:write_view_workbook", files=("profile.xlsx",), action="workbook",
     letter="x", short="Workbook", place=10, turn=40, sets=frozenset(("doc", "enable_doc", "num_core")),
 )  # fmt: skip
-#: Everything on a time line, for another program.
+#: Trace for Perfetto.
 TRACE: Final = Output(
     "pftrace", "Perfetto trace", "tpuprof_tui.export.trace:write_trace", files=("perfetto.pftrace",),
     action="perfetto", letter="p", help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
     sets=frozenset(("perfetto", "enable_doc")),
 )  # fmt: skip
-#: Time by call path, for flame graphs.
+#: Self time by call path, for flame graphs.
 COLLAPSED: Final = Output(
     "collapsed", "collapsed stacks", "tpuprof_tui.export.collapsed:write_collapsed",
     files=("calltree.collapsedstack.txt",), letter="f",
     help="Write time by call path as collapsed stacks, for speedscope and flamegraph.pl.",
     place=55, turn=60,
 )  # fmt: skip
-#: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
+#: The explorer's table of events; keys are values of ``tpuprof instructions --format``.
 TABLES: Final = (
     Output("csv", "table as CSV", letter="c",
            help="Write the {events} of the table as CSV.", short="CSV", place=60),
@@ -49,12 +49,12 @@ TABLES: Final = (
 
 
 def outputs_of(vocabulary: Vocabulary) -> tuple[Output, ...]:
-    """What a profile can be written as, tables apart, in the order of lists."""
+    """Export formats of a source, without tables, in the order of lists."""
     return outputs_of_all((vocabulary,))
 
 
 def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
-    """What profiles of several sources can be written as; of the same key the first counts."""
+    """Export formats of several sources, without tables, in the order of lists; the first of each key wins."""
     found: dict[str, Output] = {}
     for vocabulary in vocabularies:
         for output in (*vocabulary.outputs, WORKBOOK, TRACE, PAGE, COLLAPSED):
@@ -64,17 +64,17 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
 
 
 def explorer_outputs(*vocabularies: Vocabulary) -> tuple[Output, ...]:
-    """What the explorer can write of profiles: their files, then the table, called as the first calls its events."""
+    """Export formats in the explorer: those of the sources, then tables, with files named after the first's events."""
     name = vocabularies[0].event.plural.replace(" ", "_")
     tables = (replace(table, files=(f"{name}.{table.key}",)) for table in TABLES)
     return (*outputs_of_all(vocabularies), *tables)
 
 
 def output_named(name: str, vocabulary: Vocabulary) -> Output | None:
-    """What the explorer writes under a name, of either kind; None where such profiles have none."""
+    """Export format of the explorer with this id or key; None if there is none."""
     return next((output for output in explorer_outputs(vocabulary) if name in (output.id, output.key)), None)
 
 
 def keys_of(outputs: Iterable[Output]) -> tuple[str, ...]:
-    """What the command line calls outputs, in the order in which they are written."""
+    """Keys of outputs on the command line, in the order of writing."""
     return tuple(output.key for output in sorted(outputs, key=lambda output: output.turn))

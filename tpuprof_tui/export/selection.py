@@ -1,4 +1,4 @@
-"""Which instructions an export writes: all of them, or those of some units, a range of time, or a filter."""
+"""Selection of the events that an export writes: by units, time range, and filter; and paging of rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tpuprof_tui.model.lane import Rows, row_count
 
 
 class Selection(Struct, frozen=True):
-    """A choice of instructions. The default is everything.
+    """Selection of events; by default all.
 
     Attributes:
-        units: Ids of the only units, and what they or nobody submitted to lanes of no unit; None: all.
-        start_ns, end_ns: Only instructions that run or start in this half-open window; None: no bound.
-        keep: Boolean mask of a lane's rows that pass a filter; None: all pass.
+        units: Ids of the selected units. In lanes without a unit, events of these units and of no unit are selected.
+            None: all.
+        start_ns, end_ns: Half-open time window; selects events that run or start in it. None: no bound.
+        keep: Returns a boolean mask of the rows of a lane that pass a filter; None: all pass.
     """
 
     units: frozenset[int] | None = None
@@ -29,32 +30,32 @@ class Selection(Struct, frozen=True):
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all events are selected."""
         return self == Selection()
 
     def has_lane(self, profile: Profile, lane: Lane) -> bool:
-        """Whether any row of the lane can be chosen."""
+        """Whether rows of the lane can be selected, by its unit."""
         return self.units is None or profile.unit_of(lane) in (-1, *self.units)
 
     def has_unit(self, unit: int) -> bool:
-        """Whether a unit is chosen."""
+        """Whether a unit is selected."""
         return self.units is None or unit in self.units
 
     def passes(self, profile: Profile, lane: Lane) -> npt.NDArray[np.bool_]:
-        """Whether each row of the lane is chosen."""
+        """Boolean mask of the selected rows of the lane."""
         mask = np.zeros(len(lane), np.bool_)
         mask[self.rows(profile, lane)] = True
         return mask
 
     def rows(self, profile: Profile, lane: Lane) -> Rows:
-        """The chosen rows of a lane, ascending; a slice where they are all or none."""
+        """Selected rows of a lane, ascending; a slice if all or none are selected."""
         if not self.has_lane(profile, lane):
             return slice(0, 0)
         masks: list[npt.NDArray[np.bool_]] = []
         if self.units is not None and profile.unit_of(lane) < 0 and "owner" in lane:
             masks.append(np.isin(profile.groups.units_of(lane["owner"]), [*self.units, -1]))
         if self.start_ns is not None:
-            # what takes no time is where it starts
+            # the second condition is for events of zero duration
             masks.append((lane["end"] > self.start_ns) | (lane["start"] >= self.start_ns))
         if self.end_ns is not None:
             masks.append(lane["start"] < self.end_ns)
@@ -66,7 +67,7 @@ class Selection(Struct, frozen=True):
 
 
 def selected_profile(profile: Profile, selection: Selection) -> Profile:
-    """The profile with the chosen events and units alone; columns are computed when they are asked for."""
+    """The profile restricted to the selected events and units; columns are lazy."""
     if selection.everything:
         return profile
     groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
@@ -75,13 +76,13 @@ def selected_profile(profile: Profile, selection: Selection) -> Profile:
 
 
 class Page(Struct):
-    """Neighbouring rows of all that come, part by part.
+    """A page (offset and limit) of a sequence of rows that arrive in parts.
 
     Attributes:
-        limit: How many at most; None: all.
-        offset: How many are passed over.
-        total: How many have come.
-        taken: How many of these are on the page.
+        limit: Maximum number of rows on the page; None: unlimited.
+        offset: Number of rows before the page.
+        total: Number of rows seen so far.
+        taken: Number of rows taken so far.
     """
 
     limit: int | None = None
@@ -90,7 +91,7 @@ class Page(Struct):
     taken: int = 0
 
     def take(self, count: int) -> slice:
-        """Which of the next ``count`` rows are on the page."""
+        """Advances by ``count`` rows; returns the slice of these that is on the page."""
         first = min(max(self.offset - self.total, 0), count)
         last = count if self.limit is None else min(max(self.offset + self.limit - self.total, first), count)
         self.total += count
@@ -99,7 +100,7 @@ class Page(Struct):
 
 
 def ordered_lanes(profile: Profile) -> list[Lane]:
-    """Lanes by unit, then by kind; then those of no unit, by their number."""
+    """Lanes sorted by unit, kind and number; lanes without a unit last."""
     rank, unit_of = {kind.key: kind.order for kind in profile.vocabulary.lane_kinds}, profile.unit_of
     return sorted(
         profile.lanes,

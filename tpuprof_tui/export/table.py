@@ -1,7 +1,7 @@
-"""The explorer's table as a file: its columns in their order, its rows in theirs, as CSV or JSON lines.
+"""Export of the explorer's table of events as CSV or JSON lines, with its columns and order of rows.
 
-What is not known is empty here (``null`` in JSON and Parquet), as the table shows ``-``. Columns are named by their
-keys, as in filters, ``--columns`` and data frames.
+Missing values, ``-`` on the screen, are empty in CSV and ``null`` in JSON and Parquet. Columns are named by their keys,
+as in filters, ``--columns`` and data frames.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .selection import Page, Selection
 Ints = npt.NDArray[np.int64]
 TextForm = Literal["jsonl", "csv"]
 
-#: Rows that are rendered and written at a time.
+#: Number of rows that are rendered and written at a time.
 SLICE: Final = 16_384
-#: Each row's duration of the sum of all durations that are written: a column of the table, none of the source.
+#: Computed column of the table: duration as a share of the sum of all exported durations.
 SHARE: Final = Column(
     "share", "% of all", "% of all", "percent", "%", width=9, decimals=3,
     help="Duration over the sum of the durations of all rows of the table.",
@@ -38,24 +38,24 @@ SHARE: Final = Column(
 
 
 class ByteSink(Protocol):
-    """Where the bytes go."""
+    """Binary output stream."""
 
     def write(self, data: bytes, /) -> Any:
-        """Takes all of ``data``."""
+        """Writes all of ``data``."""
 
 
 class Sort(Struct, frozen=True):
-    """Order of rows: a column's key, and whether the largest come first."""
+    """Sort order: key of a column, and whether it is descending."""
 
     key: str
     down: bool = False
 
 
 def parse_columns(text: str, vocabulary: Vocabulary) -> tuple[Column, ...]:
-    """Columns of a source from ``name,dur,...``: keys, aliases or names in files.
+    """Parses a list of columns, ``name,dur,...``: keys, aliases or names in files.
 
     Raises:
-        UsageError: One of them is unknown.
+        UsageError: A column is unknown, or there are none.
     """
     keys = {**filter_keys(vocabulary), SHARE.key: SHARE}
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -66,10 +66,10 @@ def parse_columns(text: str, vocabulary: Vocabulary) -> tuple[Column, ...]:
 
 
 def parse_sort(text: str, vocabulary: Vocabulary) -> Sort:
-    """An order from ``dur`` or ``dur:desc``.
+    """Parses a sort order, ``dur`` or ``dur:desc``.
 
     Raises:
-        UsageError: Not of that form, or there is no such column.
+        UsageError: The text is malformed, or there is no such column.
     """
     name, _, way = text.partition(":")
     column = filter_keys(vocabulary).get(name.strip().lower())
@@ -85,7 +85,7 @@ def _known_keys(vocabulary: Vocabulary) -> str:
 
 
 def known_columns(profile: Profile) -> tuple[Column, ...]:
-    """Columns that some lane knows."""
+    """Columns of the schema that at least one lane has."""
     columns = profile.vocabulary.columns
     return tuple(column for column in columns if any(knows(profile, lane, column.key) for lane in profile.lanes))
 
@@ -94,13 +94,13 @@ def known_columns(profile: Profile) -> tuple[Column, ...]:
 
 
 class TableRows(Struct, frozen=True, eq=False):
-    """Instructions of all lanes in some order.
+    """Rows of the table: event numbers (across all lanes of the profile) in order.
 
     Attributes:
         profile: The profile.
-        offsets: Number of the first instruction of each lane.
-        numbers: int64, the instructions in their order.
-        whole: The same before some were chosen by their place: shares are of their time; None: none were.
+        offsets: Number of the first event of each lane.
+        numbers: int64, event numbers in order.
+        whole: Event numbers before paging, whose total time shares refer to; None without paging.
     """
 
     profile: Profile
@@ -112,11 +112,19 @@ class TableRows(Struct, frozen=True, eq=False):
         return len(self.numbers)
 
     def on(self, page: Page) -> TableRows:
-        """Those of a page."""
+        """The rows of a page."""
         return replace(self, numbers=self.numbers[page.take(len(self.numbers))], whole=self.numbers)
 
     def parts(self, size: int, of: Ints | None = None) -> Iterator[list[tuple[int, Ints, Ints]]]:
-        """Up to ``size`` neighbouring rows at a time: of each lane among them its number, its rows, their places."""
+        """Splits the rows into parts of at most ``size`` rows, each grouped by lane.
+
+        Args:
+            size: Maximum number of rows per part.
+            of: Event numbers to split; None: those of the table.
+
+        Yields:
+            For each part a list of (lane index, int64 rows of the lane, int64 positions of these rows in the part).
+        """
         every = self.numbers if of is None else of
         for first in range(0, len(every), size):
             numbers = every[first : first + size]
@@ -129,7 +137,7 @@ class TableRows(Struct, frozen=True, eq=False):
 
     @property
     def total_ns(self) -> int:
-        """Sum of all durations, ns; of those before some were chosen by their place."""
+        """Sum of all durations, ns, before paging."""
         return sum(
             int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
             for part in self.parts(1 << 20, self.whole)
@@ -146,15 +154,15 @@ def table_rows(
     selection: Selection | None = None,
     sort: Sort | None = None,
 ) -> TableRows:
-    """The instructions that a table holds.
+    """Selects and sorts the rows of a table.
 
     Args:
-        profile: The profile; slices of the host count as well.
-        unit: Only this unit's, what it submitted to lanes of no unit among them; None for all.
-        kind: Only those of lanes of this kind; None for all.
-        lane: Only those of this place in ``Profile.lanes``; None for all.
-        selection: Only those it has; None for all.
-        sort: Their order; None: lane by lane, by start.
+        profile: The profile, including host lanes.
+        unit: Id of a unit: only its events, including those in lanes without a unit; None: all.
+        kind: Only lanes of this kind; None: all.
+        lane: Only the lane with this index in ``Profile.lanes``; None: all.
+        selection: Only events of this selection; None: all.
+        sort: Sort order; None: by lane, then start.
     """
     offsets = first_numbers(profile)
     parts: list[Ints] = []
@@ -177,7 +185,10 @@ def table_rows(
 
 
 def write_lines(rows: TableRows, spell: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink) -> int:
-    """Writes rows in their order and gives their number; ``spell``: by lane what gives the lines of some rows."""
+    """Writes the lines of rows in order; returns their number.
+
+    ``spell``: by lane, a function (rows, number of rows) that returns their lines.
+    """
     for part in rows.parts(SLICE):
         lines = np.empty(sum(len(places) for _, _, places in part), dtype=object)
         for lane, some, places in part:
@@ -187,9 +198,9 @@ def write_lines(rows: TableRows, spell: Mapping[int, Callable[[Rows, int], list[
 
 
 def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form: TextForm) -> int:
-    """Writes the columns of some rows as CSV, with a line of names first, or as JSON lines.
+    """Writes columns of rows as CSV with a header, or as JSON lines; returns the number of rows.
 
-    ``sink`` gets UTF-8, some megabytes at a time. Gives the number of rows.
+    ``sink`` gets UTF-8, in parts of ``SLICE`` rows.
     """
     if form == "csv":
         sink.write((",".join(csv_text(column.key) for column in columns) + "\n").encode())
@@ -206,7 +217,7 @@ def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form
 
 
 def _field(profile: Profile, lane: Lane, column: Column, place: int, csv: bool, total: int) -> Field | str:
-    """A column as a field of rows of a lane; a string where all of them have the same."""
+    """Rendering field of a column in a lane; a constant string if the lane does not have the column."""
     lead = ("," if csv else ", ") if place else ""
     absent = lead
     if not csv:
@@ -222,9 +233,9 @@ def _field(profile: Profile, lane: Lane, column: Column, place: int, csv: bool, 
 
 
 def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> Callable[[Rows], Array] | None:
-    """What gives a column's values for rows of a lane; None where it knows nothing of it.
+    """Function that returns the values of a column for rows of a lane; None if the lane does not have the column.
 
-    ``total``: sum of all durations that are written, ns.
+    ``total``: sum of all exported durations, ns, for shares.
     """
     if column is SHARE:
         return partial(_shares, lane, total)

@@ -1,4 +1,4 @@
-"""The explorer's table as Parquet, through pyarrow where that is installed."""
+"""Export of the explorer's table of events as Parquet, with pyarrow."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .table import SHARE, ByteSink, TableRows, column_source
 
 Ints = npt.NDArray[np.int64]
 
-#: Rows of a group, the unit that readers of Parquet skip and load.
+#: Number of rows of a row group, the unit that Parquet readers skip and load.
 GROUP: Final = 65_536
 
 
 def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) -> int:
-    """Writes the columns of some rows as Parquet: int64, float64 (percentages too), and texts as dictionaries.
+    """Writes columns of rows as Parquet; returns the number of rows.
 
-    Gives the number of rows.
+    Types: int64, float64 (also percentages), and dictionary-encoded strings.
 
     Raises:
         UsageError: The package pyarrow is not installed.
@@ -49,7 +49,7 @@ def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) ->
 
 def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[int, Ints, Ints]], total: int,
            texts: Sequence[str] | None) -> Any:  # fmt: skip
-    """One column of some rows as an Arrow array."""
+    """Values of a column for one part of the rows, as an Arrow array."""
     count = sum(len(places) for _, _, places in part)
     kind: Any = np.int32 if texts is not None else np.float64 if column.kind in ("float", "percent") else np.int64
     values, missing = np.zeros(count, dtype=kind), np.ones(count, dtype=np.bool_)
@@ -69,7 +69,7 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
 
 
 class _Counted:
-    """A file that only takes bytes, as one that knows how far it is."""
+    """Adapts a sink to the file interface that pyarrow needs, including ``tell``."""
 
     closed = False
 
@@ -89,4 +89,4 @@ class _Counted:
         pass
 
     def close(self) -> None:
-        pass  # the file stays open for who opened it
+        pass  # the caller closes the sink

@@ -1,6 +1,6 @@
-"""Any profile as a Perfetto trace.
+"""Export of any profile as a Perfetto trace.
 
-Groups and lanes are tracks, events slices with what is known of them, links flows, counters counters.
+Groups and lanes become tracks, events slices with debug annotations, links flows, and counters counter tracks.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from .job import Job
 from .selection import Selection
 
 I64 = npt.NDArray[np.int64]
-#: Begins and ends that are encoded at a time.
+#: Number of begin and end events that are encoded at a time.
 BLOCK: Final = 65_536
-#: Columns that a slice tells by what it is.
+#: Columns that a slice expresses itself (track, name, category, time), which get no annotation.
 _OWN: Final = frozenset(("engine", "core", "port", "order", "name", "type", "start", "end", "duration"))
 
 
 def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
-    """Writes the trace; whole or not at all."""
+    """Writes the trace atomically."""
     with whole_file(paths[0]) as stream:
         _Writer(profile.timed_part, job.selection, stream, progress).write()
     return list(paths)
@@ -76,7 +76,7 @@ class _Writer:
         self._groups: dict[int, Track] = {}
 
     def write(self) -> None:
-        """Writes tracks with what is on them, lane by lane."""
+        """Writes all tracks with their events, lane by lane, then counters."""
         leaving, reaching = self._flows()
         for number, (lane, rows) in enumerate(zip(self._profile.lanes, self._chosen, strict=True)):
             if len(rows):
@@ -90,7 +90,7 @@ class _Writer:
         self._progress(1.0)
 
     def _group(self, group: int) -> Track | None:
-        """The track of a group; it is described when it is first asked for."""
+        """Track of a group; its descriptor is written on first use."""
         if group < 0:
             return None
         if group not in self._groups:
@@ -110,9 +110,9 @@ class _Writer:
         return PacketSequence(self._sequences, track)
 
     def _flows(self) -> tuple[dict[int, Flows], dict[int, Flows]]:
-        """What leaves and what reaches events, by lane: of links between events that are written.
+        """Outgoing and incoming flows by lane, for links between exported events.
 
-        An arrow leads forward in time, so that those to waits that began before have none.
+        Flows must point forward in time, so links that end a wait, which began earlier, are left out.
         """
         found: tuple[dict[int, Flows], dict[int, Flows]] = ({}, {})
         if self._profile.links is None:
@@ -146,14 +146,14 @@ class _Writer:
                 self._progress(min(self._done / self._total, 1.0))
 
     def _told(self, lane: Lane) -> Iterator[Column]:
-        """Columns that are told of each slice."""
+        """Columns that are written as annotations of slices."""
         for column in self._profile.vocabulary.columns:
             if column.key in lane and column.key not in _OWN and column.group != COUNTERS:
                 yield column
 
 
 class _Slices:
-    """Slices of a lane, a block at a time."""
+    """Encoder of blocks of slices of a lane."""
 
     def __init__(
         self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, told: Sequence[Column],
@@ -164,7 +164,7 @@ class _Slices:
         self._leaving, self._reaching = leaving, reaching
 
     def encoded(self, steps: I64, begins: npt.NDArray[np.bool_]) -> bytes:
-        """Packets of begins and ends of rows, in the order in which they come."""
+        """Encodes begin and end events of rows, in order."""
         opening, closing = np.flatnonzero(begins), np.flatnonzero(~begins)
         parts: list[Shaped] = []
         if len(opening):
@@ -214,7 +214,7 @@ class _Slices:
 
 
 def _known(column: Column, values: npt.NDArray[Any]) -> I64:
-    """1 where a row has a value, 0 where it has none."""
+    """int64: 1 for rows with a value, 0 for missing ones."""
     if np.issubdtype(values.dtype, np.floating):
         return np.asarray(np.isfinite(values), np.int64)
     return np.asarray(values >= 0 if column.kind == "text" else values != INT_MISSING, np.int64)

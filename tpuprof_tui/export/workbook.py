@@ -1,4 +1,4 @@
-"""A workbook of any profile: a sheet for each table of its views. Built by openpyxl."""
+"""Export of any profile as a workbook, with one sheet per table of its views."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .workbook_charts import add_charts
 def write_view_workbook(
     profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]
 ) -> list[Path]:
-    """Writes one sheet for each table of the views of the chosen events, and one of charts.
+    """Writes one sheet per table of the views of the selected events, and a sheet of charts.
 
     Raises:
-        WriteError: The file could not be written; nothing is left behind.
+        WriteError: The file could not be written; no partial file is left.
         MissingPackageError: openpyxl is not installed.
     """
     query = Query(Session.of(selected_profile(profile, job.document_selection)))

@@ -1,4 +1,4 @@
-"""A sheet of charts of what views say: where the time went, what took it, bandwidth over time."""
+"""Charts sheet of a workbook: busy time of lanes, work by kernel or operation, bandwidth over time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 
-#: First column of the figures that charts show: to the right of the charts.
+#: First column of the data of the charts, to their right.
 _FIGURES: Final = 20
-#: Bars of a chart: more of them cannot be told apart.
+#: Maximum number of bars of a chart, so that they can be distinguished.
 _MOST_BARS: Final = 25
 _WIDTH: Final = 30
 _HEIGHT: Final = 9
@@ -24,7 +24,7 @@ _US: Final = replace(KEY_CELL, form="#,##0.000")
 
 
 def add_charts(book: Book, query: Query) -> None:
-    """Adds the sheet, where there is anything to show."""
+    """Adds the charts sheet, if there is any data."""
     blocks = [*_busy(query), *_work(query), *_bandwidth(query)]
     if not blocks:
         return
@@ -46,7 +46,7 @@ _Block = tuple[str, str, Sequence[str], list[tuple[Value, ...]]]
 
 
 def _busy(query: Query) -> list[_Block]:
-    """Busy time of each kind of lane, by unit."""
+    """Chart data: busy time of each kind of lane, by unit."""
     table = _answered(query, "lanes").tables[:1]
     sums: dict[str, dict[str, float]] = {}
     kinds: dict[str, str] = {each.key: each.title for each in query.vocabulary.lane_kinds}
@@ -69,7 +69,7 @@ def _busy(query: Query) -> list[_Block]:
 
 
 def _work(query: Query) -> list[_Block]:
-    """Work by what it belongs to, else by operation."""
+    """Chart data: work by kernel, or by operation if there are no kernels."""
     for name, word in (("kernels", "scope"), ("operations", "operation")):
         for table in _answered(query, name).tables:
             keys = [column.key for column in table.columns]
@@ -82,7 +82,7 @@ def _work(query: Query) -> list[_Block]:
 
 
 def _bandwidth(query: Query) -> list[_Block]:
-    """Bandwidth over time."""
+    """Chart data: bandwidth over time."""
     series = _answered(query, "bandwidth").series
     if not series:
         return []
@@ -97,7 +97,7 @@ def _answered(query: Query, view: str) -> Answer:
 
 
 def _chart(page: Page, title: str, unit: str, column: int, columns: int, rows: int) -> Any:
-    """A line over time, else bars, one on the other where there are several."""
+    """Creates a line chart over time for GB/s, otherwise a stacked bar chart."""
     from openpyxl.chart import BarChart, LineChart, Reference
 
     chart: Any = LineChart() if unit == "GB/s" else BarChart()

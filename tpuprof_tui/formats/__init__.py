@@ -1,1 +1,1 @@
-"""Texts and files as bytes: units, escaping, tables, workbooks, traces. Nothing here knows what a profile is."""
+"""Text and file formats: units, escaping, tables, workbooks, traces; independent of the meaning of profiles."""

@@ -1,4 +1,4 @@
-"""Answers for programs: JSON objects that name the version of their form."""
+"""JSON output for programs: objects with the version of their schema."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Version of the form of all answers, of whatever command: the second number grows when something is added, the first
-#: when a key changes or goes. ``tpuprof help schema COMMAND`` prints the form.
+#: Schema version of the JSON output of all commands: minor version for additions, major version for changed or removed
+#: keys. ``tpuprof help schema COMMAND`` prints the schema.
 SCHEMA: Final = "1.0"
 
 
 def answer_text(answer: Mapping[str, Any], *, indent: int | None = 2) -> str:
-    """An answer as JSON text, ASCII alone, ``schema`` first.
+    """Serializes an answer as ASCII JSON, with ``schema`` first.
 
-    What is no number in JSON (infinity, NaN) is null, what is none of JSON's types a text.
+    Infinity and NaN become null; values of types unknown to JSON become strings.
     """
     record = {"schema": SCHEMA, **answer} | {"schema": SCHEMA}
     try:

@@ -1,4 +1,4 @@
-"""Decimal numbers in a buffer of text, many at once: mantissas and places, never by way of binary floats."""
+"""Vectorized parser of decimal numbers in a text buffer: exact mantissas and decimal places, no binary floats."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ F64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
-#: Digits of the longest numbers that int64 holds; such that are beyond it come out below 0.
+#: Digits of the largest int64; 19-digit numbers that overflow come out negative.
 _DIGITS: Final = 19
-#: Texts that are longer are read one by one, and such that are longer than that are no numbers.
+#: Texts of more bytes than these are parsed one by one, and are not numbers, respectively.
 _WIDEST, _LONGEST = 28, 64
-#: Times beyond this many ns are none.
+#: Times of this many ns or more are invalid.
 _MOST_NS: Final = 1 << 62
 _MOST_EXACT: Final = 1 << 53
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
@@ -29,7 +29,7 @@ _EXACT: Final = Context(prec=200)
 _BLANK: Final = b' \t\r\n"'
 _NONE: Final = (b"", b"N/A", b"NA", b"NULL", b"None", b"nan", b"-", b"null")
 _ROWS: Final = 1 << 15
-#: Bytes that can be looked at before a text and behind it.
+#: Readable padding before and after the text, bytes.
 _BEFORE: Final = 16
 WIDEST: Final = 256
 
@@ -41,7 +41,7 @@ def _times(byte: int) -> Any:
     return np.uint64(byte * 0x0101010101010101)
 
 
-#: Eight bytes at a time: their first and their last so many, and what tells and adds up digits.
+#: Masks of the first and of the last n bytes of an 8-byte word, and constants that check and combine eight digits.
 MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 _ENDS: Final = np.array([(1 << 64) - (1 << 8 * (8 - count)) for count in range(9)], np.uint64)
 _ONES, _HIGH, _POINTS, _ZEROS, _UPPER, _SIXES, _THREES = map(_times, (0x01, 0x80, 0x2E, 0x30, 0xF0, 0x06, 0x33))
@@ -50,14 +50,14 @@ _NOTHING: Final = np.uint64(int.from_bytes(b"N/A", "little"))
 
 
 class Numbers(Struct, frozen=True, eq=False):
-    """Numbers as they are written, in columns of one length.
+    """Parsed decimal numbers, in columns of one length.
 
     Attributes:
-        mantissa: int64, all digits.
-        places: int64, how many of them stand behind the point.
-        known: Whether mantissa and places hold it.
-        others: What they do not hold: place and number; None where there is none.
-        bad: Places of texts that say something and are no numbers.
+        mantissa: int64, all digits as an integer.
+        places: int64, number of digits after the point.
+        known: Mask of the numbers that ``mantissa`` and ``places`` hold.
+        others: (index, number) of the numbers that they cannot hold.
+        bad: Indices of texts that are neither numbers nor empty (see ``_NONE``).
     """
 
     mantissa: I64
@@ -67,10 +67,10 @@ class Numbers(Struct, frozen=True, eq=False):
     bad: tuple[int, ...]
 
     def nanoseconds(self, per_unit: int = 3) -> I64:
-        """Whole ns of numbers of a unit that is 10 to ``per_unit`` ns; what is finer is rounded half to even.
+        """Converts numbers to whole ns, rounded half to even; one unit is ``10**per_unit`` ns.
 
         Returns:
-            int64, ``INT_MISSING`` where there is no number or no time that can be.
+            int64, ``INT_MISSING`` without a number or for times of ``_MOST_NS`` or more.
         """
         more = per_unit - self.places
         factor = _POWERS[np.clip(more, 0, 18)]
@@ -85,7 +85,7 @@ class Numbers(Struct, frozen=True, eq=False):
         return found
 
     def finer(self, per_unit: int = 3) -> npt.NDArray[np.float32]:
-        """What `nanoseconds` rounds away, ns; 0 where there is no number."""
+        """Rounding remainder of `nanoseconds`, float32 ns; 0 without a number."""
         found = np.zeros(len(self.mantissa), np.float32)
         rows, _, rest = self._rounded(per_unit)
         found[rows] = rest
@@ -95,7 +95,7 @@ class Numbers(Struct, frozen=True, eq=False):
         return found
 
     def _rounded(self, per_unit: int) -> tuple[I64, I64, F64]:
-        """Which are finer than ns, these in whole ns, half to even, and what that rounds away."""
+        """Numbers with fractions of a ns: their indices, whole ns rounded half to even, and the remainders, ns."""
         rows = np.flatnonzero(self.known & (self.places > per_unit))
         divisor = _POWERS[np.clip(self.places[rows] - per_unit, 0, 18)]
         part, rest = np.divmod(self.mantissa[rows], divisor)
@@ -103,10 +103,10 @@ class Numbers(Struct, frozen=True, eq=False):
         return rows, part + up, rest / divisor - up
 
     def floats(self) -> F64:
-        """float64, NaN where there is no number; the nearest one to what is written."""
+        """Nearest float64 of each number; NaN without a number."""
         found = self.mantissa / _POWERS[np.clip(self.places, 0, 18)]
         found[~self.known] = np.nan
-        # the quotient of two exact numbers is rounded once; of others the text is read again
+        # the quotient of two exact floats is correctly rounded; a mantissa beyond 2**53 is not exact
         for place in np.flatnonzero(self.known & (np.abs(self.mantissa) > _MOST_EXACT)).tolist():
             found[place] = float(Decimal(int(self.mantissa[place])).scaleb(-int(self.places[place]), _EXACT))
         for place, number in self.others:
@@ -115,36 +115,36 @@ class Numbers(Struct, frozen=True, eq=False):
 
 
 class Bytes:
-    """A text (``data``), of which many stretches are looked at at once."""
+    """A padded text buffer from which many 8-byte words are read at once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         padded = b"".join((bytes(_BEFORE), data, bytes(WIDEST + 128 - len(data) % 64)))
-        #: Its bytes, and zeros up to a multiple of 64.
+        #: The bytes, padded with zeros to a multiple of 64.
         self.array = np.frombuffer(padded, np.uint8, len(data) + -len(data) % 64, _BEFORE)
         words = np.frombuffer(padded, "<u8", len(padded) // 8)
         self._words, self._next = words[:-1], words[1:]
 
     def words(self, places: I64) -> Words:
-        """The eight bytes that begin at each place; places may lie 16 before the text and ``WIDEST`` behind it."""
+        """The 8-byte little-endian word at each offset; offsets from -16 to ``WIDEST`` after the end are valid."""
         places = places + _BEFORE
         whole = places >> 3
         bits = ((places & 7) << 3).view(np.uint64)
-        # a shift by all 64 bits leaves none
+        # numpy defines a shift by 64 bits as 0
         found: Words = (self._words.take(whole) >> bits) | (self._next.take(whole) << (_WORD - bits))
         return found
 
 
 def numbers(text: Bytes, begin: I64, end: I64) -> Numbers:
-    """The numbers in stretches of a text.
+    """Parses the numbers in byte ranges of a text.
 
     Args:
-        text: It; a number may stand between quotes and blanks.
-        begin, end: int64, where each stretch begins and ends.
+        text: The text; a number may be surrounded by quotes and blanks.
+        begin, end: int64, byte offsets of each range.
     """
     mantissa, places, known = _plain(text, begin, end)
     rows = np.flatnonzero(~known & (end > begin))
-    # N/A is no number
+    # N/A is frequent: skip it before the slow path
     rows = rows[(end[rows] - begin[rows] != 3) | (text.words(begin[rows]) & MASKS[3] != _NOTHING)]
     others, bad = [], []
     for low in range(0, len(rows), _ROWS):
@@ -157,16 +157,16 @@ def numbers(text: Bytes, begin: I64, end: I64) -> Numbers:
 
 
 def numbers_in(text: bytes) -> Numbers:
-    """The numbers in a text that has a comma behind each."""
+    """Parses the numbers of a text in which each number ends with a comma."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 0x2C)
     return numbers(Bytes(text), np.append(0, ends[:-1] + 1)[: len(ends)], ends)
 
 
 def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
-    """Digits with a point or without, as many as int64 holds; eight at a time.
+    """Fast path: parses digits with an optional point that fit into int64, eight bytes at a time.
 
     Returns:
-        All digits, how many of them stand behind the point, and whether it was that.
+        Mantissa, number of digits after the point, and a mask of the texts that have this form.
     """
     bytes_ = text.array if len(text.array) else np.zeros(1, np.uint8)
     begin = begin + (bytes_.take(begin, mode="clip") == 0x22)
@@ -176,7 +176,7 @@ def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
     tail = text.words(end - 8)
     points = tail ^ _POINTS
     points = (points - _ONES) & ~points & _HIGH & _ENDS[np.minimum(length, 8)]
-    # of a number that has one point the lowest bit set is its: the exponent of a float tells which
+    # isolate the lowest set bit, which marks the point; its position is the exponent of the bit as a float
     lowest = points & (~points + np.uint64(1))
     has = points != 0
     fraction = np.where(has, 7 - (((lowest.astype(np.float64).view(np.int64) >> 52) - 1030) >> 3), 0)
@@ -199,7 +199,11 @@ def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
 
 
 def _eight(words: Words, digits: I64) -> tuple[Words, Mask]:
-    """The numbers that the last digits of eight bytes are, and whether these are digits; none of them: 0."""
+    """Parses the last ``digits`` bytes of each 8-byte word (0 to 8; clipped) as a decimal number.
+
+    Returns:
+        The numbers (0 for no digits), and a mask of the words where these bytes are digits.
+    """
     mask = _ENDS[np.clip(digits, 0, 8)]
     words = (words & mask) | (_ZEROS & ~mask)
     sound = ((words & _UPPER) | (((words + _SIXES) & _UPPER) >> np.uint64(4))) == _THREES
@@ -210,7 +214,7 @@ def _eight(words: Words, digits: I64) -> tuple[Words, Mask]:
 
 
 def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
-    """The same of any numbers, byte by byte."""
+    """Slow path: parses any decimal numbers, byte by byte, and unusual ones (exponents, many digits) one by one."""
     count = len(begin)
     width = int(min((end - begin).max(initial=0), _WIDEST))
     mantissa, digits, places = (np.zeros(count, np.int64) for _ in range(3))
@@ -263,7 +267,7 @@ def _one(text: bytes) -> Decimal | None:
 
 
 def wholes(values: Sequence[Any]) -> I64:
-    """int64 of integers, and of texts and floats of such; missing for anything else."""
+    """Converts integers, texts of integers, and floats (truncated) to int64; ``INT_MISSING`` for anything else."""
     try:
         found = np.array(values)
         if found.dtype == np.int64 and found.ndim == 1:
@@ -283,7 +287,7 @@ def _whole(value: Any) -> int:
 
 
 def reals(values: Sequence[Any]) -> F64:
-    """float64 of numbers, and of texts of such; NaN for anything else."""
+    """Converts numbers and texts of numbers to float64; NaN for anything else."""
     if set(map(type, values)) <= {int, float}:
         try:
             return np.array(values, np.float64)
@@ -293,7 +297,7 @@ def reals(values: Sequence[Any]) -> F64:
 
 
 def one_real(value: Any) -> float:
-    """The same of one."""
+    """Converts one number or text of a number to a float; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return float("nan")
     try:

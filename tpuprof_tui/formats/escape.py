@@ -1,6 +1,6 @@
-"""Texts from a capture, made safe for where they go: screen, lines, JSON, CSV, HTML, scripts, sheets, traces.
+"""Escapes texts from captures for the screen, text lines, JSON, CSV, HTML, scripts, worksheets, and traces.
 
-A capture's names are not ours: they may hold anything. No numpy, no Textual: the first frame needs this module.
+Names in captures are untrusted. The module imports neither numpy nor Textual because the first frame needs it.
 """
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ import unicodedata
 from functools import lru_cache
 from typing import Any, Final
 
-#: Characters that turn the writing direction of what follows: names can be made to look like others with them.
+#: Characters that change the writing direction of the following text, which can disguise names.
 BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-#: What `json` leaves as it is, yet ends lines, steers terminals, turns the writing direction, or is no UTF-8.
+#: Characters that `json` does not escape: line ends, terminal controls, writing direction, lone surrogates.
 _UNSAFE_IN_JSON: Final = re.compile(f"[\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
-#: Control characters that a CSV cell or a line of text cannot carry; tab and line ends can, within quotes.
+#: Control characters to escape in CSV cells, where tabs and line ends are allowed within quotes, and in text lines.
 _CONTROLS: Final = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
 _LINE_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
-#: Where cells need quotes: also for those who part them at semicolons, tabs or bars.
-#: What means something to Markdown within a line.
+#: Characters with a meaning in Markdown within a line.
 _MARKDOWN: Final = re.compile(r"[\\`*_<>\[\]#|]")
+#: Characters for which CSV cells are quoted; includes other delimiters: semicolon, tab, and bar.
 _NEEDS_QUOTES: Final = re.compile('[",;|\t\r\n]|^\\s|\\s$')
-#: Characters that begin a formula, also as wide as Chinese characters.
+#: Characters that start a formula, ASCII and full-width.
 _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-#: Beginnings that make a spreadsheet take a cell for a formula, or hide what follows; some take blanks away first. A
-#: lone dash is none, nor is a negative number.
+#: Beginnings that a spreadsheet takes for a formula or that hide the text; some spreadsheets strip blanks first. A lone
+#: dash and negative numbers are not formulas.
 _FORMULA: Final = re.compile(
     f"(?!-\\Z|-[0-9]+(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?\\Z)\\s*[{_SIGNS}\\x00-\\x1f\\x7f-\\x9f]"
 )
-#: The same within a cell: who parts cells at other characters than commas sees no quotes in the middle of a line.
+#: Formula beginnings inside a cell, after other delimiters: a reader that splits at these ignores inner quotes.
 _INNER_FORMULA: Final = re.compile(f'([;|\t\r\n][\\s"]*)(?=[{_SIGNS}])')
-#: Everything a terminal could act on or whose width terminals do not agree about.
+#: Unicode categories that a terminal could act on, or whose width differs between terminals.
 _UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _TURNS: Final = re.compile(f"[{BIDI}]")
-#: What may be among these; compiled when the first text that is not ASCII comes, as that takes ms.
+#: Characters that `clean` must look up; compiled at the first non-ASCII text, because that takes milliseconds.
 _SUSPECT: Final = r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]"
-#: Characters that an address, an element or an entity needs: a script in a page holds none of them.
+#: Characters of URLs, tags and entities, which are escaped in scripts of a page.
 _UNSAFE_IN_SCRIPTS: Final = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&/"})
-#: Characters that a cell of a sheet can hold.
+#: Maximum length of a worksheet cell, characters.
 _LONGEST_CELL: Final = 32_767
-#: What spreadsheets take for an escaped character, and characters that no XML may hold.
+#: Text that spreadsheets decode as an escaped character (``_x0041_``), and characters that XML cannot hold.
 _ESCAPED_CHARACTER: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _NO_CHARACTER: Final = re.compile("[\ufffe\uffff]")
 
 
-# a function of the text alone, asked for the same names with every frame; it keeps no capture, and so many at most
+# every frame cleans the same names; the cache is bounded and keeps no capture alive
 @lru_cache(4096)
 def clean(text: str) -> str:
-    """``text`` with everything that could steer a terminal made visible and harmless.
+    """Makes ``text`` safe for a terminal.
 
-    Characters that turn the writing direction are written as escapes; control characters, joiners and lone surrogates
-    become the replacement character, line breaks and tabs spaces; variation selectors, which change widths, and piles
-    of combining marks are dropped.
+    Writing-direction characters are escaped; control characters, joiners and lone surrogates become the replacement
+    character; line breaks and tabs become spaces; variation selectors, which change widths, and more than two
+    combining marks in sequence are dropped.
     """
     if (text.isascii() and text.isprintable()) or not re.search(_SUSPECT, text):
         return text
@@ -75,9 +75,9 @@ def clean(text: str) -> str:
 
 
 def json_text(text: str) -> str:
-    """``text`` as a JSON string, quotes included: valid UTF-8, on one line, without control characters.
+    """``text`` as a JSON string with its quotes: valid UTF-8, on one line.
 
-    Those of the writing direction are escapes as well: a JSON reader gives them back.
+    Control and writing-direction characters are escaped; a JSON parser restores them.
     """
     quoted = json.dumps(text, ensure_ascii=False)
     return _UNSAFE_IN_JSON.sub(_escaped, quoted)
@@ -88,11 +88,10 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def csv_text(text: str) -> str:
-    """``text`` as a CSV cell (RFC 4180) that no spreadsheet takes for a formula, whatever it parts cells at.
+    """``text`` as a CSV cell (RFC 4180) that no spreadsheet takes for a formula, for any delimiter.
 
-    What could start one, at the beginning or behind what may part cells, gets an apostrophe before it; control
-    characters, those of the writing direction too, are written as escapes. A lone ``-`` (nothing known) and negative
-    numbers stay as they are.
+    An apostrophe is put before characters that could start a formula, at the beginning or after a delimiter. Control
+    and writing-direction characters are escaped. A lone ``-`` (missing value) and negative numbers are unchanged.
     """
     harmless = _INNER_FORMULA.sub(r"\1'", f"'{text}" if starts_formula(text) else text)
     cell = _CONTROLS.sub(_named, harmless)
@@ -102,39 +101,39 @@ def csv_text(text: str) -> str:
 
 
 def starts_formula(text: str) -> bool:
-    """Whether a spreadsheet could take a text for a formula; a lone ``-`` and negative numbers are none."""
+    """Whether a spreadsheet could take a text for a formula; False for a lone ``-`` and negative numbers."""
     return _FORMULA.match(text) is not None
 
 
 def line_text(text: str, most: int = 0) -> str:
-    """``text`` on one line that steers neither terminal nor writing direction: what would is written as an escape.
+    """``text`` on one line, with control and writing-direction characters escaped.
 
-    The line has ``most`` characters, three of them dots where it is cut; 0: any number.
+    Truncated to ``most`` characters, including three dots; 0: unlimited.
     """
     line = _LINE_CONTROLS.sub(_named, text)
     return line if not most or len(line) <= most else f"{line[: most - 3]}..."
 
 
 def markdown_text(text: str) -> str:
-    """``text`` on one line, as Markdown shows it and does not read it."""
+    """``text`` on one line, with Markdown characters escaped."""
     return _MARKDOWN.sub(r"\\\g<0>", line_text(text))
 
 
 def html_text(text: str) -> str:
-    """``text`` on one line, as content or attribute of an element."""
-    from html import escape  # the first frame needs none
+    """``text`` on one line, escaped for the content or an attribute of an HTML element."""
+    from html import escape  # imported here: the first frame does not need it
 
     return escape(line_text(text))
 
 
 def script_json(value: Any) -> str:
-    """Plain values as JSON that can stand inside a script element and holds no address."""
+    """Plain values as JSON that is safe inside a script element; slashes are escaped, so it contains no URL."""
     written = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
     return _UNSAFE_IN_JSON.sub(_escaped, written).translate(_UNSAFE_IN_SCRIPTS)
 
 
 def sheet_text(text: str) -> str:
-    """``text`` as a cell of a sheet holds it: on one line, no longer than it may be, without anything that steers."""
+    """``text`` for a worksheet cell: on one line, control characters escaped, truncated to ``_LONGEST_CELL``."""
     shown = _NO_CHARACTER.sub("\ufffd", line_text(text))
     if len(shown) > _LONGEST_CELL:
         shown = f"{shown[: _LONGEST_CELL - 1]}…"
@@ -142,14 +141,14 @@ def sheet_text(text: str) -> str:
 
 
 def sheet_xml(text: str) -> str:
-    """The same as XML."""
+    """`sheet_text`, escaped for XML."""
     from html import escape
 
     return escape(sheet_text(text), quote=False)
 
 
 def utf8_text(text: str) -> str:
-    """``text`` as UTF-8 can hold it: lone surrogates are written as escapes."""
+    """``text`` with lone surrogates escaped, so that it can be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

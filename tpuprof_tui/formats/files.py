@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file output: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import TpuprofError
 
-#: Where a process finds its open files by number.
+#: Directory of the open files of this process, by descriptor.
 _DESCRIPTORS: Final = "/proc/self/fd"
-#: What file systems say that know no files without a name.
+#: Error codes of file systems that do not support unnamed files (``O_TMPFILE``).
 _NO_UNNAMED: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT)
 
 
@@ -24,14 +24,14 @@ class WriteError(TpuprofError):
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that appears as ``path`` when the block ends without an error, and not at all otherwise.
+    """Context manager of a binary file that appears as ``path`` only if the block ends without an error.
 
-    Where the file system can, it has no name before: nothing is left of it even when the process is killed. Elsewhere
-    it has a temporary name beside ``path``.
+    The file is unnamed until then if the file system supports it, so that nothing is left even if the process is
+    killed; otherwise it has a temporary name in the same folder.
 
     Raises:
-        WriteError: The folder is missing or read-only, the disk is full, or ``path`` is a pipe, a socket or a device;
-            nothing is left behind.
+        WriteError: The folder cannot be created or is read-only, the disk is full, or ``path`` is a pipe, a socket or
+            a device; no file is left.
     """
     temporary: str | None = None
     try:
@@ -57,7 +57,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _special(path: Path) -> bool:
-    """Whether a path is something that must not be replaced by a file, or lies among such things (``/dev/stdout``)."""
+    """Whether a path must not be replaced by a file: pipes, sockets, devices, and paths in /dev and /proc."""
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
         return True
@@ -69,7 +69,7 @@ def _special(path: Path) -> bool:
 
 
 def _new_file(path: Path) -> tuple[int, str | None]:
-    """Descriptor of a new file in the folder of ``path``, and its name; None: it has none yet."""
+    """Creates a file in the folder of ``path``; returns its descriptor and its name, None for an unnamed file."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
         try:
             return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), None
@@ -82,14 +82,14 @@ def _new_file(path: Path) -> tuple[int, str | None]:
 
 
 def _named(descriptor: int, path: Path) -> str:
-    """Gives a file without a name a temporary one beside ``path``."""
+    """Links an unnamed file to a temporary name in the folder of ``path``."""
     name = f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # with folders as descriptors the link is followed to the open file, without them it is not
+        # the symbolic link is followed to the open file only with directory descriptors (linkat)
         os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
     except OSError:
-        # a file system without links: its bytes get a name instead
+        # a file system without hard links: copy the bytes to a named file
         _copied(descriptor, path.parent / name)
     finally:
         os.close(folder)
@@ -97,7 +97,7 @@ def _named(descriptor: int, path: Path) -> str:
 
 
 def _copied(descriptor: int, path: Path) -> None:
-    """Copies an open file; leaves nothing where that fails."""
+    """Copies an open file to ``path``; deletes the copy on failure."""
     import shutil  # seldom needed, and slow to import
 
     try:

@@ -1,12 +1,12 @@
-"""What people type: numbers with units, times, ranges of time. One grammar for options, prompts and filters.
+"""Parser of user input: numbers with units, times, and time ranges; one grammar for options, prompts and filters.
 
     number = digits, with commas or underscores between them, a point, in filters also an exponent or 0x...
     time   = [+|-] number [ns | us | ms | s | % | c | cycles]
     range  = [time] .. [time]
 
-A plain number is ns, or a cycle where times are told in cycles. ``30%`` is a part of the whole. A sign counts from the
-cursor, behind ``..`` from the first time, and where there is no cursor from time zero. What ``formats.units`` tells can
-be typed as it is told.
+A plain number is in ns, or in cycles where times are shown in cycles. ``30%`` is a position within the whole time span.
+A signed time is relative to the cursor; after ``..`` to the first time; without a cursor to time zero. The output of
+``formats.units`` is accepted.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _NUMBER: Final = re.compile(
 
 
 class TypedError(UsageError):
-    """A text that is not what was asked for; the hint says what would be."""
+    """Invalid input; the hint shows valid examples."""
 
 
 class TimeBase(Struct, frozen=True):
-    """What times count from.
+    """Reference points for parsing times.
 
     Attributes:
-        start, end: The whole, ns.
-        cursor: Where a sign counts from, ns.
-        mhz: The clock whose cycles are counted; 0: nobody knows it.
-        cycles: Whether a plain number is a cycle.
+        start, end: The whole time span, ns.
+        cursor: Origin of signed times, ns.
+        mhz: Clock for times in cycles, MHz; 0: unknown.
+        cycles: Whether a plain number is in cycles.
     """
 
     start: int
@@ -52,10 +52,10 @@ class TimeBase(Struct, frozen=True):
 
 
 def time_typed(text: str, base: TimeBase) -> int:
-    """The time that a text names, in ns; exact: no digit is lost to floating point, halves of a ns are rounded up.
+    """Parses a time, ns; exact rational arithmetic, halves of a ns are rounded up.
 
     Raises:
-        TypedError: The text is no time.
+        TypedError: The text is not a time.
     """
     match = _TIME.fullmatch(_without_marks(text))
     if match is None:
@@ -75,10 +75,10 @@ def time_typed(text: str, base: TimeBase) -> int:
 
 
 def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
-    """The times that a text like ``1.2ms..3.4ms`` names, in ns; None where a side is left out.
+    """Parses a time range such as ``1.2ms..3.4ms``, ns; None for an omitted side.
 
     Raises:
-        TypedError: The text is no range, or ends before it starts.
+        TypedError: The text is not a range, or ends before it starts.
     """
     sides = [side.strip() for side in text.split("..")]
     if len(sides) != 2:
@@ -92,15 +92,15 @@ def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
 
 
 def range_text(start: int, end: int) -> str:
-    """A range as `range_typed` reads it back, exact."""
+    """Formats a range exactly; inverse of `range_typed`."""
     return f"{start}ns..{end}ns"
 
 
 def number_typed(text: str, unit: str) -> int | float:
-    """The number that a text names, in a unit ("ns", "B", "GB/s", "%", "" any other).
+    """Parses a number and converts it to a unit ("ns", "B", "GB/s", "%", "" any other).
 
     Raises:
-        TypedError: The text is no number, or has another unit.
+        TypedError: The text is not a number, or has another unit.
     """
     scales = TYPED.get(unit, TYPED[""])
     match = _NUMBER.fullmatch(text.strip())
@@ -116,5 +116,5 @@ def _without_marks(text: str) -> str:
 
 
 def _whole(time: Fraction) -> int:
-    """The nearest whole number, of two the larger."""
+    """The nearest integer; halves are rounded up."""
     return (2 * time.numerator + time.denominator) // (2 * time.denominator)

@@ -1,4 +1,4 @@
-"""Hosts, users, paths and addresses in texts, replaced by placeholders: the same text by the same one."""
+"""Redaction: hosts, users, paths and addresses in texts are replaced by placeholders, equal texts by equal ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _END: Final = r"\s:;,'\"()<>|*?\[\]{}=\\"
-#: Folders at the top of file systems: what begins with one is no name of a layer.
+#: Top-level folders of file systems, which distinguish paths from names of layers.
 _TOPS: Final = (
     "Users|Volumes|bin|data\\d*|dev|etc|efs|gpfs|home\\d*|lib\\w*|lustre|media|mnt|net|nfs|nvme\\w*|opt|private|proc|root|run|"
     "sbin|scratch|share|shared|srv|ssd\\w*|storage|sys|tmp|usr|var|work\\w*"
@@ -19,32 +19,32 @@ _SUFFIXES: Final = (
 _PATHS: Final = (
     # file:///..., \\host\share\..., C:\... and C:/...
     rf"\bfile://[^{_END}]+|\\\\[\w.-]+(?:\\[^\\/{_END}]+)+|\b[A-Za-z]:[\\/](?:[^\\/:*?\"<>|\r\n]+[\\/])*[^\\/{_END}]*",
-    # below a folder of the file system, below a home, or with a file's suffix
+    # below a top-level folder, below a home directory, or with a file suffix
     rf"(?<![\w./~-])/(?:{_TOPS})(?:/[^/{_END}]+)+/?|(?<![\w/])~[\w.-]*(?:/[^/{_END}]+)+/?",
     rf"(?<![\w./~-])(?:/|\.{{1,2}}/)?(?:[^/{_END}]+/)+[^/{_END}]*\.(?:{_SUFFIXES})(?:\.\d+)*(?![\w/])",
 )
-#: Any absolute path: in what is no name.
+#: Any absolute path; not applied to event names.
 _ANY_PATH: Final = rf"(?<![\w./~:-])/(?:[^/{_END}]+/)*[^/{_END}]+/?"
 _ADDRESS: Final = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"
 _HOME: Final = re.compile(r"(?:/home\d*/|/Users/|\\Users\\|(?<!\w)~)([\w.-]+)")
-#: Users of every machine, and words too short to be looked for within texts.
+#: User names that occur on every machine, and the length below which words are not searched for within texts.
 _ANYONE: Final = frozenset(("root", "user", "users", "admin", "home", "public", "shared", "work", "data", "ubuntu"))
 _SHORTEST: Final = 4
 
 
 class Redactor:
-    """Replaces what tells where and by whom something was recorded.
+    """Replaces texts that identify the machine and the user of a recording.
 
-    Names of kernels, operations and modules stay, but for the paths, addresses, users and hosts within them.
+    Names of kernels, operations and modules are kept, except for paths, addresses, users and hosts within them.
     """
 
     def __init__(self, words: Mapping[str, str], texts: Iterable[str], names: Iterable[str] = ()) -> None:
-        """What to replace.
+        """Builds the patterns.
 
         Args:
-            words: Texts to replace wherever they stand as words, each with its kind ("host", "capture").
-            texts: Texts in which homes are looked for: users are words too.
-            names: Names that stay as they are, even where they are among the words.
+            words: Words to replace wherever they occur as whole words, each with its kind ("host", "capture").
+            texts: Texts that are searched for home directories; the user names found there are replaced too.
+            names: Names to keep even if they are among the words.
         """
         self._found: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
@@ -59,15 +59,15 @@ class Redactor:
         self._anywhere = re.compile(f"(?P<path>{paths}|{_ANY_PATH})|(?P<host>{_ADDRESS})|(?i:(?P<word>{word}))")
 
     def text(self, text: str) -> str:
-        """A text for people: no absolute path at all stays in it."""
+        """Redacts a text, including all absolute paths."""
         return self._replaced(self._anywhere, text)
 
     def name(self, text: str) -> str:
-        """The name of an event: what could be the path of a layer stays."""
+        """Redacts the name of an event; possible paths of layers are kept."""
         return self._replaced(self._in_names, text)
 
     def placeholder(self, kind: str, text: str) -> str:
-        """What stands for a text that is all to be replaced."""
+        """Placeholder for a text: its kind and a number, the same for equal texts."""
         key = (kind, text)
         if key not in self._found:
             self._counts[kind] = self._counts.get(kind, 0) + 1

@@ -1,8 +1,8 @@
-"""Rows of columns as text, a slice at a time, without a Python object per value where one per combination will do.
+"""Renders rows of columns as text, slice by slice, with few Python objects per row.
 
-A row is one ``%`` template filled with a tuple. Values that are the same for the whole slice are part of the template;
-neighbouring columns of few distinct values (texts, codes) become one string per distinct combination; numbers that
-differ are formatted by the template itself.
+Rows of a slice share a ``%`` template that is filled with a tuple per row. Constant values are part of the template;
+adjacent columns with few distinct values (texts, codes) become one string per distinct combination; other numbers are
+formatted by the template.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
 
 Array = npt.NDArray[Any]
-#: Integers up to here are exact in a spreadsheet and a browser.
+#: Largest magnitude up to which integers are exact in spreadsheets and browsers.
 EXACT: Final = 2**53
-#: Largest product of the numbers of values that one combined code may have.
+#: Maximum number of values of a combined code (product over its columns), so that it fits into int64.
 _CODE_LIMIT: Final = 1 << 62
 
 
 class Field(Struct, frozen=True):
-    """One field of every row of a lane.
+    """A field of the rows of a lane.
 
     Attributes:
-        values: Gives its values for some rows: integers, float64, or codes into ``texts``; floats that are not finite
+        values: Returns the values of some rows: integers, float64, or codes into ``texts``; floats that are not finite
             are missing.
-        lead: What is written before a value ("name and colon", "comma").
-        absent: What is written instead where there is no value; includes what ``lead`` would have been.
+        lead: Text before a value, such as a name and a colon, or a comma.
+        absent: Text for missing values, in place of ``lead`` and value.
         texts: Texts by code; None for numbers.
-        spell: What is written of a text.
-        form: Format of a number.
-        after: What is written behind a number.
-        decimals: Floats are rounded to so many digits; None: not at all.
-        span: Integers that lie within so many values are combined with their neighbours.
-        inexact: Format, with what stands before and behind, of integers beyond ``EXACT``; empty: that of all numbers.
+        spell: Converts a text to its written form.
+        form: ``%`` format of numbers.
+        after: Text after a number.
+        decimals: Decimal places that floats are rounded to; None: no rounding.
+        span: Integers are combined with adjacent fields if their range in a slice is smaller than this.
+        inexact: Format of integers beyond ``EXACT``, including lead and end; empty: as all numbers.
     """
 
     values: Callable[[Rows], Array]
@@ -54,7 +54,7 @@ class Field(Struct, frozen=True):
     inexact: str = ""
 
     def text(self, value: Any) -> str:
-        """What is written of a value; of a code beyond its table what is written where there is none."""
+        """Text of a value with ``lead`` and ``after``; ``absent`` for codes beyond the table."""
         if self.texts is not None:
             return self.lead + self.spell(self.texts[value]) if value < len(self.texts) else self.absent
         if self.inexact and abs(value) > EXACT:
@@ -63,7 +63,7 @@ class Field(Struct, frozen=True):
 
 
 class _Codes(Struct, frozen=True):
-    """Values as small codes: 0 is missing; ``text`` gives that of each code."""
+    """Values as codes from 0 (missing) to ``size`` - 1; ``text`` returns the text of a code."""
 
     codes: npt.NDArray[np.int64]
     size: int
@@ -71,9 +71,13 @@ class _Codes(Struct, frozen=True):
 
 
 def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, rows: Rows, count: int) -> list[str]:
-    """The rows of one slice.
+    """Renders the rows of one slice.
 
-    A string among the fields stands for one that is the same in every row; ``count`` is the number of ``rows``.
+    Args:
+        opening, closing: Text at the start and end of each row.
+        fields: Fields; a string is constant text in all rows.
+        rows: The rows.
+        count: Number of rows.
     """
     template = [_verbatim(opening)]
     lists: list[Iterable[Any]] = []
@@ -107,7 +111,7 @@ def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, row
 
 
 def _piece(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
-    """A field of a slice: constant text, codes to combine, or a template and what fills it."""
+    """Converts a field of a slice to constant text, codes to combine, or a template with one value per row."""
     floats = values.dtype.kind == "f"
     missing = ~np.isfinite(values) if floats else is_missing(values)
     if missing.all():
@@ -130,7 +134,7 @@ def _piece(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
 
 
 def _combined(run: Sequence[_Codes]) -> list[str]:
-    """Texts of neighbouring fields, joined; made once per combination that occurs."""
+    """Joined texts of adjacent fields by row; each distinct combination is joined once."""
     key = run[0].codes
     for part in run[1:]:
         key = key * part.size + part.codes
@@ -149,10 +153,10 @@ def _verbatim(text: str) -> str:
 
 
 def tenths(percents: Array) -> npt.NDArray[np.int64]:
-    """Percentages in tenths, rounded as their text with one decimal is; 0 where there is none."""
+    """Percentages in tenths, int64, rounded exactly like ``f"{value:.1f}"``; 0 for values that are not finite."""
     scaled = np.where(np.isfinite(percents), percents, 0.0) * 10
     rounded: npt.NDArray[np.float64] = np.rint(scaled)
-    # a product close to a half may have been rounded itself: the text decides
+    # the multiplication may have rounded values near a half: format these to decide
     doubtful = np.flatnonzero(np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < 1e-6)
     if len(doubtful):
         distinct, which = np.unique(percents[doubtful], return_inverse=True)

@@ -1,4 +1,4 @@
-"""Tables for people: what they hold, and as plain text. How a terminal shows them is in `tables_rich`."""
+"""Tables of reports, and their plain text and Markdown forms; `tables_rich` prints them to a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .escape import markdown_text
 
 Align = Literal["left", "right"]
 _GAP = "  "
-#: Characters of a text that is not broken.
+#: Maximum length of texts that are never wrapped, characters.
 _WORD: Final = 12
 
 
@@ -23,13 +23,13 @@ class Table(Struct, frozen=True):
         title: Heading.
         header: One text per column.
         rows: Cells, one list per row, as long as the header.
-        left: Places of the columns that read from the left; all others line up on the right.
+        left: Indices of the left-aligned columns; all others are right-aligned.
         notes: Lines below the table.
-        total: The last row sums up the others.
-        spare: Headers of columns to leave out where the table is too wide, first to go first.
-        more: Rows that follow and are not here; the last note says so.
-        hint: How to see rows that are not here, the rest of a sentence.
-        view: Id of the view it is of; empty: of none.
+        total: Whether the last row is the total.
+        spare: Headers of columns to drop if the table is too wide, in the order of dropping.
+        more: Number of further rows that are not included; the last note states it.
+        hint: How to see further rows; the end of the sentence.
+        view: Id of the view that the table belongs to; may be empty.
     """
 
     title: str
@@ -44,27 +44,27 @@ class Table(Struct, frozen=True):
     view: str = ""
 
     def align(self, place: int) -> Align:
-        """How a column lines up."""
+        """Alignment of a column, by index."""
         return "left" if place in self.left else "right"
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Widest cell of each column, in characters."""
+        """Width of each column, characters."""
         return tuple(max(map(len, cells)) for cells in zip(self.header, *self.rows, strict=True))
 
     @property
     def width(self) -> int:
-        """Characters of a line."""
+        """Width of a line, characters."""
         return sum(self.widths) + len(_GAP) * (len(self.header) - 1)
 
     @property
     def wraps(self) -> bool:
-        """Whether the last column is text that may take several lines: more than a word."""
+        """Whether the last column is text that may be wrapped: longer than a word."""
         last = len(self.header) - 1
         return last in self.left and max((len(row[last]) for row in self.rows), default=0) > _WORD
 
     def fitted(self, width: int) -> list[Table]:
-        """The table in ``width`` characters, if it can be: without spare columns, or turned where no column is text."""
+        """The table fitted to ``width`` characters if possible: without spare columns, or transposed if all numeric."""
         if self.width <= width or self.wraps:
             return [self]
         if not self.left:
@@ -87,7 +87,7 @@ class Table(Struct, frozen=True):
         )
 
     def shortened(self, count: int) -> Table:
-        """The table with its first rows, ``count`` at most; the row that sums up stays."""
+        """The table with at most ``count`` rows; a total row is kept."""
         if len(self.rows) <= count:
             return self
         kept = self.rows[: count - self.total] + self.rows[len(self.rows) - self.total :]
@@ -96,7 +96,7 @@ class Table(Struct, frozen=True):
         return replace(self, rows=kept, more=more, notes=(*notes, f"{more:,} more; {self.hint}."))
 
     def turned(self, width: int) -> list[Table]:
-        """The table with rows and columns exchanged, in as many parts as ``width`` characters ask for."""
+        """The transposed table, split into parts that fit into ``width`` characters."""
         parts: list[Table] = []
         place = 0
         while place < len(self.rows):
@@ -122,19 +122,19 @@ class Table(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """A page of text: lines at the head, then tables."""
+    """A report: title, lines of text, then tables."""
 
     title: str
     lines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = field(default_factory=tuple)
 
     def text(self) -> str:
-        """The whole page in plain text, as wide as it needs to be."""
+        """The report as plain text of any width."""
         blocks = ["\n".join((self.title, *self.lines)), *("\n".join(table_lines(table)) for table in self.tables)]
         return "\n\n".join(blocks)
 
     def markdown(self) -> str:
-        """The whole page as Markdown."""
+        """The report as Markdown."""
         blocks = [f"### {markdown_text(self.title)}"]
         if any(self.lines):
             blocks.append("\n".join(f"- {markdown_text(line)}" for line in self.lines if line))
@@ -142,7 +142,7 @@ class Report(Struct, frozen=True):
 
 
 def table_lines(table: Table) -> list[str]:
-    """A table in plain text."""
+    """Lines of a table in plain text."""
     widths = table.widths
     rule = "-" * max(table.width, len(table.title))
     body = [_line(table, row, widths) for row in table.rows]
@@ -152,7 +152,7 @@ def table_lines(table: Table) -> list[str]:
 
 
 def markdown_lines(table: Table) -> Iterator[str]:
-    """A table as Markdown has them, with an empty line behind it."""
+    """Lines of a table in Markdown, followed by an empty line and the notes."""
     yield from (f"**{markdown_text(table.title)}**", "")
     yield f"| {' | '.join(map(markdown_text, table.header))} |"
     yield f"|{'|'.join(':--' if place in table.left else '--:' for place in range(len(table.header)))}|"

@@ -1,4 +1,4 @@
-"""Reports on a terminal: the same texts with emphasis, fitted to its width."""
+"""Prints reports to a terminal with Rich: with emphasis, fitted to the width."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rich.text import Text
 
 from .tables import Report, Table, table_lines
 
-#: Words that stand out where they are a whole cell.
+#: Styles of words that are emphasized if they are the whole text of a cell.
 _EMPHASIS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Prints a report, to stdout without a console; tables too wide for it lose their spare columns or are turned."""
+    """Prints a report to a console, by default stdout; tables that are too wide are reduced by `Table.fitted`."""
     out = console or Console(highlight=False, markup=False, emoji=False)
     out.print(Text(report.title, style="bold"))
     for line in report.lines:
@@ -26,7 +26,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 def _print_table(table: Table, out: Console) -> None:
     if table.width > out.width and not table.wraps:
-        # a number that is cut is a wrong number: let the terminal break the lines
+        # never truncate numbers: let the terminal wrap the lines
         out.print(Text("\n".join(table_lines(table))), soft_wrap=True)
         return
     out.print(Text(table.title, style="bold"))

@@ -1,4 +1,7 @@
-"""Names and sentences as people read them in a terminal. No numpy, no Textual: the first frame needs this module."""
+"""Text layout in terminal cells: measure, fit, truncate, wrap.
+
+Imports neither numpy nor Textual because the first frame needs this module.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from typing import Final
 from .escape import clean
 
 ELLIPSIS: Final = "…"
-#: What panes say that have nothing to tell about such a capture.
+#: Messages of panes for captures without times or events.
 NO_TIMES: Final = "The {events} have no times. 2 shows them in a table, 4 the problems."
 EMPTY_CAPTURE: Final = "This capture holds no {events}: 4 shows the problems, O opens another capture."
 
 
 def cell_len(text: str) -> int:
-    """Cells that a terminal gives a text: two for each wide character."""
+    """Width of a text in terminal cells; wide characters take two."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len as measured  # only wide characters need its table
@@ -22,14 +25,14 @@ def cell_len(text: str) -> int:
 
 
 def set_cell_size(text: str, total: int) -> str:
-    """``text`` cut or padded with blanks to ``total`` cells."""
+    """``text`` truncated or padded with blanks to ``total`` cells."""
     from rich.cells import set_cell_size as sized
 
     return sized(text, total)
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """``text`` in exactly ``width`` cells: padded, or cut with an ellipsis. Wide characters count as two."""
+    """``text`` in exactly ``width`` cells: padded, or truncated with an ellipsis. Wide characters take two cells."""
     if width <= 0:
         return ""
     length = cell_len(text)
@@ -40,10 +43,9 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def middle_cut(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells, an ellipsis for its middle where it is wider: names often end apart.
+    """``text`` in at most ``width`` cells, with an ellipsis in the middle because names often differ at the end.
 
-    Of a last word that takes less than half of them, such as a number, all stays, and as much before it as there is
-    room for; else both ends have half.
+    A last word of less than half the width, such as a number, is kept whole; otherwise both ends get half.
     """
     if cell_len(text) <= width:
         return text
@@ -56,7 +58,10 @@ def middle_cut(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most ``width`` cells, broken at blanks where possible; what is wider by itself is an ellipsis."""
+    """Wraps a text into lines of at most ``width`` cells, at blanks if possible.
+
+    A character that is wider than the line becomes an ellipsis.
+    """
     width = max(width, 1)
     lines: list[str] = []
     line = ""
@@ -78,6 +83,6 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def in_sentence(label: str) -> str:
-    """A label as it stands within a sentence, clean: ``core 3``, but ``GPU 0``."""
+    """A cleaned label for use within a sentence: ``core 3``, but ``GPU 0``."""
     label = clean(label)
     return label[:1].lower() + label[1:] if label[1:2].islower() else label

@@ -1,16 +1,16 @@
-"""Numbers as people read them: one convention for the screen, tables in a pipe, messages and the page.
+"""Formats numbers with units; one convention for the screen, text tables, messages and the web page.
 
-- *Bytes* in binary units under their own names (KiB, MiB, GiB, TiB), one digit after the point: memories, buffers and
-  tiles are powers of two, files are told so by ``ls -h`` and ``du -h``, and filters take the same spelling.
-- *Bandwidths* in GB/s, 10^9 bytes a second, two digits: that is what data sheets state peaks in, and bytes over ns.
-- *Times* in ns, us, ms or s, in ASCII, so that they can be typed as they are read. Alone with about four digits; where
-  several stand below one another in one unit, of which the longest is at least ten, with three digits after the point.
-- *Counts* with commas between thousands.
-- *Shares* in percent with one digit, without one from 99.95 % on.
-- What rests on guesswork begins with ``~``, what is not known is ``-``.
+- *Bytes* in binary units (KiB, MiB, GiB, TiB) with one decimal: memories, buffers and tiles are powers of two,
+  ``ls -h`` and ``du -h`` use these units, and filters accept the same spelling.
+- *Bandwidths* in GB/s, 10^9 bytes per second, two decimals: the unit of data sheets, and equal to bytes per ns.
+- *Times* in ns, us, ms or s, in ASCII, so that they can be typed. Single times have about four digits; times of a
+  column share one unit, in which the longest is at least ten, with three decimals.
+- *Counts* with commas as thousands separators.
+- *Shares* in percent with one decimal, without decimals from 99.95 % on.
+- Guesses begin with ``~``, missing values are ``-``.
 
-The page says the same in ``text.js``; what is typed is read by ``formats.times`` and the filters with these units.
-Files for programs hold plain ns, bytes and shares. No numpy, no Textual: the first frame needs this module.
+The web page implements the same in ``text.js``; `formats.parsing` and the filters accept these units as input. Files
+for programs hold plain ns, bytes and shares. Imports neither numpy nor Textual because the first frame needs it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Final
 
 from msgspec import Struct
 
-#: Shown where nothing is known.
+#: Text of missing values.
 MISSING: Final = "-"
-#: Prefix of figures that rest on guesswork.
+#: Prefix of guessed figures.
 GUESS: Final = "~"
 
 
@@ -33,22 +33,22 @@ class TimeUnit(Struct, frozen=True):
     ns: int
 
     def number(self, ns: float) -> str:
-        """A time in this unit without its name, for columns: three digits after the point, ns are whole."""
+        """A time in this unit, without the unit's name, for columns: three decimals; ns are whole."""
         return time_number(round(ns), self, 3)
 
     def text(self, ns: float) -> str:
-        """The same with its name."""
+        """A time in this unit, with the unit's name."""
         return f"{self.number(ns)} {self.name}"
 
 
 NS: Final = TimeUnit("ns", 1)
 UNITS: Final = (NS, TimeUnit("us", 1_000), TimeUnit("ms", 1_000_000), TimeUnit("s", 1_000_000_000))
-#: Units of bytes, each 1024 times the one before.
+#: Units of bytes, each 1024 times the previous one.
 BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P")
 
-#: What may be typed behind a number, in small letters, by the unit of what it is compared with; "": any other.
+#: Accepted unit suffixes in lower case and their factors, by the unit of the compared quantity; "": any other.
 TYPED: Final[Mapping[str, Mapping[str, float]]] = {
     "ns": {"": 1, **{unit.name: unit.ns for unit in UNITS}},
     "B": {"": 1, "b": 1, "k": 1e3, "kb": 1e3, "kib": 1024, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9,
@@ -60,21 +60,21 @@ TYPED: Final[Mapping[str, Mapping[str, float]]] = {
 
 
 def time_unit(ns: float, units: Sequence[TimeUnit] = UNITS) -> TimeUnit:
-    """The largest unit in which ``ns`` is at least 1; ``units`` ascending."""
+    """The largest of ``units`` (ascending) in which ``ns`` is at least 1."""
     size = abs(ns)
     return next((unit for unit in reversed(units) if size >= unit.ns), units[0])
 
 
 def column_unit(longest_ns: float) -> TimeUnit:
-    """The unit that the times of a column share: the largest of which its longest is at least ten.
+    """Common unit of the times of a column: the largest in which the longest time is at least ten.
 
-    With three digits after the point the longest is then told to a hundredth of a percent or better.
+    With three decimals the longest time is then shown to a hundredth of a percent or better.
     """
     return time_unit(longest_ns / 10)
 
 
 def time_decimals(unit: TimeUnit, resolution_ns: int) -> int:
-    """Digits after the point that tell times ``resolution_ns`` apart in ``unit``."""
+    """Number of decimals needed to distinguish times ``resolution_ns`` apart in ``unit``."""
     decimals = 0
     step = unit.ns
     while step > max(resolution_ns, 1):
@@ -84,7 +84,7 @@ def time_decimals(unit: TimeUnit, resolution_ns: int) -> int:
 
 
 def time_number(ns: int, unit: TimeUnit, decimals: int) -> str:
-    """A time in ``unit``, without its name; exact integer arithmetic, so that no digit is made up."""
+    """Formats a time in ``unit``, without the unit's name; exact integer arithmetic, halves rounded away from zero."""
     if unit.ns == 1:
         return f"{ns:,}"
     scale = 10**decimals
@@ -95,7 +95,7 @@ def time_number(ns: int, unit: TimeUnit, decimals: int) -> str:
 
 
 def time_text(ns: int) -> str:
-    """A time with its unit, in about four digits ("12.35 us")."""
+    """Formats a time with its unit, in about four digits ("12.35 us")."""
     unit = time_unit(ns)
     whole = abs(ns) // unit.ns
     decimals = 0 if unit.ns == 1 else 3 if whole < 10 else 2 if whole < 100 else 1 if whole < 1000 else 0
@@ -103,42 +103,42 @@ def time_text(ns: int) -> str:
 
 
 def delta_text(ns: int) -> str:
-    """A difference of times, with its sign where it is more ("+12.35 us")."""
+    """Formats a time difference, with a plus sign if positive ("+12.35 us")."""
     return signed(time_text(ns), ns)
 
 
 def signed(text: str, value: float) -> str:
-    """A difference as text, with its sign where it is more."""
+    """Adds a plus sign to the text of a positive difference."""
     return f"+{text}" if value > 0 else text
 
 
 def exact_time(ns: int, resolution_ns: int = 1) -> str:
-    """A time with its unit and as many digits as ``resolution_ns`` asks for."""
+    """Formats a time with its unit and the decimals that ``resolution_ns`` requires (at most 9)."""
     unit = time_unit(ns)
     return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
 
 
 def clock_text(ns: int) -> str:
-    """A time of day, ns since 1970, to the digit: ``2026-11-22 21:03:11.993449310 UTC``."""
-    from datetime import datetime, timezone  # the first frame needs none
+    """Formats a wall-clock time, ns since 1970, with all digits: ``2026-11-22 21:03:11.993449310 UTC``."""
+    from datetime import datetime, timezone  # imported here: the first frame does not need it
 
     seconds, rest = divmod(ns, 10**9)
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
 
 
 def percent_text(share: float, *, guessed: bool = False) -> str:
-    """A share (0 to 1) in percent, with the sign of guesswork."""
+    """Formats a share (0 to 1) in percent; guessed ones begin with ``~``."""
     percent = share * 100
     digits = f"{percent:.0f}" if percent >= 99.95 else f"{percent:.1f}"
     return f"{GUESS if guessed else ''}{digits}%"
 
 
 def bytes_text(number: int | None) -> str:
-    """Bytes in a binary unit that fits ("256.0 KiB"); ``-`` where they are not known."""
+    """Formats a number of bytes in a suitable binary unit ("256.0 KiB"); ``-`` for None."""
     if number is None:
         return MISSING
     size, unit = float(number), 0
-    # what would be rounded to 1024 of a unit is 1 of the next
+    # values that would be rounded to 1024 of a unit are 1 of the next unit
     while abs(size) >= (1023.95 if unit else 1024) and unit + 1 < len(BYTE_UNITS):
         size /= 1024
         unit += 1
@@ -146,14 +146,14 @@ def bytes_text(number: int | None) -> str:
 
 
 def amount_text(value: float, unit: str) -> str:
-    """A number with its unit in at least four digits ("22,337 MB/s"); NaN as missing."""
+    """Formats a number with its unit ("22,337 MB/s"): two decimals below 1000; ``-`` for NaN."""
     if value != value:
         return MISSING
     return bytes_text(round(value)) if unit == "B" else f"{value:,.{0 if abs(value) >= 1000 else 2}f} {unit}".rstrip()
 
 
 def short_text(value: float, unit: str) -> str:
-    """A number in three digits ("22.3k"), bytes in their unit ("1.5G")."""
+    """Formats a number in three digits with a prefix ("22.3k"); bytes with binary prefixes ("1.5G")."""
     size, steps = value, 0
     base = 1024 if unit == "B" else 1000
     while abs(size) >= 999.5 and steps + 1 < len(_PREFIXES):
@@ -162,15 +162,15 @@ def short_text(value: float, unit: str) -> str:
 
 
 def rate_number(gigabytes: float, decimals: int = 2) -> str:
-    """A bandwidth in GB/s, without its unit."""
+    """Formats a bandwidth in GB/s, without the unit."""
     return f"{gigabytes:,.{decimals}f}"
 
 
 def rate_text(gigabytes: float, decimals: int = 2) -> str:
-    """A bandwidth ("46.05 GB/s")."""
+    """Formats a bandwidth with its unit ("46.05 GB/s")."""
     return f"{rate_number(gigabytes, decimals)} GB/s"
 
 
 def plural(number: int, word: str) -> str:
-    """``1 problem``, ``2,000 problems``."""
+    """Formats a count with its noun: ``1 problem``, ``2,000 problems``."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

@@ -1,7 +1,7 @@
-"""What a profile is: lanes of event columns, scopes, strings, problems, and the vocabulary of their source.
+"""Data model of a profile: lanes of event columns, scopes, strings, problems, and the vocabulary of the source.
 
-Nothing here knows where the bytes came from or how they are shown. All of it is immutable once built. Modules are
-imported when something of them is asked for: a vocabulary is known without numpy.
+The model depends on neither file formats nor the user interface, and is immutable once built. Submodules are imported
+on first access, so that a vocabulary can be used without loading numpy.
 """
 
 from __future__ import annotations

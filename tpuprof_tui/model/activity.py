@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Activity(IntEnum):
-    """What an event does."""
+    """Kind of activity of an event."""
 
     COMPUTE = 0
     TRANSFER = 1
@@ -20,9 +20,9 @@ MOVES: Final = (Activity.TRANSFER, Activity.COMMUNICATION)
 
 
 class Role(IntEnum):
-    """Whether an event counts: *work*, *wait* (it waits for others), *sync* (other commands that do no work).
+    """Role of an event: *work*, *wait* (it waits for others), *sync* (other commands that do no work), *annotation*.
 
-    Annotations say what others were done for; they count in no figure.
+    Annotations label other events and are excluded from all figures.
     """
 
     WORK = 0

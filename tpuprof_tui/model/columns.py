@@ -1,4 +1,4 @@
-"""What one column of events is called, measured in, and looks like."""
+"""Definition of an event column: key, title, type, unit, and presentation."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from msgspec import Struct
 
 #: ``int`` and ``hex`` hold int64, ``float`` and ``percent`` float64, ``text`` int32 codes into ``Profile.strings``.
 Kind = Literal["int", "hex", "float", "percent", "text"]
-#: Group of columns that say what an event is: the default.
+#: Group of columns that describe the event itself: the default.
 EVENT: Final = "event"
-#: Group of raw hardware counters: hidden until asked for, and not in tables of all columns.
+#: Group of raw hardware counters: hidden by default, and excluded from tables of all columns.
 COUNTERS: Final = "counters"
 
 
 class Column(Struct, frozen=True):
-    """One column of the schema; header, cells, files and help are derived from it.
+    """One column of the schema, from which table headers, cells, files and help are derived.
 
     Attributes:
         key: Stable name in code, filters and settings.
-        file_name: Name in files; empty: files of all that is known do not hold it, tables call it by its title.
-        unit: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown beside them.
+        file_name: Name in files; empty: left out of files with all columns, and tables use the title.
+        unit: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown next to them.
         width: Preferred width of the column on the screen, in cells.
         engines: Engines whose instructions have it; empty: all.
         needs: Key of the capability that a capture must have for the value to be known; empty: always known.
         aliases: Short names accepted in filters.
-        shown: Whether the table shows it before the user chooses.
+        shown: Whether the table shows it by default.
         group: Heading in the detail pane.
-        source: Where the formula comes from.
+        source: Source of the formula.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Column(Struct, frozen=True):
 
     @property
     def align(self) -> Literal["left", "right"]:
-        """Text reads from the left, numbers line up on the right."""
+        """Alignment: left for text, right for numbers."""
         return "left" if self.kind == "text" else "right"
 
     def applies_to(self, engine: str) -> bool:
@@ -55,9 +55,7 @@ class Column(Struct, frozen=True):
         return not self.engines or engine in self.engines
 
 
-#: The kind of lane an event ran on: a column that every profile has, as it stands here where the schema of its
-#: source names none; lanes that do not hold it are given it.
+#: The kind of lane an event ran on. Every profile has this column: it is added to schemas and lanes without it.
 LANE_KIND: Final = Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on.")
-#: The step an event belongs to: a column that profiles with steps have, as it stands here where the schema of their
-#: source names none.
+#: The step an event belongs to, in profiles with steps; added to schemas that do not define this column.
 STEP: Final = Column("step", "Step", width=6, help="Number of the step, batch or iteration it belongs to.")

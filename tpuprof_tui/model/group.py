@@ -1,4 +1,4 @@
-"""Groups: what lanes belong to, in a tree of any depth: ranks, GPUs, cores, ports, hosts."""
+"""Groups of lanes, a tree of any depth: ranks, GPUs, cores, ports, hosts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from msgspec.structs import replace
 
 from .missing import INT_MISSING
 
-#: Id of no group.
+#: Group id that means "no group".
 NO_GROUP: Final = -1
 
 
 class Group(Struct, frozen=True):
-    """One of the things that lanes belong to. Its id is its place in ``Profile.groups``.
+    """A node of the tree that lanes belong to. Its id is its index in ``Profile.groups``.
 
     Attributes:
         kind: Key of its kind ("core", "ports", "host", "rank", "gpu").
-        parent: Id of the group it belongs to; -1 at the top.
-        number: As people type it (3); -1 without one.
-        is_unit: Whether figures are made for it.
-        lost: Whether it ran and nothing of it is there.
-        remark: A word that its source says of it, shown beside its label ("late"); empty: none.
-        host: Of a top group: the machine that it ran on; empty: not known.
+        parent: Id of the parent group; -1 at the top level.
+        number: Number that users type (3); -1 without one.
+        is_unit: Whether figures are computed for it.
+        lost: Whether it ran but the capture holds no data of it.
+        remark: A word from the source, shown after the label ("late"); may be empty.
+        host: Top-level groups only: the machine it ran on; empty if unknown.
     """
 
     label: str
@@ -42,10 +42,10 @@ class Group(Struct, frozen=True):
 
 
 class Groups(tuple[Group, ...]):
-    """All groups of a profile; ValueError where one stands before its parent."""
+    """All groups of a profile, parents before children; raises ValueError otherwise."""
 
     def __new__(cls, groups: Iterable[Group] = ()) -> Groups:
-        """The groups in their order."""
+        """Builds the tuple and checks the order of parents and children."""
         made = super().__new__(cls, groups)
         if any(not NO_GROUP <= group.parent < place for place, group in enumerate(made)):
             raise ValueError("a group stands before its parent")
@@ -53,16 +53,16 @@ class Groups(tuple[Group, ...]):
 
     @cached_property
     def units(self) -> tuple[int, ...]:
-        """Ids of the groups that figures are made for, in their order."""
+        """Ids of the groups that figures are computed for, ascending."""
         return tuple(place for place, group in enumerate(self) if group.is_unit)
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the units, in their order."""
+        """Numbers of the units, in the order of `units`."""
         return tuple(self[unit].number for unit in self.units)
 
     def keeping(self, units: Collection[int]) -> Groups:
-        """The same groups, of which no others than these are units."""
+        """The same groups with only ``units`` (ids) marked as units."""
         return Groups(replace(group, is_unit=place in units) for place, group in enumerate(self))
 
     @cached_property
@@ -74,11 +74,11 @@ class Groups(tuple[Group, ...]):
         return tuple(map(frozenset, below))
 
     def within(self, group: int) -> frozenset[int]:
-        """Ids of a group and of all below it; empty without such a group."""
+        """Ids of a group and its descendants; empty if there is no such group."""
         return self._within[group] if 0 <= group < len(self) else frozenset()
 
     def units_within(self, group: int) -> tuple[int, ...]:
-        """Ids of the units that are a group or lie below it; of all where it is -1."""
+        """Ids of the units among a group and its descendants; all units for -1."""
         return self.units if group < 0 else tuple(unit for unit in self.units if unit in self.within(group))
 
     @cached_property
@@ -89,24 +89,24 @@ class Groups(tuple[Group, ...]):
         return tuple(found)
 
     def unit_of(self, group: int) -> int:
-        """Id of the unit that a group is or lies in, the nearest one; -1 where there is none."""
+        """Id of the nearest unit among a group and its ancestors; -1 if there is none."""
         return self._unit_of[group] if 0 <= group < len(self) else NO_GROUP
 
     def number(self, group: int) -> int:
-        """A group's number; -1 without a group or a number."""
+        """Number of a group; -1 without a group or a number."""
         return self[group].number if 0 <= group < len(self) else -1
 
     def unit_number(self, group: int) -> int:
-        """Number of the unit that a group is or lies in, or of one that is lost; -1 without."""
+        """Number of the nearest unit of a group, or of the group itself if it is lost; -1 without one."""
         lost = 0 <= group < len(self) and self[group].lost
         return self.number(group if lost else self.unit_of(group))
 
     def lost_numbers(self, kind: str) -> tuple[int, ...]:
-        """Numbers of the groups of a kind that are lost, ascending."""
+        """Numbers of the lost groups of a kind, ascending."""
         return tuple(sorted(group.number for group in self if group.lost and group.kind == kind))
 
     def label(self, group: int) -> str:
-        """A group's label; empty without a group."""
+        """Label of a group; empty without a group."""
         return self[group].label if 0 <= group < len(self) else ""
 
     @cached_property
@@ -115,17 +115,17 @@ class Groups(tuple[Group, ...]):
         return frozenset(label for label, count in counted.items() if count > 1)
 
     def title(self, group: int) -> str:
-        """What tells a group from all others: its label, after those above it where another has the same one."""
+        """Unique title of a group: its label; if another group has the same label, its whole path."""
         label = self.label(group)
         return " ".join(self.path(group)) if label in self._shared_labels else label
 
     def shown(self, group: int) -> str:
-        """The title, with what its source remarks."""
+        """The title, followed by the source's remark."""
         remark = self[group].remark if 0 <= group < len(self) else ""
         return f"{self.title(group)} {remark}".rstrip()
 
     def path(self, group: int) -> tuple[str, ...]:
-        """Labels of a group and of all above it, from the top."""
+        """Labels of a group and its ancestors, from the top level down."""
         labels: list[str] = []
         while 0 <= group < len(self):
             labels.append(self[group].label)
@@ -133,25 +133,25 @@ class Groups(tuple[Group, ...]):
         return tuple(reversed(labels))
 
     def top(self, group: int) -> int:
-        """Id of the top group that a group lies in; -1 of none."""
+        """Id of the top-level ancestor of a group; -1 for -1."""
         while group >= 0 and self[group].parent >= 0:
             group = self[group].parent
         return group
 
     def at_path(self, path: tuple[str, ...]) -> int:
-        """Id of the first group with a path; -1 without one."""
+        """Id of the first group with this path (see `path`); -1 if there is none."""
         return next((place for place in range(len(self)) if self.path(place) == path), NO_GROUP)
 
     def numbered(self, number: int) -> int:
-        """Id of the first unit with a number; -1 without one."""
+        """Id of the first unit with this number; -1 if there is none."""
         return next((unit for unit in self.units if self[unit].number == number), NO_GROUP)
 
     def units_of(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Ids of the units that many groups (int64, missing or negative for none) lie in; -1 of those in none."""
+        """Unit ids of an array of group ids (int64; missing or negative: no group); -1 without a unit."""
         return self._looked_up([*self._unit_of, NO_GROUP], owners)
 
     def unit_numbers(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Numbers of these units; ``INT_MISSING`` where there is none."""
+        """Unit numbers of an array of group ids, as in `units_of`; ``INT_MISSING`` without a unit."""
         known = [self[unit].number if unit >= 0 else -1 for unit in self._unit_of]
         return self._looked_up([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], owners)
 
@@ -160,7 +160,7 @@ class Groups(tuple[Group, ...]):
 
 
 def free_number(groups: Iterable[Group], wanted: int) -> int:
-    """A number that no unit among some groups has: the wanted one where it is free and not below 0."""
+    """A number that no unit of ``groups`` has: ``wanted`` if it is free and not negative."""
     taken = {group.number for group in groups if group.is_unit}
     while wanted < 0 or wanted in taken:
         wanted = max(taken, default=-1) + 1

@@ -1,4 +1,4 @@
-"""A lane: anything that runs one thing at a time, with its events in columns."""
+"""A lane: the events of one engine, stream or thread, stored in columns."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 #: Rows of a lane: a slice, or an array of indices.
 Rows = slice | npt.NDArray[np.integer[Any]]
-#: Computes a column for some rows; called anew each time, and at most what was asked for last is kept.
+#: Computes a column for some rows; called at each access, caches at most the last result.
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
-#: Rows of a column that are kept for others.
+#: Maximum number of rows that `last_kept` caches.
 _MOST_KEPT = 1 << 14
 Columns = TypeVar("Columns", bound=Struct)
 
 
 def row_count(rows: Rows) -> int:
-    """Number of rows asked for; a slice has both ends."""
+    """Number of rows in a selection; a slice must have both ends."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
 def row_numbers(rows: Rows) -> npt.NDArray[np.int64]:
-    """Numbers of the rows asked for, int64; a slice has both ends."""
+    """Row indices of a selection, int64; a slice must have both ends."""
     return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
 
 
 def row_part(rows: Rows, first: int, last: int) -> Rows:
-    """The rows from place ``first`` to before ``last`` among some rows; a slice has both ends."""
+    """Positions ``first`` up to (not including) ``last`` of a row selection; a slice must have both ends."""
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
 
 
 def rows_at(rows: Rows, places: Rows) -> npt.NDArray[np.int64]:
-    """Numbers of the rows at some places among rows, int64; a slice of rows has both ends, one of places may not."""
+    """Row indices (int64) at positions ``places`` of a selection; a slice ``rows`` must have both ends."""
     if not isinstance(rows, slice):
         return np.asarray(rows[places], np.int64)
     if not isinstance(places, slice):
@@ -57,7 +57,10 @@ def rows_at(rows: Rows, places: Rows) -> npt.NDArray[np.int64]:
 
 
 def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
-    """Some rows, up to ``size`` at a time, each part with its number of rows; a slice has both ends."""
+    """Splits a row selection into parts of at most ``size`` rows; yields (part, number of rows).
+
+    A slice must have both ends.
+    """
     count = row_count(rows)
     for first in range(0, count, size):
         last = min(first + size, count)
@@ -65,12 +68,12 @@ def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
 
 
 def taken(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
-    """Some rows of a struct whose fields are columns of one length."""
+    """Selects rows of a struct whose fields are columns of one length."""
     return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))
 
 
 def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
-    """A column of ``count`` rows with the same value in each."""
+    """A lazy column of ``count`` rows that all hold ``value``."""
 
     def values(rows: Rows) -> Array:
         asked = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
@@ -80,9 +83,9 @@ def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
 
 
 def last_kept(read: LazyColumn) -> LazyColumn:
-    """What ``read`` gives, kept of the slice asked for last: for columns that are made of it one after the other.
+    """Caches the result of ``read`` for the last slice, for columns that are derived from it one after the other.
 
-    Who asks does not change the values.
+    Callers must not modify the arrays.
     """
     last: tuple[slice, Array] | None = None
 
@@ -99,29 +102,29 @@ def last_kept(read: LazyColumn) -> LazyColumn:
 
 
 class RegisterFields(Protocol):
-    """Register fields of a lane's commands, decoded on demand."""
+    """Register fields of the commands of a lane, decoded on demand."""
 
     def operations(self, rows: Rows) -> npt.NDArray[np.int16]:
-        """Operation index of each row's command as files go by; -1 where they go by columns alone."""
+        """Operation index of each row's command, int16; -1 if exported files use columns instead of registers."""
 
     def operation_of(self, row: int) -> int:
-        """Operation index of one row's command, whatever files go by; -1 where it cannot be decoded."""
+        """Operation index of one row's command, regardless of exported files; -1 if it cannot be decoded."""
 
     def field_names(self, operation: int) -> tuple[str, ...]:
-        """Names of an operation's fields, in the order of the register."""
+        """Names of the fields of an operation, in the order of the register."""
 
     def field(self, operation: int, name: str, rows: Rows) -> npt.NDArray[np.int64]:
         """Values of one field for rows that all have ``operation``."""
 
     def raw(self, row: int) -> bytes:
-        """The command as it was captured; empty without registers."""
+        """Bytes of the command as captured; empty without registers."""
 
     def unexplained(self, row: int) -> bytes:
-        """The same where not all of its fields are known; empty where they are."""
+        """Bytes of the command if some of its fields are unknown; else empty."""
 
 
 class Meaning(Struct, frozen=True, eq=False):
-    """What the columns of a profile's lanes mean: the schema of its source, and the texts that codes stand for."""
+    """Schema of the source and the string tables of text columns, by column key."""
 
     schema: Mapping[str, Column]
     strings: Mapping[str, Strings]
@@ -130,28 +133,27 @@ class Meaning(Struct, frozen=True, eq=False):
 class Lane(Struct, frozen=True, kw_only=True, eq=False):
     """Events of one lane in columns of one length, ordered by start. Immutable.
 
-    Columns every lane has: ``start`` and ``end`` (int64 ns), ``order`` (int64, place in the source's own order),
-    ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). Columns any lane may
-    have: ``activity`` (int8, see ``Activity``), ``owner`` (int64, group whose unit submitted the event: lanes of no
-    unit belong to units by it), ``depth`` and ``parent`` (row that an event is nested in). All others are in the schema
-    of the source (``Vocabulary.columns``); ``lane.keys()`` says which are known here. Text columns hold int32 codes
-    into ``Profile.strings[key]``.
+    Columns every lane has: ``start`` and ``end`` (int64 ns), ``order`` (int64, index in the source's own order),
+    ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). Optional columns of
+    any lane: ``activity`` (int8, see ``Activity``), ``owner`` (int64, group whose unit submitted the event: assigns
+    events of lanes without a unit to units), ``depth`` and ``parent`` (row of the enclosing event). All other columns
+    are in the schema of the source (``Vocabulary.columns``); ``lane.keys()`` lists those of this lane. Text columns
+    hold int32 codes into ``Profile.strings[key]``.
 
     Attributes:
-        kind: Key of its kind ("TIU", "GDMA", "stream").
-        group: Id of the group it belongs to; -1: none.
-        label: Name within its group, unique there.
+        kind: Key of the kind of lane ("TIU", "GDMA", "stream").
+        group: Id of its group; -1: none.
+        label: Name, unique within the group.
         columns: Arrays, or functions from rows to values.
-        number: Number among those of its kind in its group; -1 without one.
-        activity: What all its events do; None where the column ``activity`` tells it of each. A column may be given
-            here instead of among the others.
-        counted: Whether figures of units, and sums over several lanes, hold its events; not so where they are told by
-            other lanes as well, as a whole or in parts: the tasks of a collective beside the collective.
-        role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
-        registers: Register fields of the commands; None where the capture holds none.
-        describe: One line that says what the event of a row did.
-        arguments: What was recorded of the event of a row beyond its columns, by name, read when it is asked for.
-        meaning: What its columns mean; its profile gives it.
+        number: Number among the lanes of its kind in the group; -1 without one.
+        activity: Activity of all events; None if the column ``activity`` holds it for each event.
+        counted: Whether figures of units and sums over several lanes include its events; False if other lanes hold the
+            same time, as a whole or in parts: the tasks of a collective and the collective itself.
+        role_guessed: Whether the distinction of work and wait is a guess (PMU-only captures).
+        registers: Register fields of the commands; None if the capture holds none.
+        describe: Returns one line that describes the event of a row.
+        arguments: Reads the recorded arguments of the event of a row that are not columns, by name.
+        meaning: Schema and string tables; set by the profile.
     """
 
     kind: str
@@ -190,28 +192,31 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return html_table(self.label, (), rows)
 
     def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
-        """Its events as in ``Profile.to_pandas``; ValueError without a profile, which says what columns mean."""
+        """The events as a data frame, as in ``Profile.to_pandas``; ValueError for a lane without a profile."""
         if self.meaning is None:
             raise ValueError("the lane belongs to no profile")
         return lane_frame(self, self.meaning, counters=counters)
 
     @property
     def sublanes(self) -> int:
-        """Number of sub-lanes; 1 where nothing overlaps."""
+        """Number of sub-lanes; 1 if no events overlap."""
         return int(self["sublane"].max(initial=0)) + 1 if "sublane" in self else 1
 
     @property
     def on_host(self) -> bool:
-        """Whether it ran beside the device, on its host: such lanes count in no figure of the device."""
+        """Whether it ran on the host; figures of the device exclude such lanes."""
         return self.activity is Activity.HOST
 
     @property
     def in_sums(self) -> bool:
-        """Whether sums over several lanes hold its events; sums of this lane alone do anyway."""
+        """Whether sums over several lanes include its events; sums of this lane alone always do."""
         return self.counted and not self.on_host
 
     def doing(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
-        """Which of some rows do one of the activities; None where all do. Asks for no column where all do the same."""
+        """Mask of the rows with one of the wanted activities; None if all rows have one.
+
+        Reads no column if all events of the lane have the same activity.
+        """
         if self.activity is None:
             return np.isin(self.take("activity", rows), [int(each) for each in wanted])
         if self.activity in wanted:
@@ -219,35 +224,37 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return np.zeros(len(self.take("start", rows)), np.bool_)
 
     def may_do(self, wanted: Collection[Activity]) -> bool:
-        """Whether any event can do one of the activities; of a lane that mixes them any can."""
+        """Whether events can have one of the wanted activities; always True for lanes of mixed activities."""
         return self.activity is None or self.activity in wanted
 
     def reading(self, row: int) -> str:
-        """One line that says what an instruction did, as far as the capture knows; empty where nothing reads it."""
+        """One line that describes the event of a row; empty if the lane has no ``describe``."""
         return "" if self.describe is None else self.describe(row)
 
     def keys(self) -> tuple[str, ...]:
-        """Keys of the columns this lane knows."""
+        """Keys of the columns of this lane."""
         return tuple(self.columns)
 
     def __getitem__(self, key: str) -> Array:
-        """A whole column; KeyError where the lane does not know it."""
+        """A whole column; KeyError if the lane does not have it."""
         return self.take(key, ALL)
 
     def take(self, key: str, rows: Rows) -> Array:
-        """A column's values for some rows in the order asked for, computing only those; KeyError without it."""
+        """Values of a column for some rows, in their order; computes only these. KeyError without the column."""
         values = self.columns[key]
         return values[rows] if isinstance(values, np.ndarray) else values(rows)
 
     def with_column(self, key: str, values: Array | LazyColumn) -> Lane:
-        """The same lane with one more column, or another in its place."""
+        """A copy of the lane with a column added or replaced."""
         return replace(self, columns={**self.columns, key: values})
 
     def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
-        """A lane of some of the rows, in that order, without registers; ``parent`` numbers these rows.
+        """A lane with the selected rows, in that order, without registers; ``parent`` is renumbered to the new rows.
 
-        ``eager``: columns that are taken now, ``start`` always, the others when they are asked for; ``only``: no other
-        columns; empty: all.
+        Args:
+            rows: The rows to select.
+            eager: Columns to copy now (``start`` always); the others are lazy.
+            only: Columns to keep; empty: all.
         """
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
@@ -258,11 +265,11 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return replace(self, columns=columns, registers=None, describe=None, arguments=None)
 
     def _parents_among(self, numbers: npt.NDArray[Any]) -> LazyColumn:
-        """The column ``parent`` of some rows alone: the innermost enclosing one of these rows; -1 without."""
+        """Lazy column ``parent`` of a selection: the innermost enclosing row within the selection; -1 without one."""
 
         def values(rows: Rows) -> Array:
             parents = self["parent"]
-            place = np.full(len(self) + 1, -1, np.int64)  # the last is of -1: there is none
+            place = np.full(len(self) + 1, -1, np.int64)  # the last entry is for parent -1
             place[numbers] = np.arange(len(numbers))
             found = parents[numbers[rows]]
             while (left_out := (found >= 0) & (place[found] < 0)).any():
@@ -272,11 +279,11 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return values
 
     def kept_arrays(self) -> Iterator[Array]:
-        """The columns that are kept as arrays; the others are computed when they are asked for."""
+        """Columns stored as arrays, without the lazy ones."""
         return (values for values in self.columns.values() if isinstance(values, np.ndarray))
 
     def arrays(self) -> dict[str, Array]:
-        """All columns of the lane, computed; a dict of arrays of one length."""
+        """All columns by key, lazy ones computed; arrays of one length."""
         return {key: self[key] for key in self.columns}
 
 

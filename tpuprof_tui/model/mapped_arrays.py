@@ -1,4 +1,4 @@
-"""Arrays beyond some bytes in mapped temporary files, for many traces at once: what is looked at is in memory."""
+"""Arrays in memory-mapped temporary files: bounds the memory that many open traces take."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from msgspec.structs import force_setattr
 Thing = TypeVar("Thing")
 Array = npt.NDArray[Any]
 
-#: Bytes of arrays that stay in memory.
+#: Bytes of arrays that stay in memory before files are used.
 _IN_MEMORY: Final = 128 << 20
-#: Bytes of an array from which on it is worth a place of its own.
+#: Smallest array, in bytes, that is stored in a file or pickled out of band.
 _LARGE: Final = 1 << 14
-#: Bytes of a file; there is another one when it is full. Only what is used of it is on the disk.
+#: Size of a file, bytes; a new one is created when it is full. Files are sparse: only used parts occupy disk.
 _FILE: Final = 1 << 30
-#: Memory that mapped files may take.
+#: Resident bytes of mapped files above which their pages are released.
 _MOST_MAPPED: Final = 128 << 20
 _ALIGNED: Final = 64
 
 
 class MappedArrays:
-    """Keeps arrays: the first ones in memory, those after them in temporary files that end with the process.
+    """Stores arrays: in memory up to a limit, then in temporary files that are deleted when the process ends.
 
-    Where no file can be had or the disk is full, arrays stay in memory. Several threads may use it.
+    If no file can be created or the disk is full, arrays stay in memory. Thread-safe.
 
     Args:
-        in_memory: Bytes of arrays that stay in memory.
+        in_memory: Bytes of arrays to keep in memory before files are used.
     """
 
     def __init__(self, in_memory: int = _IN_MEMORY) -> None:
@@ -50,18 +50,22 @@ class MappedArrays:
 
     @property
     def spills(self) -> bool:
-        """Whether there is as much as stays in memory, so that what comes goes to a file."""
+        """Whether the memory limit is reached, so that new arrays are stored in files."""
         return self._left <= 0
 
     def place(self, size: int) -> memoryview:
-        """Where so many bytes that are read are kept, to be written once."""
+        """Allocates a writable buffer of ``size`` bytes, in memory or in a file; to be written once."""
         with self._lock:
             self._left -= size
         found = self._in_file(size)
         return memoryview(bytearray(size)) if found is None else found
 
     def kept(self, array: Array) -> Array:
-        """A read-only array of the same values in a file; itself where none go there, and a part of another."""
+        """A read-only copy of an array in a file.
+
+        Returns the array itself if the memory limit is not reached, if it is small or a view of a part of another
+        array, or if the disk is full.
+        """
         if not self.spills or array.nbytes < _LARGE or array.dtype.hasobject:
             return array
         if not (array.flags.c_contiguous and _in_memory(array)):
@@ -75,7 +79,7 @@ class MappedArrays:
         return found
 
     def moved(self, thing: Thing) -> Thing:
-        """A copy of a thing that can be pickled, its arrays kept."""
+        """A copy of a picklable object whose large arrays are stored by `place`."""
         data, buffers = pickled(thing)
         places = []
         for each in buffers:
@@ -85,7 +89,7 @@ class MappedArrays:
         return found
 
     def put_away(self, *things: Any) -> None:
-        """Keeps the arrays among attributes of things, where there is more than what stays in memory."""
+        """Moves arrays in attributes of objects (also within structs and tuples of them) to files, if it `spills`."""
         if not self.spills:
             return
         for thing in things:
@@ -99,10 +103,10 @@ class MappedArrays:
         self.give_back()
 
     def give_back(self) -> None:
-        """Gives the memory back that the files take, where that is much; what is asked for is read again."""
+        """Releases resident pages of the files if they exceed ``_MOST_MAPPED``; later accesses read them from disk."""
         if not self._maps:
             return
-        with suppress(OSError, IndexError, ValueError):  # where nobody tells how much that is, it is much
+        with suppress(OSError, IndexError, ValueError):  # without /proc the size is unknown: release anyway
             if int(Path("/proc/self/statm").read_bytes().split()[2]) * mmap.PAGESIZE < _MOST_MAPPED:
                 return
         for each in self._maps:
@@ -110,7 +114,7 @@ class MappedArrays:
                 found.madvise(mmap.MADV_DONTNEED)
 
     def _in_file(self, size: int) -> memoryview | None:
-        """A place for so many bytes in a file; None as long as they stay in memory, and where there is no room."""
+        """A buffer of ``size`` bytes in a file; None below the memory limit, or if the disk is full."""
         if not self.spills or not size:
             return None
         with self._lock:
@@ -119,7 +123,7 @@ class MappedArrays:
                     self._begin(max(size, _FILE))
                 assert self._map is not None
                 assert self._file is not None
-                # there is room for it: what is written to a map on a full disk ends the process
+                # reserve the blocks: writing to a mapping on a full disk would end the process (SIGBUS)
                 os.posix_fallocate(self._file.fileno(), self._used, size)
             except OSError:
                 return None
@@ -128,13 +132,13 @@ class MappedArrays:
             return memoryview(self._map)[first : first + size]
 
     def _begin(self, size: int) -> None:
-        # slow to import, and most profiles need no file
+        # imported here: slow, and most profiles need no file
         import tempfile
 
-        # on a disk: not where temporary files are in memory, if nobody asked for that
+        # prefer a disk: /tmp may be in memory; an explicit TMPDIR is respected
         there = "/var/tmp"
         folder = None if "TMPDIR" in os.environ or not os.access(there, os.W_OK) else there
-        # it lives as long as arrays lie in it
+        # stays open as long as arrays refer to its mapping
         file = tempfile.TemporaryFile(prefix="tpuprof", dir=folder)  # noqa: SIM115
         file.truncate(size)
         self._file, self._used = file, 0
@@ -143,7 +147,7 @@ class MappedArrays:
 
 
 def _in_memory(array: Array) -> bool:
-    """Whether an array is all that lies in memory of its own."""
+    """Whether an array owns its memory, or covers all of the array that does."""
     base = array.base
     return bool(
         array.flags.owndata or (isinstance(base, np.ndarray) and base.flags.owndata and base.nbytes == array.nbytes)
@@ -151,7 +155,7 @@ def _in_memory(array: Array) -> bool:
 
 
 def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
-    """A pickle, and the bytes of the large arrays that are not in it."""
+    """Pickles an object; returns the pickle and the out-of-band buffers of large arrays."""
     buffers: list[memoryview] = []
 
     def inside(buffer: pickle.PickleBuffer) -> bool:
@@ -164,5 +168,5 @@ def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
 
 
 def unpickled(data: bytes, buffers: Iterable[memoryview]) -> Any:
-    """What was pickled; its arrays are read-only and lie in the buffers."""
+    """Inverse of `pickled`; large arrays are read-only views of the buffers."""
     return pickle.loads(data, buffers=[each.toreadonly() for each in buffers])

@@ -1,4 +1,4 @@
-"""What stands in a column where nothing is known."""
+"""Missing values of columns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-#: Value of an integer column where nothing is known. Text columns use code -1, float columns NaN.
+#: Missing value of integer columns. Text columns use code -1, float columns NaN.
 INT_MISSING: Final = int(np.iinfo(np.int64).min)
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where a column holds nothing: floats (NaN), int64 (``INT_MISSING``), or smaller ints (codes, below 0)."""
+    """Mask of missing values: NaN for floats, ``INT_MISSING`` for int64, negative for smaller integers (codes)."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values), dtype=np.bool_)
     if values.dtype == np.int64:

@@ -1,4 +1,4 @@
-"""How a notebook and the Python prompt show a profile and its parts: one line, a small HTML table, a data frame."""
+"""Display of profiles and lanes in notebooks and at the Python prompt: repr line, HTML table, data frame."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from .lane import Lane, Meaning
 
-#: Characters of a text in a cell.
+#: Maximum length of a cell's text, characters.
 _CELL: Final = 400
-#: A name on one line, cut where it is long.
+#: A name on one line, truncated to 60 characters.
 short: Final = partial(line_text, most=60)
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """A table as HTML; all texts are escaped."""
+    """Renders a table as HTML; all texts are escaped."""
 
     def cells(tag: str, texts: Iterable[str]) -> str:
         return "".join(f"<{tag}>{html_text(line_text(text, _CELL))}</{tag}>" for text in texts)
@@ -37,14 +37,14 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]],
 
 
 def lane_frame(lane: Lane, meaning: Meaning, *, counters: bool = False) -> pandas.DataFrame:
-    """Events of a lane as a data frame, as ``Profile.to_pandas`` says it."""
+    """Events of a lane as a data frame; see ``Profile.to_pandas``."""
     with needed_for("A data frame"):
         import pandas
 
     def series(key: str) -> Any:
         values = lane[key]
         if meaning.schema[key].kind == "text":
-            # as they are: pandas' own type of texts refuses what is no UTF-8
+            # dtype object: the string dtype of pandas rejects texts that are not valid UTF-8
             texts = pandas.Index(list(meaning.strings.get(key, ())), dtype=object)
             return pandas.Categorical.from_codes(values, texts)
         if values.dtype == np.int64:
@@ -57,7 +57,7 @@ def lane_frame(lane: Lane, meaning: Meaning, *, counters: bool = False) -> panda
 
 
 def known_keys(lane: Lane, schema: Mapping[str, Any], *, counters: bool = False) -> Iterator[str]:
-    """Keys of the schema's columns that a lane knows, in the schema's order; with raw counters or without."""
+    """Yields the keys of a lane's columns that are in the schema, in its order; raw counters only if requested."""
     for key, column in schema.items():
         if key in lane and column.applies_to(lane.kind) and (counters or column.group != COUNTERS):
             yield key

@@ -1,4 +1,4 @@
-"""A profile: the lanes of one capture and what is known about where they ran."""
+"""A profile: the lanes of one capture, its device, counters, links, steps, and problems."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pandas
 
-#: Lanes that a notebook is shown.
+#: Maximum number of lanes in the HTML table of a notebook.
 _MOST_SHOWN: Final = 20
 
 
-#: Times that can be times of day: from 2000 to 2100, ns since 1970.
+#: Plausible wall-clock times: years 2000 to 2100, ns since 1970.
 _TIMES_OF_DAY: Final = range(946_684_800 * 10**9, 4_102_444_800 * 10**9)
 
 
 def time_of_day(ns: int) -> int | None:
-    """A time of a host's clock, ns since 1970; None where it cannot be one: of clocks that count from their start."""
+    """Returns ``ns`` if it is a plausible wall-clock time (ns since 1970); None for clocks that start at boot."""
     return ns if ns in _TIMES_OF_DAY else None
 
 
@@ -45,21 +45,21 @@ class Redaction(Protocol):
     """Replaces hosts, users, paths and names of captures by placeholders."""
 
     def text(self, text: str) -> str:
-        """A text for people."""
+        """Redacts a text."""
 
     def name(self, text: str) -> str:
-        """The name of an event."""
+        """Redacts the name of an event."""
 
 
 class Device(Struct, frozen=True):
-    """Where a profile was captured.
+    """The device that a profile was captured on.
 
     Attributes:
-        chip: Chip name as the field says it ("AKS").
-        arch: The ``arch`` value as captured; None when it was absent.
-        clocks: (name, MHz) of each clock that cycles are counted in, the main one first; 0 where it is not known.
-        peaks: (name, GB/s) of the memories of one unit; 0 where it is not known.
-        parameters: (label, value) pairs of the architecture, in the order they are printed.
+        chip: Name of the chip ("AKS").
+        arch: The ``arch`` value as captured; None if absent.
+        clocks: (name, MHz) of each clock that cycles are counted in, the main one first; 0 if unknown.
+        peaks: (name, GB/s) peak bandwidths of the memories of one unit; 0 if unknown.
+        parameters: (label, value) pairs of the architecture, in the order of printing.
     """
 
     chip: str
@@ -69,16 +69,16 @@ class Device(Struct, frozen=True):
     parameters: tuple[tuple[str, str], ...] = ()
 
     def clock(self, name: str) -> float:
-        """A clock, MHz; 0 where there is none of this name."""
+        """Frequency of a clock, MHz; 0 if there is no clock of this name."""
         return dict(self.clocks).get(name, 0)
 
     def peak(self, name: str) -> float:
-        """Peak bandwidth of a memory, GB/s; 0 where it is not known."""
+        """Peak bandwidth of a memory, GB/s; 0 if unknown."""
         return dict(self.peaks).get(name, 0.0)
 
 
 class Recording(Struct, frozen=True):
-    """How a profile was recorded, as people say it: "mode 1", the same in a column: "1", and what that is."""
+    """Recording mode of a profile: its name ("mode 1"), a short form for columns ("1"), and its meaning."""
 
     name: str = ""
     short: str = ""
@@ -86,7 +86,7 @@ class Recording(Struct, frozen=True):
 
 
 class Scopes(Struct, frozen=True):
-    """Launches of kernel functions, one entry each.
+    """Kernel launches, one entry per launch.
 
     Attributes:
         kernel: int32 codes into ``Profile.strings["kernel"]``, by scope id.
@@ -101,18 +101,18 @@ class Scopes(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True, eq=False):
-    """Values of one thing at growing times. Immutable.
+    """A counter: samples of one quantity in ascending order of time. Immutable.
 
     Attributes:
-        group: Id of the group it was measured of; -1: of everything.
-        name: What was measured.
+        group: Id of the group it was measured for; -1: the whole profile.
+        name: Name of the quantity.
         unit: Unit of the values ("B", "GB/s", "MHz"); empty without one.
         times: int64 ns on the profile's time line, ascending.
-        values: float64, one for each time; NaN where one is missing.
-        family: What it tells a part of, with others of its group (``HBM``); empty: it stands alone.
+        values: float64, one per time; NaN: missing.
+        family: Name of the quantity that counters of the same group are parts of (``HBM``); empty: none.
 
     Raises:
-        ValueError: Times and values are not of one length.
+        ValueError: Times and values differ in length.
     """
 
     group: int
@@ -132,20 +132,20 @@ class Counter(Struct, frozen=True, eq=False):
 
 
 class Links(Struct, frozen=True, eq=False):
-    """Links in columns of one length. Immutable.
+    """Links (dependencies) between events, in columns of one length. Immutable.
 
-    Events are numbered over all lanes of the profile, lane by lane.
+    Events are numbered across all lanes of the profile, lane by lane.
 
     Attributes:
-        kinds: What links mean ("launch").
-        kind: int8 codes into them.
-        from_row, to_row: int64 numbers of the events: of the first the second is a consequence.
-        ending: Codes of kinds whose second event is a wait that the first lets end; of others it lets it begin.
-        guessed: Codes of kinds that rest on guesswork.
-        meeting: Codes of ending kinds whose second event goes on when the first begins, as in a collective.
+        kinds: Names of the kinds of links ("launch").
+        kind: int8 codes into ``kinds``.
+        from_row, to_row: int64 event numbers of cause and effect.
+        ending: Codes of kinds where the cause ends the effect, which is a wait; in other kinds it starts the effect.
+        guessed: Codes of kinds that are guesses.
+        meeting: Codes of ``ending`` kinds whose wait ends when the cause begins, as in a collective.
 
     Raises:
-        ValueError: The columns are not of one length.
+        ValueError: The columns differ in length.
     """
 
     kinds: tuple[str, ...]
@@ -166,7 +166,11 @@ class Links(Struct, frozen=True, eq=False):
         return len(self.kind)
 
     def renumbered(self, numbers: npt.NDArray[np.int64]) -> Links:
-        """The links among some events: int64, the new number of each event; -1 of those that are left out."""
+        """Links between the kept events.
+
+        Args:
+            numbers: int64, new number of each event; -1: dropped, with its links.
+        """
         first, second = numbers[self.from_row], numbers[self.to_row]
         kept = (first >= 0) & (second >= 0)
         return replace(self, kind=self.kind[kept], from_row=first[kept], to_row=second[kept])
@@ -176,18 +180,18 @@ class Steps(Struct, frozen=True, eq=False):
     """Steps of all groups in columns of one length. Immutable.
 
     The column ``step`` of an event is the number of its step: device work belongs to the step that launched it,
-    whenever it ran.
+    regardless of when it ran.
 
     Attributes:
         labels: The distinct labels.
-        label: int32 codes into them.
-        group: int32 ids of the groups that made the steps; -1: everything together.
+        label: int32 codes into ``labels``.
+        group: int32 ids of the groups that ran the steps; -1: the whole profile.
         start, end: int64 ns on the profile's time line.
-        number: int64, as people type it, no two of a group alike (1009 of "ProfilerStep#1009"); none given: they are
-            counted from 0 in each group.
+        number: int64, unique within a group, as users type it (1009 of "ProfilerStep#1009"); by default counted
+            from 0 in each group.
 
     Raises:
-        ValueError: The columns are not of one length.
+        ValueError: The columns differ in length.
     """
 
     labels: Strings = field(default_factory=Strings)
@@ -210,13 +214,13 @@ class Steps(Struct, frozen=True, eq=False):
         return len(self.start)
 
     def counts(self) -> dict[str, int]:
-        """How many steps have each label, in order of first use."""
+        """Number of steps by label, in the order of ``labels``."""
         counted = np.bincount(self.label[self.label >= 0], minlength=len(self.labels))
         return {label: int(count) for label, count in zip(self.labels, counted, strict=True)}
 
 
 class Severity(IntEnum):
-    """How much a problem matters to who reads the figures."""
+    """Severity of a problem."""
 
     NOTE = 0
     WARNING = 1
@@ -230,20 +234,19 @@ class Severity(IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One thing that is not as it should be in a capture.
+    """A defect of a capture.
 
     Attributes:
-        severity: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: something recorded is lost or unreadable.
+        severity: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: recorded data is lost or unreadable.
         what: What happened, one sentence.
         done: What was done about it, or what to do next.
-        file: Name of the file inside the capture; empty when it concerns no single file.
-        offset: Byte offset in that file; -1 when unknown.
-        group: Id of the group concerned; -1 when it concerns no single one.
-        lane: Lane concerned, as it is labelled in its group; empty when none.
-        rows: int64, ascending: the instructions of that lane that it concerns. None where it concerns none, or nobody
-            knows which.
-        lost: How many records are known to be lost by it.
-        behind: Whether what it is about is not there: the rows are those right behind it.
+        file: Name of the file inside the capture; empty if it concerns no single file.
+        offset: Byte offset in that file; -1 if unknown.
+        group: Id of the group concerned; -1 if it concerns no single group.
+        lane: Label of the lane concerned, within its group; empty if none.
+        rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
+        lost: Number of records that are known to be lost.
+        behind: Whether records are missing: ``rows`` are then those directly after the gap.
     """
 
     severity: Severity
@@ -259,7 +262,7 @@ class Problem:
     behind: bool = dataclasses.field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
-        """Plain values for JSON; ``unit``: name of the unit's number ("core"), which stands in place of the group."""
+        """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""
         record = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
         number = groups.unit_number(record["group"])
         told = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
@@ -267,37 +270,37 @@ class Problem:
         return {unit if key == "group" else key: told.get(key, value) for key, value in record.items()}
 
     def is_about(self, lane: Lane, groups: Groups) -> bool:
-        """Whether it concerns a lane."""
+        """Whether the problem concerns a lane."""
         place = self.group < 0 or lane.group in groups.within(self.group)
         return bool(self.lane) and self.lane == lane.label and place
 
 
 class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """One capture, read once. Immutable.
+    """All data of one capture. Immutable.
 
     Attributes:
         path: Where it was read from.
-        name: Short name for headlines.
-        vocabulary: What its source calls things.
-        capabilities: Keys of the vocabulary's capabilities that it has.
-        own: What its source knows of how it was recorded, for `info` and for the source's own files.
-        groups: What lanes belong to; idle units too, and groups of which nothing is there.
-        lanes: By group, in the order of groups.
-        strings: Table of texts of each text column, by column key.
+        name: Short name for headings.
+        vocabulary: Terms, columns and capabilities of its source.
+        capabilities: Keys of the capabilities (of the vocabulary) that it has.
+        own: Source-specific data about the recording, for `info` and for the source's own files.
+        groups: Tree of groups that lanes belong to, including idle units and groups without data.
+        lanes: Lanes by group, in the order of groups.
+        strings: String table of each text column, by column key.
         tail_ns: Largest end of all records, ns on the profile's time line; None without records.
-        tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None when not captured.
-        facts: Further facts of the source, for `info`.
-        timed: Whether instructions have times; without, lanes hold commands in the order they were issued, and their
-            start, end and duration are ``INT_MISSING``.
-        counters: What was measured beside the events.
-        steps: Steps of the run, as its source tells them.
-        epoch_ns: What the time line counts from, in ns of the clock that its source tells times in; 0: its own start.
-        wall_ns: The time of day (UTC) at the zero of the time line, ns since 1970; None: nothing tells.
-        links: Makes the links that the source knows, anew each time; None where it knows none.
-        notes: File of notes about it; empty: beside it.
-        more_follows: Whether it is a part of what is being read.
-        redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
-        arrays: Keep columns, and what is computed of them.
+        tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None if not captured.
+        facts: Further facts from the source, for `info`.
+        timed: Whether events have times; if not, lanes hold commands in the order of issue, and start, end and
+            duration are ``INT_MISSING``.
+        counters: Counters of the capture.
+        steps: Steps of the run, from the source.
+        epoch_ns: Time of the source's clock at the zero of the time line, ns; 0: the time line has its own zero.
+        wall_ns: Wall-clock time (UTC) at the zero of the time line, ns since 1970; None if unknown.
+        links: Builds the links that the source knows, at each call; None if it knows none.
+        notes: Path of the file of notes; empty: next to the profile.
+        more_follows: Whether it is a partial result of a load in progress.
+        redactor: Replaces hosts, users and paths in texts about the profile; None: no redaction.
+        arrays: Storage for columns and derived arrays.
     """
 
     path: str
@@ -327,7 +330,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     arrays: MappedArrays = field(default_factory=MappedArrays)
 
     def __post_init__(self) -> None:
-        """Every lane has the columns that say of what kind it is, whose, and how long its events are."""
+        """Adds the derived columns (kind, duration, unit and port number) and ``meaning`` to all lanes."""
         lacking = [lane.kind for lane in self.lanes if LANE_KIND.key not in lane]
         kinds = Strings(dict.fromkeys((*self.strings.get(LANE_KIND.key, ()), *lacking)))
         if lacking:
@@ -345,7 +348,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         force_setattr(self, "lanes", tuple(lanes))
 
     def _own_columns(self, lane: Lane, kinds: Mapping[str, int]) -> Iterator[tuple[str, LazyColumn]]:
-        """What a lane knows of its events without holding it: kind, number of its unit, its port, their length."""
+        """Yields the derived lazy columns of a lane: kind, duration, number of the unit, number of the port."""
         count, unit = len(lane), self.unit_number(lane)
         if lane.kind in kinds:
             yield LANE_KIND.key, constant(count, kinds[lane.kind], np.int32)
@@ -379,32 +382,36 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             yield f"{len(self.problems):,} problem{'s' if len(self.problems) > 1 else ''}"
 
     def has(self, capability: str) -> bool:
-        """Whether it has a capability of its source, by key."""
+        """Whether the profile has a capability, by key."""
         return capability in self.capabilities
 
     @cached_property
     def instructions(self) -> int:
-        """Number of instructions of all lanes."""
+        """Number of events of all lanes."""
         return sum(len(lane) for lane in self.lanes)
 
     @cached_property
     def start_ns(self) -> int:
-        """Smallest start of all instructions; 0 without any, or without times."""
+        """Smallest start of all events, ns; 0 without events or times."""
         return min((int(lane["start"][0]) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def end_ns(self) -> int:
-        """Largest end of all instructions; 0 without any, or without times."""
+        """Largest end of all events, ns; 0 without events or times."""
         return max((int(lane["end"].max()) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def device_part(self) -> Profile:
-        """The profile without the lanes of the host: what figures of the device are taken from."""
+        """The profile without host lanes; the base of device figures."""
         device = [None if lane.on_host else slice(0, len(lane)) for lane in self.lanes]
         return self if None not in device else self.keeping(device)
 
     def keeping(self, rows: Sequence[Rows | None]) -> Profile:
-        """The profile with some events alone, and links among them: ascending rows of each lane; None: it goes."""
+        """The profile restricted to some events and the links between them.
+
+        Args:
+            rows: Ascending rows to keep, one entry per lane; None: the lane is dropped.
+        """
         lanes = tuple(
             lane if isinstance(some, slice) and some == slice(0, len(lane)) else lane.taking(some)
             for lane, some in zip(self.lanes, rows, strict=True)
@@ -429,55 +436,55 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @property
     def units(self) -> tuple[int, ...]:
-        """Ids of the groups that figures are made for, in their order."""
+        """Ids of the groups that figures are computed for, ascending."""
         return self.groups.units
 
     @cached_property
     def timed_part(self) -> Profile:
-        """The profile without instructions that have no times: what goes on a time line."""
+        """The profile itself if it has times, else without lanes; for views of the time line."""
         return self if self.timed else replace(self, lanes=())
 
     def lanes_of(self, group: int) -> tuple[Lane, ...]:
-        """Lanes of a group and of all groups below it."""
+        """Lanes of a group and its descendants."""
         within = self.groups.within(group)
         return tuple(lane for lane in self.lanes if lane.group in within)
 
     def unit_of(self, lane: Lane) -> int:
-        """Id of the unit a lane belongs to; -1 where it belongs to none."""
+        """Id of the unit that a lane belongs to; -1 if none."""
         return self.groups.unit_of(lane.group)
 
     def unit_number(self, lane: Lane) -> int:
-        """Number of the unit a lane belongs to; -1 where it belongs to none."""
+        """Number of the unit that a lane belongs to; -1 if none."""
         return self.groups.unit_number(lane.group)
 
     def title_of(self, lane: Lane) -> str:
-        """Labels of a lane's group and the lane, for messages and headers."""
+        """Titles of the group and the lane, for messages and headings."""
         return f"{self.groups.title(lane.group)} {lane.label}".lstrip()
 
     def number_of(self, lane: Lane) -> int:
-        """What tells a lane from others of its kind: the number of its unit, or its own where it belongs to none."""
+        """Number that identifies a lane within its kind: that of its unit, or its own if it belongs to no unit."""
         return lane.number if self.unit_of(lane) < 0 else self.unit_number(lane)
 
     def lane(self, kind: str, number: int) -> Lane | None:
-        """The first lane of a kind with a number; None when there is none."""
+        """The first lane of a kind with a number (see `number_of`); None if there is none."""
         return next((lane for lane in self.lanes if lane.kind == kind and self.number_of(lane) == number), None)
 
     def numbers_in(self, kind: str) -> tuple[int, ...]:
-        """Numbers of the lanes in groups of a kind and of the groups right below those, ascending."""
+        """Numbers of the lanes and direct child groups of all groups of a kind, ascending."""
         own = {place for place, group in enumerate(self.groups) if group.kind == kind}
         below = [group.number for group in self.groups if group.parent in own and not group.lost]
         return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in own)}))
 
     def text(self, key: str, code: int) -> str:
-        """Text of a code of a text column."""
+        """Text for a code of a text column."""
         return self.strings[key][code]
 
     def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
-        """All instructions as one data frame, by lane, then start; pandas is imported only now.
+        """All events as one data frame, by lane, then start; imports pandas.
 
-        Columns have the keys of the source's schema, as in filters, ``--columns`` and Parquet; ``lane`` is the place in
+        Columns have the keys of the source's schema, as in filters, ``--columns`` and Parquet; ``lane`` is the index in
         ``lanes``. Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats
-        NaN. ``counters``: also the raw hardware counters; they are many.
+        NaN. ``counters``: includes the raw hardware counters, which are many columns.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -496,18 +503,18 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def _numbers_of_owners(groups: Groups, lane: Lane, rows: Rows) -> Array:
-    """Numbers of the units that submitted the events."""
+    """Lazy column: numbers of the units that submitted the events."""
     return groups.unit_numbers(lane.take("owner", rows))
 
 
 def _durations(lane: Lane, rows: Rows) -> Array:
-    """End minus start; missing where there are no times."""
+    """Lazy column: end minus start, ns; ``INT_MISSING`` without times."""
     start = lane.take("start", rows)
     return np.where(start == INT_MISSING, INT_MISSING, lane.take("end", rows) - start)
 
 
 def turns_among(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How many rows with the same keys stand before each row."""
+    """Occurrence number (from 0) of each row among the rows with equal keys."""
     order = np.lexsort(keys[::-1])
     heads = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0))[: len(order)]
     turns = np.arange(len(order), dtype=np.int64)
@@ -518,5 +525,5 @@ def turns_among(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def worst(problems: Iterable[Problem]) -> Severity | None:
-    """The highest severity among ``problems``; None without any."""
+    """The highest severity among ``problems``; None if there are none."""
     return max((problem.severity for problem in problems), default=None)

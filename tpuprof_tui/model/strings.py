@@ -1,4 +1,4 @@
-"""Tables of the distinct strings of a column; events hold codes into them."""
+"""String tables of text columns; events hold codes into them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 
 class Strings(Sequence[str]):
-    """The distinct strings of a text column by code, in order of first use; the empty one of -1 (missing)."""
+    """The distinct strings of a text column by code, in order of first use; code -1 (missing) gives ``""``."""
 
     def __init__(self, values: Iterable[str] | Callable[[], Iterable[str]] = ()) -> None:
-        """A table of some strings, or of those that a function gives when they are first asked for."""
+        """Takes the strings, or a function that returns them, which is called on first access."""
         self._given = values if callable(values) else tuple(values)
 
     @cached_property
@@ -31,36 +31,36 @@ class Strings(Sequence[str]):
 
     @cached_property
     def ranks(self) -> npt.NDArray[np.int32]:
-        """Alphabetical rank of each code (case folded first), one longer than the table: ``ranks[-1]`` is -1."""
+        """Alphabetical rank of each code (case-folded, then exact), plus a last entry so that ``ranks[-1]`` is -1."""
         order = sorted(range(len(self._values)), key=lambda code: (self._values[code].casefold(), self._values[code]))
         ranks = np.full(len(self._values) + 1, -1, dtype=np.int32)
         ranks[order] = np.arange(len(order), dtype=np.int32)
         return ranks
 
     def texts(self, codes: npt.NDArray[np.integer]) -> list[str]:
-        """Texts of many codes; missing ones are empty."""
+        """Texts of an array of codes; empty for missing ones."""
         values = (*self._values, "")
         return [values[code] for code in codes.tolist()]
 
 
 class StringsBuilder:
-    """Collects strings while a profile is built and hands out their codes."""
+    """Collects strings while a profile is built and assigns their codes."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []
 
     def code(self, text: str) -> int:
-        """Code of ``text``, new or known."""
+        """Code of ``text``, assigned on first use."""
         code = self._codes.setdefault(text, len(self._texts))
         if code == len(self._texts):
             self._texts.append(text)
         return code
 
     def text(self, code: int) -> str:
-        """Text of a code handed out; empty for -1."""
+        """Text of an assigned code; empty for -1."""
         return self._texts[code] if 0 <= code < len(self._texts) else ""
 
     def build(self) -> Strings:
-        """The finished table."""
+        """Returns the table of the strings collected so far."""
         return Strings(self._codes)

@@ -1,7 +1,7 @@
-"""Events of a lane that overlap: on which of several lines each goes.
+"""Assigns overlapping events of a lane to sub-lanes (lines), so that events of one line do not overlap.
 
-Where events only overlap, each takes the first line that is free (`packed`): as few lines as there are events at once.
-Where they lie within one another, as calls do, each lies on the line of its depth (`nested`).
+Partially overlapping events take the first free line (`packed`): as many lines as events are active at once. Nested
+events, such as calls, take the line of their depth (`nested`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ I16 = npt.NDArray[np.int16]
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: Lines that are filled one after another, each at once, before all others are filled event by event.
+#: Number of lines that are filled by vectorized passes; further lines are filled event by event.
 _SWEPT: Final = 8
-#: Sub-lanes that a lane can have; what needs more shares the last.
+#: Maximum number of sub-lanes of a lane; further lines share the last one.
 _MOST_SUBLANES = 32_000
 
 
 def packed(start: I64, end: I64) -> I64 | None:
-    """The line of each event, int64 from 0 without gaps: the first whose last event has ended when it begins.
+    """Greedy line assignment: each event takes the first line whose last event has ended when it begins.
 
-    Events are ordered by start; where two begin together, as they are to be placed. None where nothing overlaps.
-    O(events), for each of the first ``_SWEPT`` lines; what needs more of them is dealt one by one.
+    O(events) for each of the first ``_SWEPT`` lines; events on further lines are assigned one by one with a heap.
+
+    Args:
+        start, end: Events ordered by start; events of equal start in order of placement.
+
+    Returns:
+        int64 line of each event, from 0 without gaps; None if no events overlap.
     """
     if not bool((start[1:] < end[:-1]).any()):
         return None
@@ -44,16 +49,19 @@ def packed(start: I64, end: I64) -> I64 | None:
 
 
 def split_overlaps(start: I64, end: I64) -> tuple[I16 | None, int]:
-    """Sub-lane (int16) of each event by start, none of which overlap, and their number; (None, 1) for one alone."""
+    """Sub-lane (int16) of each event by `packed`, and the number of sub-lanes; (None, 1) if no events overlap."""
     lines = packed(start, end)
     return (None, 1) if lines is None else _as_sublanes(lines)
 
 
 def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
-    """Depth of each slice within those of its thread, and the number of its stack.
+    """Nesting depth of each slice within its thread, and the number of its stack.
 
-    Slices are ordered by start, then by falling end. Those of a thread that cross (neither within the other, nor apart)
-    go to different stacks.
+    Slices of a thread that partially overlap (neither nested nor disjoint) are put on different stacks.
+
+    Args:
+        start, end: Slices ordered by start, then by descending end.
+        thread: Thread of each slice.
     """
     stacks: list[list[int]] = []
     of_thread: dict[Any, list[int]] = {}
@@ -77,7 +85,7 @@ def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
 
 
 def nested_depths(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I16, I64, int]:
-    """Sub-lanes of slices by depth (those of one do not overlap), stacks, number of sub-lanes; see `nested`."""
+    """Sub-lane of each slice by stack and depth, its stack, and the number of sub-lanes; see `nested`."""
     depths, numbers = nested(start, end, thread)
     heights = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
     np.maximum.at(heights, numbers, depths + 1)
@@ -86,19 +94,22 @@ def nested_depths(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I16, 
 
 
 def _as_sublanes(lines: I64) -> tuple[I16, int]:
-    """Lines as sub-lanes, and how many there are."""
+    """Lines as int16 sub-lanes, and their number."""
     sublane = np.minimum(lines, _MOST_SUBLANES - 1).astype(np.int16)
     return sublane, int(sublane.max(initial=0)) + 1
 
 
 def _first_line(start: I64, end: I64) -> Bools:
-    """What the first line takes of events ordered by start: each that begins when the one before it has ended."""
+    """Mask of the events on the first line: each begins when the previous event of the line has ended.
+
+    Events are ordered by start.
+    """
     count = len(start)
-    # a line leaves the events in their order only behind those that reach into the next one
+    # the line skips events only after an event that overlaps its successor
     breaks = np.append(start[1:] < end[:-1], True)
     stops = np.flatnonzero(breaks)
     leads_to = _next_begins(start, end[stops], stops)
-    # from each of these places to the first of them at or behind where the line goes on
+    # map each of these stops to the first stop at or after the event where the line continues
     before = np.concatenate([[0], np.cumsum(breaks)])
     visited = _path(before[leads_to])
     steps = np.zeros(count + 1, np.int8)
@@ -110,13 +121,19 @@ def _first_line(start: I64, end: I64) -> Bools:
 
 
 def _next_begins(start: I64, end: I64, places: I64) -> I64:
-    """For events that reach into the next one, the first place that begins at their end or behind it.
+    """Index of the first event that begins at or after the end of each given event.
 
-    The last event, which reaches into none, and those behind whose end none begins lead past the end.
+    Args:
+        start: Starts of all events, ascending.
+        end: Ends of the given events.
+        places: Indices of the given events; each overlaps its successor, except the last event.
+
+    Returns:
+        int64 indices; ``len(start)`` if no such event exists.
     """
     found = np.minimum(places + 2, len(start))
     left = np.arange(len(places))
-    # most are found within a few events: looking them up costs more
+    # most are found within a few events, which is cheaper than a binary search
     for _ in range(_SWEPT):
         left = left[found[left] < len(start)]
         left = left[start[found[left]] < end[left]]
@@ -128,15 +145,15 @@ def _next_begins(start: I64, end: I64, places: I64) -> I64:
 
 
 def _path(following: I64) -> I64:
-    """The places visited from place 0 on, ascending, where each leads to a later one; the last leads past the end.
+    """Indices visited from index 0 by following the links ``following``, ascending.
 
-    In blocks of about the root of all places, all blocks at once: where one leaves a block from each place of it, then
-    where each block is entered, then what is visited in it.
+    Each link points to a later index; the last points past the end. Square-root decomposition, vectorized across
+    blocks: first the exit of each index from its block, then the entry of each block, then the indices visited in it.
     """
     count = len(following)
     size = max(isqrt(count), 1)
     blocks = -(-count // size)
-    # by place in the block, then by block: what is looked at together lies together
+    # axes: position in the block, block; positions processed together are contiguous
     padded = np.full(blocks * size, count, np.int64)
     padded[:count] = following
     leads = np.ascontiguousarray(padded.reshape(blocks, size).T)
@@ -160,7 +177,7 @@ def _path(following: I64) -> I64:
 
 
 def _one_by_one(start: I64, end: I64) -> I64:
-    """The same as `packed`, event by event."""
+    """Line of each event as in `packed`, event by event with heaps."""
     lines = np.zeros(len(start), np.int64)
     busy: list[tuple[int, int]] = []
     free: list[int] = []

@@ -1,4 +1,4 @@
-"""A view: one thing that is said about a profile, declared once and shown on the screen, as text, JSON, sheet, page."""
+"""Declaration of a view: one report about a profile, shown on the screen, as text, JSON, worksheet, and web page."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Literal
 
 from msgspec import Struct
 
-#: Where the summary pane tells a view: in the first column of lists, in the second, below both, only when chosen.
+#: Where the summary pane shows a view: first column of lists, second column, below both, or (empty) only when chosen.
 Place = Literal["first", "second", "below", ""]
 
 
 class View(Struct, frozen=True):
-    """One thing that is said about a profile.
+    """A report about a profile.
 
     Attributes:
-        id: Its name on the command line and in JSON; stable.
-        title: Its heading; ``{units}``, ``{lane}`` and the like are the vocabulary's words (``Vocabulary.say``).
+        id: Name on the command line and in JSON; stable.
+        title: Heading; ``{units}``, ``{lane}`` etc. are replaced by the vocabulary's words (``Vocabulary.say``).
         compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
-        needs: Keys of the capabilities a profile must have.
-        untimed: Whether it has something to say of events without times.
-        summed_up: Whether ``tpuprof summary`` and the web page tell it.
-        together: Whether it is of all workers together.
-        screen_alone: Whether it is for eyes alone: in no report and no file.
-        place: Where the summary pane tells it.
+        needs: Keys of the capabilities that a profile must have.
+        untimed: Whether it applies to events without times.
+        summed_up: Whether ``tpuprof summary`` and the web page include it.
+        together: Whether it covers all workers together.
+        screen_alone: Whether it is shown on the screen only, not in reports and files.
+        place: Where the summary pane shows it.
         quick: Whether it is recomputed at each key press; other views wait until typing pauses.
-        slow: Whether each worker takes long: of many workers it is computed when it is chosen, or one of them.
-        compared: Whether a comparison tells it unasked.
-        facts: Whether its answer may hold facts beside tables; callers that need facts alone skip the other views.
-        facts_alone: Entry of a function ``(Query) -> facts`` that gives them sooner than ``compute``; may be empty.
+        slow: Whether it is slow per worker: with many workers it is computed only when the view or a worker is chosen.
+        compared: Whether a comparison includes it by default.
+        facts: Whether its answer may hold facts besides tables; callers that need only facts skip other views.
+        facts_alone: Entry of a function ``(Query) -> facts`` that is faster than ``compute``; may be empty.
     """
 
     id: str

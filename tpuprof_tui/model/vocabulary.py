@@ -1,8 +1,7 @@
-"""What a source calls things: its columns, kinds of lanes and groups, words, capabilities, colours, files.
+"""Vocabulary of a source: its columns, kinds of lanes and groups, words, capabilities, colours, views, and files.
 
-One for each source; a profile carries that of its own, and what is said and written of a profile asks it. Everything
-here is plain data: what a source computes itself is named by an entry ("module:function") and imported when it is
-first asked for.
+Each source defines one; its profiles refer to it, and generic code takes names and texts from it. All of it is plain
+data: functions of a source are named by an entry ("module:function") and imported on first use.
 """
 
 from __future__ import annotations
@@ -18,35 +17,38 @@ from .activity import Activity
 from .columns import COUNTERS, EVENT, LANE_KIND, STEP, Column
 from .view import View
 
-#: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
+#: Capabilities that generic code checks: operations have names; all details of each event are recorded.
 NAMES: Final = "names"
 DETAIL: Final = "detail"
 
 
 class Word(Struct, frozen=True):
-    """One word for a thing, and for several."""
+    """A noun in singular and plural; without ``many`` the plural is formed with -s."""
 
     one: str
     many: str = ""
 
     @property
     def plural(self) -> str:
-        """The word for several."""
+        """The plural."""
         return self.many or f"{self.one}s"
 
     @property
     def with_article(self) -> str:
-        """One of them: ``a core``, ``an event``; letters are spelled: ``an NPU``, ``a GPU``."""
+        """The singular with its article: ``a core``, ``an event``; abbreviations are spelled: ``an NPU``, ``a GPU``."""
         vowels = "AEFHILMNORSX" if self.one[:2].isupper() else "AEIOaeio"
         return f"{'an' if self.one[:1] in tuple(vowels) else 'a'} {self.one}"
 
     def of(self, count: int) -> str:
-        """A number of them: ``1 core``, ``2,000 cores``."""
+        """A count with the noun: ``1 core``, ``2,000 cores``."""
         return f"{count:,} {self.one if count == 1 else self.plural}"
 
 
 class Shades(Struct, frozen=True):
-    """A colour on each kind of ground, ``#rrggbb``: dark, paper, and one for all eyes; empty: made of the first."""
+    """A colour, ``#rrggbb``, on dark and on light backgrounds, and safe for colour blindness.
+
+    Empty ones are derived from ``dark``.
+    """
 
     dark: str
     paper: str = ""
@@ -54,11 +56,14 @@ class Shades(Struct, frozen=True):
 
 
 class LaneKind(Struct, frozen=True):
-    """A kind of lane: its name in filters, files and options, and for people; what most of its events do.
+    """A kind of lane.
 
     Attributes:
-        order: Its place among the kinds of a group.
-        shades: Colours of work that no category colours.
+        key: Name in filters, files and options.
+        title: Name on the screen.
+        activity: Activity of most of its events.
+        order: Sort position among the kinds of a group.
+        shades: Colours of work without a category.
     """
 
     key: str
@@ -69,12 +74,12 @@ class LaneKind(Struct, frozen=True):
 
     @property
     def on_host(self) -> bool:
-        """Whether it runs beside the device, as ``Lane.on_host`` says it of a lane."""
+        """Whether such lanes run on the host, as ``Lane.on_host``."""
         return self.activity is Activity.HOST
 
 
 class GroupKind(Struct, frozen=True):
-    """A kind of group: its key, what it is called, and the word for one of them."""
+    """A kind of group: its key, its title, and the word for one such group."""
 
     key: str
     title: str
@@ -82,9 +87,10 @@ class GroupKind(Struct, frozen=True):
 
 
 class Category(Struct, frozen=True):
-    """Events of one sort: those whose type has one of these words, of several sorts the first; a letter tells it.
+    """A category of events, for colours: events whose type contains one of ``words``; the first match applies.
 
-    Where ``activity`` is given it is those with that in their column ``activity``, whatever their type.
+    With ``activity``, events with that value in the column ``activity`` instead, regardless of type. ``letter`` marks
+    the category where colours cannot.
     """
 
     name: str
@@ -95,7 +101,7 @@ class Category(Struct, frozen=True):
 
 
 class Capability(Struct, frozen=True):
-    """Something a profile can know: its name in code, what is then known, and how to record it ("mode 2")."""
+    """A kind of data that a profile may hold: its key, a description, and how to record it ("mode 2")."""
 
     key: str
     title: str
@@ -103,12 +109,14 @@ class Capability(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """A way of colouring by a share of what the hardware could do: its name in settings, and in legends.
+    """A colour mode: events by their share of a hardware limit.
 
     Attributes:
-        columns: Columns it rests on, the first that is known and set counts; each with the name of the peak
-            (``Device.peaks``) it is a share of, or nothing where the column is in percent.
-        peak_text: What it is a share of, in words.
+        key: Name in settings.
+        title: Name in legends.
+        columns: (column, peak) pairs, of which the first with a value applies; ``peak`` names the bandwidth
+            (``Device.peaks``) that the value is divided by, empty if the column is in percent.
+        peak_text: Name of the limit, in words.
     """
 
     key: str
@@ -118,12 +126,14 @@ class Share(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """A way of colouring by names that the source finds for events: its name in settings, and in legends.
+    """A colour mode: events by names that the source computes.
 
     Attributes:
-        needs: The capability it takes.
-        entry: Entry of a function from a session to the names, in the order of their time on the device, and which of
-            them events have: int32 by row for each lane, -1 without. O(events): it is called in a thread.
+        key: Name in settings.
+        title: Name in legends.
+        needs: Key of the required capability.
+        entry: Entry of a function from a session to (names by time on the device, for each lane an int32 array of
+            indices into the names by row, -1: none). O(events), called in a worker thread.
     """
 
     key: str
@@ -133,11 +143,11 @@ class Named(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True):
-    """A condition of filters that is no column: ``KEY=WORD``.
+    """A filter condition ``KEY=WORD`` that is not based on a column.
 
     Attributes:
-        fault: What to say of any other word.
-        mask: Entry of a function from profile, lane and word to a boolean mask of the lane's rows.
+        fault: Error message for unknown words.
+        mask: Entry of a function (profile, lane, word) that returns a boolean mask of the lane's rows.
     """
 
     key: str
@@ -147,32 +157,32 @@ class Condition(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """Files that a profile can be written as.
+    """An export format: the files that a profile can be written to.
 
     Attributes:
-        key: What the command line calls it.
-        writer: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and says
-            which (``export.job``), where ``paths`` are those of ``files``; empty: the table of the explorer, in the
-            form ``key``.
-        files: Names in the output folder that it always has.
-        shown: The names as people are told them; empty: ``files``.
-        pattern: Regular expression of all names it may have; empty: ``files``.
+        key: Name on the command line.
+        writer: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and returns
+            their paths (``export.job``); ``paths`` are those of ``files``. Empty: a table of events in the format
+            ``key``.
+        files: Names of the files that are always written, in the output folder.
+        shown: File names for messages and help; empty: ``files``.
+        pattern: Regular expression of all possible file names; empty: ``files``.
         names: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile.
-        prepare: Entry of a function ``(profile) -> profile`` that finds problems of files beside the capture.
-        finish: Entry of a function ``(profile, selection) -> (note, text)``: what to know of what was written, and a
-            function that gives what the command line prints at the end.
-        told: What progress calls it; empty: the title.
-        action: Its name in the explorer; empty: the key.
-        letter: Its key in the export menu, with Alt outside of it; those of other packages are chosen with Enter.
-        help: What the menu's key does, one sentence with the names of ``Vocabulary.words``; empty: made of the title.
-        short: What the footer of the menu calls it; empty: it is not there.
-        needs: Package that writes it.
-        place, turn: Its place in lists, and among what is written.
-        sets: Sets of outputs it belongs to, which options of the command line add, leave out or narrow: ``web``,
-            ``doc``, ``beside`` (where there is anything else), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
-        cost, detailed: Measured bytes and ns of an event, the latter where everything of each is known; 0: it is small
-            and fast.
-        most: Events that it holds at most; 0: any number.
+        prepare: Entry of a function ``(profile) -> profile`` that adds problems of files outside the capture.
+        finish: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a
+            function that returns the last output of the command line.
+        told: Name in progress messages; empty: the title.
+        action: Name in the explorer; empty: the key.
+        letter: Key in the export menu, with Alt outside of it; formats of other packages are chosen with Enter.
+        help: Help of that key, one sentence with the names of ``Vocabulary.words``; empty: derived from the title.
+        short: Label in the footer of the menu; empty: not shown there.
+        needs: Package required for writing.
+        place, turn: Sort positions in lists, and in the order of writing.
+        sets: Sets it belongs to, which command line options add, exclude or narrow: ``web``, ``doc``, ``beside``
+            (written only along with other outputs), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
+        cost, detailed: Measured (bytes, ns) per event, for estimates; ``detailed`` applies if all details of each event
+            are recorded. 0: small and fast.
+        most: Maximum number of events; 0: unlimited.
     """
 
     key: str
@@ -199,67 +209,67 @@ class Output(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its name in the explorer."""
+        """Name in the explorer."""
         return self.action or self.key
 
     @property
     def sentence(self) -> str:
-        """What its key does."""
+        """Help of its key."""
         needs = f" (needs {self.needs})" if self.needs else ""
         return self.help or f"Write the {self.title}{needs}."
 
     @property
     def is_table(self) -> bool:
-        """Whether it is the explorer's table."""
+        """Whether it is the explorer's table of events."""
         return not self.writer
 
     @property
     def file_text(self) -> str:
-        """The names of its files, as people are told them."""
+        """File names for messages and help."""
         return self.shown or ", ".join(self.files)
 
 
 class Vocabulary(Struct, frozen=True, eq=False, dict=True):
-    """The words of a source.
+    """The vocabulary of a source.
 
     Attributes:
-        source: Its id.
-        title: Its name for people.
-        usual_name: What the names of all its captures begin with: what tells them apart follows.
-        unit, lane, event, scope, operation: Words for what figures are made for, what runs one thing at a time, what it
-            runs, what those belong to, and what their names are.
-        step, step_column: Word for what a run does again and again, and the column that numbers it where profiles do
+        source: Id of the source.
+        title: Name of the source on the screen.
+        usual_name: Common prefix of the names of its captures; the distinguishing part follows.
+        unit, lane, event, scope, operation: Words for a unit that figures are computed for, a lane, an event, the
+            launch or scope of events, and the name of an event.
+        step, step_column: Word for a step (iteration) of a run, and the column with its number, for profiles that do
             not list their steps.
-        lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
-        shares, named: Ways of colouring of its own.
-        conditions: Conditions of filters of its own.
-        either: Names in filters that mean the first known of several columns.
-        searched: Text columns in which a word alone is looked for.
-        page_columns: Columns of numbers that the page draws, beside times.
-        operation_codes, operands: Columns that tell the operation of an event whatever a recording calls it, and what
-            it was asked to do: by these two profiles are compared.
-        operation_class: Regular expression of names of which a recording makes up the end: its group is the operation
-            where two recordings have no such name in common; empty: none.
-        restarts: Column of numbers that start anew with each launch on a lane: in recordings that do not name launches
-            these are told by it; empty: none.
-        work_cuts: Views that cut the sum of work into parts, each with the text column it cuts by.
-        host_cuts: Where the device did nothing: views, tables and columns that cut the time of the host.
-        frames: Events of the host that make call paths: by type, a regular expression that their names begin with.
-        blocking: Regular expression of names of the host's events that end with what the device did; empty: none.
+        lane_kinds, group_kinds, categories, capabilities: See these classes; categories in the order of matching.
+        shares, named: Colour modes of this source.
+        conditions: Filter conditions of this source.
+        either: Names in filters that refer to the first known of several columns.
+        searched: Text columns that a filter of one plain word searches.
+        page_columns: Numeric columns that the web page draws besides times.
+        operation_codes, operands: Columns that identify the operation of an event, independent of its recorded name,
+            and its operands; two profiles are compared by them.
+        operation_class: Regular expression for names with a generated end; its group is the operation if two
+            recordings have no such names in common. May be empty.
+        restarts: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do
+            not name them; may be empty.
+        work_cuts: (view, text column) pairs of the views that break down the sum of work by that column.
+        host_cuts: (view, table, column) of tables that break down the time of the host, for idle times of the device.
+        frames: Host events that form call paths: by type, a regular expression for the beginning of their names.
+        blocking: Regular expression for names of host events that wait for the device; may be empty.
         one_chip: Whether profiles of different chips cannot be compared.
-        help_words: What words of the screen mean here, where it is more than generic code can say.
-        phrases: Sentences of the screen that say more here than generic ones do, by the id of their action, or by what
-            asks for them: ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes``
-            (of a line), ``fields``, ``field``, ``bytes`` (what was recorded of each), ``untimed`` (one without times),
-            ``category`` (what categories tell), ``waits`` (below tables of units), ``page_...`` (of the page).
-        help_filters: What filters look like: examples and what they mean; empty: generic ones.
-        views: Its own views; one with the id of a generic view stands in its place (``views.registry``).
-        outputs: Files of its own.
-        output_files: Names that files of generic outputs have, by key.
+        help_words: Explanations of words on the screen that are specific to this source.
+        phrases: Sentences of the screen that replace generic ones, by the id of their action or by their use:
+            ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes`` (of a line),
+            ``fields``, ``field``, ``bytes`` (recorded data of each event), ``untimed`` (an event without times),
+            ``category`` (meaning of categories), ``waits`` (below tables of units), ``page_...`` (of the web page).
+        help_filters: Examples of filters with their meaning; empty: generic ones.
+        views: Views of this source; one with the id of a generic view replaces it (``views.registry``).
+        outputs: Export formats of this source.
+        output_files: File names of generic export formats, by key.
         columns_entry: Entry of the schema, a tuple of columns.
-        more_columns: Columns that a recording names itself, which stand behind those of the schema.
-        texts_entry: Entry of what the command line's help says with this source's words: texts by name.
-        entries: What the source says and writes itself, by what asks for it (see ``entry``).
+        more_columns: Further columns that are named by a recording; they follow those of the schema.
+        texts_entry: Entry of the texts by name that the command line's help takes from this source.
+        entries: Entries of the source's own functions, by purpose (see ``entry``).
     """
 
     source: str
@@ -304,25 +314,25 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The schema: every column an event can have, in the order of tables and files."""
+        """The schema: all columns of events, in the order of tables and files."""
         own = (*(imported(self.columns_entry) if self.columns_entry else ()), *self.more_columns)
         keys = {column.key for column in own}
         return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 
     @cached_property
     def schema(self) -> Mapping[str, Column]:
-        """The same, by key."""
+        """The columns by key."""
         return {column.key: column for column in self.columns}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """What the command line's help says with this source's words."""
+        """Texts of this source for the command line's help, by name."""
         found: Mapping[str, str] = imported(self.texts_entry) if self.texts_entry else {}
         return found
 
     @cached_property
     def words(self) -> Mapping[str, str]:
-        """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the other words alike."""
+        """Replacement fields of `say`: ``unit``, ``units``, ``Units``, ``a_unit``; likewise for the other words."""
         titles = [share.title.partition(",")[0] for share in self.shares] + [named.title for named in self.named]
         first = self.phrases.get("category", "operation")
         found = {"colourings": joined(dict.fromkeys((first, self.scope.one, *titles)), "or")}
@@ -334,15 +344,15 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         return found
 
     def say(self, sentence: str, **more: object) -> str:
-        """A sentence of the screen with this source's words: ``No {event} selected`` (see `words`)."""
+        """Formats a sentence with this source's words: ``No {event} selected`` (see `words`)."""
         return sentence.format_map({**self.words, **more})
 
     def phrase(self, key: str, sentence: str, **more: object) -> str:
-        """A sentence of the screen in this source's words: its own under this key, else a generic one."""
+        """Formats this source's own sentence for ``key``, or the generic ``sentence`` if it has none."""
         return self.say(self.phrases.get(key, sentence), **more)
 
     def heading(self, group: str) -> str:
-        """The heading of a group of columns: those of the event itself stand below its word."""
+        """Heading of a group of columns; for the event's own columns, the word for an event."""
         return self.event.one if group == EVENT else group
 
     def is_text(self, key: str) -> bool:
@@ -351,74 +361,73 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         return column is not None and column.kind == "text"
 
     def listed(self) -> tuple[Column, ...]:
-        """All columns but raw counters."""
+        """All columns except raw counters."""
         return tuple(column for column in self.columns if column.group != COUNTERS)
 
     def lane_kind(self, key: str) -> LaneKind | None:
-        """The kind of lane with this key; None where the source declares none."""
+        """The kind of lane with this key; None if the source has none."""
         return next((kind for kind in self.lane_kinds if kind.key == key), None)
 
     def group_kind(self, key: str) -> GroupKind | None:
-        """The kind of group with this key; None where the source declares none."""
+        """The kind of group with this key; None if the source has none."""
         return next((kind for kind in self.group_kinds if kind.key == key), None)
 
     def event_word(self, *, timed: bool = True) -> Word:
-        """The word for an event; for one without times, which was only issued, where the source has another."""
+        """The word for an event; without times (it was only issued) the source may have another one."""
         return self.event if timed or "untimed" not in self.phrases else Word(self.phrases["untimed"])
 
     def word_of(self, kind: str) -> Word:
-        """The word for one group of a kind, by key."""
+        """The word for a group of a kind, by key."""
         found = self.group_kind(kind)
         return found.word if found is not None else Word(kind)
 
     def capability(self, key: str) -> Capability | None:
-        """The capability with this key; None where the source has none."""
+        """The capability with this key; None if the source has none."""
         return next((each for each in self.capabilities if each.key == key), None)
 
     def needs(self, key: str) -> str:
-        """How to record a capability; the key itself where the source does not say, empty for none."""
+        """How to record a capability; the key itself if the source has no such capability."""
         found = self.capability(key)
         return found.needs if found is not None else key
 
     def all_needs(self) -> str:
-        """How to record everything: "mode 1 or 2"; empty where the source does not say."""
+        """How to record any of the capabilities: "mode 1 or 2"; empty if the source has none."""
         parts = [each.needs.rpartition(" ") for each in self.capabilities]
         if len({head for head, _, _ in parts}) == 1:
             return f"{parts[0][0]} {' or '.join(last for _, _, last in parts)}".strip()
         return " or ".join(each.needs for each in self.capabilities)
 
     def share(self, key: str) -> Share | None:
-        """The share with this key; None where the source has none."""
+        """The share with this key; None if the source has none."""
         return next((share for share in self.shares if share.key == key), None)
 
     def names(self, key: str) -> Named | None:
-        """The way of colouring by names with this key; None where the source has none."""
+        """The colour mode by names with this key; None if the source has none."""
         return next((named for named in self.named if named.key == key), None)
 
     def entry(self, name: str) -> Callable[..., Any] | None:
-        """What the source says or writes itself, imported now; None where it leaves that to generic code.
+        """Imports the source's own function for a purpose; None if generic code is used.
 
-        ``instructions``: writes all that is known of events (``cli.instructions``); ``instructions_sorted``: the same
-        in the order of a table; ``workers``: who recorded a profile (``views.report``);
-        ``identities``: hosts and users that it names (``views.redacting``);
-        ``findings``: what is worth a look beside what any profile shows (``views.finding_rules``); ``page_summary``,
-        ``page_memory``: its parts of the page.
+        Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
+        same in the order of a table; ``workers``: workers that recorded a profile (``views.report``); ``identities``:
+        hosts and users to redact (``views.redacting``); ``findings``: additional findings (``views.finding_rules``);
+        ``page_summary``, ``page_memory``: parts of the web page.
         """
         where = self.entries.get(name)
         return imported(where) if where else None
 
 
-#: The words of nothing in particular: where no profile is open.
+#: Default vocabulary while no profile is open.
 GENERIC: Final = Vocabulary("", "")
 
 
 def joined(words: Iterable[str], last: str = "and") -> str:
-    """``a, b and c``."""
+    """Joins words: ``a, b and c``."""
     *first, end = words
     return f" {last} ".join(part for part in (", ".join(first), end) if part)
 
 
 def imported(where: str) -> Any:
-    """What an entry ("module:name") names."""
+    """Imports the object that an entry ("module:name") refers to."""
     module, _, name = where.partition(":")
     return getattr(import_module(module), name)

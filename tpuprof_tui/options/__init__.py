@@ -1,5 +1,5 @@
-"""The options that produce a profile: what they mean, what is wrong with some, which fulfil a wish.
+"""Profiling options of recording tools: explains them, checks them, and generates options for wishes.
 
-All that is known of options, rules and wishes is data, in ``tables``: a folder for each source with one table of each.
-The modules know types of values and forms of tests, and no option by its name. Nothing else of the package is needed.
+Options, rules and wishes are data: ``tables`` has a folder for each source with one table of each. The modules
+implement types of values and conditions but no individual options, and are independent of the rest of the package.
 """

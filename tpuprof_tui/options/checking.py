@@ -1,4 +1,4 @@
-"""What the documents say against options: findings, a verdict, and a corrected line where there is one."""
+"""Checks options against the rules of their documentation: findings, a verdict, and a corrected line if possible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .tables import Kind, Option, Rule, Tables, nearest
 from .values import NOTHING, expected, flaws
 
 OK: Final = "ok"
-#: Unknown names for which a near one is sought: it takes a while.
+#: Maximum number of unknown names for which a similar one is searched, which is slow.
 _MOST_SOUGHT: Final = 50
-#: Corrections that may make another one necessary.
+#: Maximum number of correction rounds; a correction may make another one necessary.
 _MOST_ROUNDS: Final = 5
 
-#: Options that are corrected, and what they are then.
+#: Function that returns corrected options.
 _Repair = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -30,11 +30,11 @@ class Finding:
     Attributes:
         severity: "error" or "warning".
         code: Name of the rule.
-        option: What it is about; None: the text as a whole.
-        value: The value of that option as it is written; None also where it is not.
+        option: Name of the option; None: the whole text.
+        value: Value of that option as written; None also if it is not written.
         text: What is wrong.
         fix: What to do.
-        repair: Does it to the options; None: more than one thing, or nothing, is obvious.
+        repair: Applies the fix to options; None if there is no single obvious fix.
     """
 
     severity: str
@@ -47,15 +47,15 @@ class Finding:
 
 
 class Checked(Struct, frozen=True):
-    """What a check found.
+    """Result of a check.
 
     Attributes:
         verdict: "ok", "warnings" or "errors".
         kind: The kind of the options.
-        findings: In the order of the tables, whatever the order in the text.
-        values: The options, as they are written.
-        readable: Whether the text is of its form.
-        line: The options without what was wrong, as a line to paste; None: nothing is wrong, or not all has one fix.
+        findings: Findings in the order of the tables, regardless of the order in the text.
+        values: The options as written.
+        readable: Whether the text could be parsed.
+        line: Corrected options as a line to paste; None if there are no findings or not all have a single fix.
     """
 
     verdict: str
@@ -67,7 +67,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Checked:
-    """Checks options against values and rules of their kind."""
+    """Checks options against the values and rules of their kind."""
     if written.problem:
         whole = _about(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
         found = [whole, *_together({}, kind, tables, context, unread=True)]
@@ -80,14 +80,14 @@ def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Che
 
 
 def check_values(values: Mapping[str, Any], kind: Kind, tables: Tables, context: Context) -> list[Finding]:
-    """Findings about options that were not read from a text."""
+    """Findings for options given as values rather than as text."""
     return list(_findings(Written(dict(values)), kind, tables, context))
 
 
 def _findings(written: Written, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
     options, values = tables.of_kind(kind.name), written.values
     places = {name: place for place, name in enumerate(options)}
-    # what stands twice was read once: nothing more is to be corrected
+    # reading has already merged repeated options, so that their repair changes nothing
     for name in sorted(written.repeated, key=lambda name: (places.get(name, len(places)), name)):
         yield _about(tables.rules["duplicate_option"], name, values, context, repair=lambda options: options)
     known = {name: values[name] for name in options if name in values}
@@ -117,7 +117,7 @@ def _unknown(
 def _together(
     known: Mapping[str, Any], kind: Kind, tables: Tables, context: Context, *, unread: bool = False
 ) -> Iterator[Finding]:
-    """Rules between options; of an unreadable text, those about no option."""
+    """Findings of rules between options; for unreadable text, only rules about no option."""
     for rule in tables.rules.values():
         if not rule.test or (unread and rule.option is not None):
             continue
@@ -132,7 +132,7 @@ def _about(
     rule: Rule, name: str | None, values: Mapping[str, Any], context: Context, *,
     repair: _Repair | None = None, **words: object,
 ) -> Finding:  # fmt: skip
-    """The finding about an option (None: the text as a whole), with the words that its rule speaks of."""
+    """Finding of a rule for an option (None: the whole text); ``words`` are placeholders of the rule's texts."""
     value = values.get(name) if name is not None else None
     words |= {"option": name if name is None or len(name) < 100 else f"{name[:97]}…", "value": shown(value)}
     words |= {"records": context.records}
@@ -146,7 +146,7 @@ def _about(
 def _corrected(
     written: Written, found: list[Finding], kind: Kind, tables: Tables, context: Context
 ) -> dict[str, Any] | None:
-    """The options with every obvious correction made; None where something is still wrong then."""
+    """The options with all obvious fixes applied; None if findings remain."""
     values = written.values
     for _ in range(_MOST_ROUNDS):
         repairs = [each.repair for each in found if each.repair is not None]
@@ -179,7 +179,7 @@ def _renaming(name: str, to: str) -> _Repair:
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON: numbers as numbers where they are exact, all else as it is."""
+    """Converts a value for JSON: `Number` of less than 16 characters to a number, `Number` and `Other` else to text."""
     if isinstance(value, Number) and len(value) < 16:
         return float(value) if not value.lstrip("-").isdecimal() else int(value)
     return str(value) if isinstance(value, (Number, Other)) else value

@@ -1,4 +1,4 @@
-"""Conditions of rules: tests of what is written, and of the circumstances."""
+"""Evaluates the conditions of rules: tests on written options and on the context of a run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-#: Conditions about circumstances: key in the table, attribute of the context.
+#: Conditions on the context: key in the table, attribute of `Context`.
 _CIRCUMSTANCES: Final = {"modes": "mode", "frameworks": "framework"}
 
 
 class Context(Struct, frozen=True):
-    """Circumstances of a run; None or nothing where they are not known.
+    """Context of a run; None or empty values are unknown.
 
     Attributes:
         mode: "training" or "inference".
-        product: A key of the products.
-        framework: What trains or infers.
+        product: Key of a product in the tables.
+        framework: Framework of training or inference.
         dynamic: Whether shapes are dynamic.
-        here: Whether paths are those of this machine.
-        records: Largest count of records that an engine wrote in an earlier capture; 0: not known.
+        here: Whether paths refer to this machine.
+        records: Largest number of records of an engine in an earlier capture; 0: unknown.
     """
 
     mode: str | None = None
@@ -33,10 +33,12 @@ class Context(Struct, frozen=True):
 
 
 def subjects(test: Mapping[str, Any], kind: str, values: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
-    """What a rule holds for: the tests of ``each`` that hold, or one empty entry where it has none; else nothing.
+    """Evaluates the condition of a rule; returns an empty list if it does not hold.
+
+    If it holds, returns the tests of ``each`` that hold, or one empty entry if the rule has no ``each``.
 
     Keys of ``test``: ``kinds``, ``modes`` (null: not given), ``frameworks``, ``dynamic``; ``all``, ``any``, ``no`` and
-    ``each``, lists of tests; ``differ``, two options that are both written with values that are not the same.
+    ``each``, lists of tests; ``differ``, two options that are both written, with different values.
     """
     if kind not in test.get("kinds", (kind,)) or (test.get("dynamic") and not context.dynamic):
         return []
@@ -58,9 +60,9 @@ def subjects(test: Mapping[str, Any], kind: str, values: Mapping[str, Any], cont
 def passes(test: Mapping[str, Any], values: Mapping[str, Any], context: Context) -> bool:
     """Whether an option passes a test.
 
-    Keys of ``test``: ``option``; ``is``, values (null: not written); ``not``, values it does not have; ``without``,
-    an option that is not written; ``products``; ``below``, an attribute of the context that the number does not exceed.
-    Without ``is`` an option passes when it is written, whatever its value.
+    Keys of ``test``: ``option``; ``is``, allowed values (null: not written); ``not``, excluded values; ``without``,
+    an option that must not be written; ``products``; ``below``, an attribute of the context that the number must not
+    exceed. Without ``is`` an option passes with any value if it is written.
     """
     name = test["option"]
     if name not in values:
@@ -84,17 +86,17 @@ def _differ(pair: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Equality that tells True from 1 and a number without quotes from the same in a text."""
+    """Equality including type: distinguishes True from 1, and an unquoted number from a text."""
     return type(one) is type(other) and one == other
 
 
 def _number(value: object) -> float:
-    """A number however it is written; infinite where it is none."""
+    """Converts a decimal value of any type to a number; infinity for anything else."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else float("inf")
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A value as it stands in a sentence: texts in quotes, long ones cut."""
+    """Formats a value for a sentence: texts in quotes, truncated to ``most`` characters."""
     text = json.dumps(value, ensure_ascii=False) if type(value) is str else str(value)
     return text if len(text) <= most else f"{text[: most - 2]}…{text[-1]}"

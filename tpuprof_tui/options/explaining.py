@@ -1,4 +1,4 @@
-"""What options mean, and what was explained, checked and made: as JSON, and as lines of text."""
+"""Output of ``tpuprof options``: explanations of options, results of checks, and generated options, as text or JSON."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .making import Made
 from .reading import Written
 from .tables import Kind, Option, Tables
 
-#: In place of a value: none is set.
+#: Marks an absent value.
 UNSET: Final = object()
-#: Characters of a value in front of the reason for it.
+#: Maximum length of a value that is shown with its reason, characters.
 _MOST_SHOWN: Final = 80
 _INDENT: Final = " " * 4
 _TERM: Final = 12
 _WIDEST, _NARROWEST = 100, 50
-#: Blanks, words with what stands behind them, and letters that a line may end with.
+#: Pieces between which lines may break: blanks, words, and single CJK characters, with trailing CJK punctuation.
 _PIECES: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
 def explained(option: Option, tables: Tables) -> dict[str, Any]:
-    """All that is known of an option, as JSON."""
+    """All data of an option, for JSON."""
     record = {
         "name": option.name, "kind": option.kind, "type": option.type, "values": list(option.values),
         "range": list(option.range) if option.range else None, "unit": option.suffix or option.unit or None,
@@ -46,9 +46,9 @@ def explained(option: Option, tables: Tables) -> dict[str, Any]:
 
 
 def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str]:
-    """The same as lines of text; with what it is set to behind its name, and the other values left out.
+    """Explanation of an option as lines of text; with ``value``, only what applies to this value.
 
-    Every option has one line that begins with its name; all others are indented.
+    The first line begins with the name of the option; all others are indented.
     """
     takes = _takes(option, tables)
     if value is UNSET:
@@ -80,7 +80,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
 
 
 def narrowed(option: Option, value: Any) -> Option:
-    """An option with nothing but what is said of one of its values."""
+    """The option restricted to the data of one of its values."""
     here = {option.name: value}
     views = [view["views"] for view in option.views if passes({**view, "option": option.name}, here, Context())]
     explains = {each: text for each, text in option.explains.items() if each == str(value)}
@@ -88,7 +88,7 @@ def narrowed(option: Option, value: Any) -> Option:
 
 
 def _default_text(option: Option, tables: Tables) -> str:
-    """What holds without an option."""
+    """Text of an option's default."""
     value = "" if option.default is None else tables.say("empty_text") if option.default == "" else str(option.default)
     if option.default_means:
         value = f"{value}: {option.default_means}" if value else option.default_means
@@ -97,7 +97,7 @@ def _default_text(option: Option, tables: Tables) -> str:
 
 
 def _views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple[str, str]]:
-    """What a run with these options can show: name and value of the option that yields it, and the views."""
+    """Views that a run with these options can show: (``NAME=VALUE`` of the option that yields them, views)."""
     options = tables.of_kind(kind.name)
     values = {name: written.get(name, written.get(option.same_as, option.default)) for name, option in options.items()}
     values = {name: value for name, value in values.items() if name in written or value is not None}
@@ -125,7 +125,7 @@ def _takes(option: Option, tables: Tables) -> str:
 
 
 def _products(option: Option, tables: Tables) -> dict[str, str]:
-    """What each product has of an option; nothing where the documents speak of no products."""
+    """Support of an option by product; empty for kinds whose documents do not distinguish products."""
     if not tables.kinds[option.kind].variable:
         return {}
     return {key: option.products.get(key, product["usual"]) for key, product in tables.products.items()}
@@ -145,7 +145,7 @@ def _conflict_text(option: Option, tables: Tables) -> str:
 
 
 def _wrapped(term: str, text: str) -> Iterator[str]:
-    """A text behind its term; nothing where there is no text."""
+    """Wrapped lines of a term and its text; no lines for an empty text."""
     if not text:
         return
     head = f"{_INDENT}{term}{' ' * max(_TERM - _width(term), 1)}" if term else _INDENT
@@ -155,7 +155,7 @@ def _wrapped(term: str, text: str) -> Iterator[str]:
 
 
 def _folded(text: str, columns: int) -> Iterator[str]:
-    """A text in lines of at most so many columns, but for longer words; Chinese is broken anywhere."""
+    """Wraps a text into lines of at most ``columns`` columns, except for longer words; Chinese breaks anywhere."""
     line, length = "", 0
     for piece in _PIECES.findall(text):
         width = _width(piece)
@@ -168,15 +168,15 @@ def _folded(text: str, columns: int) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Columns of a text in a terminal."""
+    """Width of a text in terminal columns."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-# -- all options, what was checked, what was made ----------------------------------
+# -- overview, results of checks, generated options --------------------------------
 
 
 def overview_json(written: Written | None, kind: Kind, tables: Tables) -> dict[str, Any]:
-    """All options of a kind, those of a text first; with a text also what the run can show."""
+    """All options of a kind for JSON, written ones first; with a text also the views of the run."""
     of_kind = tables.of_kind(kind.name)
     records = []
     first = [name for name in (written.values if written is not None else ()) if name in of_kind]
@@ -193,7 +193,7 @@ def overview_json(written: Written | None, kind: Kind, tables: Tables) -> dict[s
 
 
 def overview_lines(written: Written | None, kind: Kind, tables: Tables) -> Iterator[str]:
-    """The same as text: with one line for each option that a text leaves at its default."""
+    """The overview as text; options that are left at their default take one line each."""
     of_kind = tables.of_kind(kind.name)
     yield kind.title
     yield from kind.about
@@ -219,7 +219,7 @@ def overview_lines(written: Written | None, kind: Kind, tables: Tables) -> Itera
 
 
 def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict[str, Any]:
-    """Verdict, findings, the options with whether they are at their default, and the corrected line."""
+    """Result of a check for JSON: verdict, findings, options (value and whether default), corrected line, notes."""
     of_kind = tables.of_kind(checked.kind.name)
     findings = [
         {"severity": each.severity, "code": each.code, "option": each.option, "value": plain(each.value),
@@ -232,7 +232,7 @@ def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict
 
 
 def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Iterator[str]:
-    """One line for each finding, one for the verdict, then notes and the corrected line."""
+    """Result of a check as text: a line per finding, the verdict, notes, and the corrected line."""
     for each in checked.findings:
         about = each.option if each.option is not None else tables.say("the_text")
         yield f"{tables.say(each.severity):<8} {about}  {each.code}: {each.text} {tables.say('fix')}: {each.fix}"
@@ -246,7 +246,7 @@ def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Ite
 
 
 def made_json(made: Made, kind: Kind) -> dict[str, Any]:
-    """Each run with its options, their reasons and the lines to paste."""
+    """Generated options for JSON: each run with its options, their reasons and the lines to paste."""
     runs = [{"wishes": [wish.wish for wish in run.wishes],
              "options": {name: plain(value) for name, value in run.values.items()},
              "reasons": dict(run.reasons), "lines": [line for lines in run.forms.values() for line in lines]}
@@ -255,7 +255,7 @@ def made_json(made: Made, kind: Kind) -> dict[str, Any]:
 
 
 def made_lines(made: Made, tables: Tables) -> Iterator[str]:
-    """Lines to paste; all that is said stands behind #."""
+    """Generated options as lines to paste; explanations are comments that start with #."""
     yield from (f"# {note}" for note in made.notes)
     for number, run in enumerate(made.runs, 1):
         if len(made.runs) > 1:

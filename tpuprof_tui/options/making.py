@@ -1,4 +1,4 @@
-"""Chooses the options that record what a user wants to know, in as few runs as possible."""
+"""Generates the options that record what a user wants to know (wishes), in as few runs as possible."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .reading import Other, json_text, line_of
 from .tables import Kind, Tables, Wish
 
 _WORD: Final = re.compile(r"[^\W_]+|[^\w\s]")
-#: Arguments of calls that make a longer line stand below each other.
+#: Maximum width of a generated call on one line; longer calls get one argument per line.
 _MOST_COLUMNS: Final = 100
 _CJK: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
-#: Keys of ``global.profile`` that count the records of an engine: of a core, or of a port.
+#: Keys of ``global.profile`` with the number of records of an engine, per core or port.
 _COUNT: Final = re.compile(r"(?:(?:core)?\d+_)?([a-z]+?)\d*_record", re.ASCII)
 _CAPACITY: Final = "max_record_num"
 _MOST_DIGITS: Final = 12
 
 
 class Records(Struct, frozen=True):
-    """The engine that wrote most records in a capture.
+    """The engine with the most records in a capture.
 
     Attributes:
-        engine: Its name.
-        count: Its records.
-        size: How many a buffer held; 0: the capture does not say.
+        engine: Name of the engine.
+        count: Number of its records.
+        size: Capacity of a buffer, records; 0: unknown.
     """
 
     engine: str
@@ -42,7 +42,10 @@ class Records(Struct, frozen=True):
 
     @property
     def take(self) -> int:
-        """Records to make room for: what was enough with a quarter to spare, else the next power of two that is."""
+        """Buffer capacity to request: the old one if it exceeds the count by a quarter, else the next power of two.
+
+        If the old buffer was full, so that records may be lost, twice the count is required.
+        """
         spared = self.count + max(self.count // 4, 1)
         if spared <= self.size:
             return self.size
@@ -50,20 +53,20 @@ class Records(Struct, frozen=True):
         return 1 << max(needed - 1, 1).bit_length()
 
     def said(self, tables: Tables) -> str:
-        """The same in a sentence."""
+        """Sentence that states the counts and the requested capacity."""
         lost = self.size and self.count >= self.size
         key = "counted" if not self.size else "lost" if lost else "enough" if self.take == self.size else "more"
         return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.take)
 
 
 class Run(Struct, frozen=True):
-    """One run.
+    """Options of one profiling run.
 
     Attributes:
-        wishes: What it fulfils.
-        values: Its options, in the order of the table.
-        reasons: A text for each option.
-        forms: Lines to paste, by the title of what they are pasted into (empty: there is one).
+        wishes: Wishes that it fulfils.
+        values: Options by name, in the order of the table.
+        reasons: Reason for each option, by name.
+        forms: Lines to paste, by title of their destination; the title is empty if there is only one destination.
     """
 
     wishes: Sequence[Wish]
@@ -73,7 +76,7 @@ class Run(Struct, frozen=True):
 
 
 class Made(Struct, frozen=True):
-    """What was made: runs, what else is to be said, and the command for the result."""
+    """Result of `make`: runs, notes, text about the next step, and its command."""
 
     runs: Sequence[Run]
     notes: Sequence[str]
@@ -82,7 +85,7 @@ class Made(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """What is asked for besides wishes: values of options by the name of what gives them, records, circumstances."""
+    """Input of `make` besides wishes: values by argument name, records of an earlier capture, and context."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     records: Records | None = None
@@ -90,10 +93,10 @@ class Order(Struct, frozen=True):
 
 
 def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
-    """The fewest runs that fulfil wishes.
+    """Generates options that fulfil wishes in few runs.
 
     Raises:
-        UsageError: Words are not understood, or what they ask for cannot be.
+        UsageError: A word is not understood, or a wish cannot be fulfilled.
     """
     making = tables.making
     kind = tables.kinds[making["kind"]]
@@ -118,10 +121,10 @@ def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
 
 
 def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
-    """The wishes that words mean, in their order; none only where something is made without.
+    """Parses wishes from words, in their order; empty only if the source can generate options without wishes.
 
     Raises:
-        UsageError: There are none, or some words mean nothing.
+        UsageError: There are no wishes, or a word is not understood.
     """
     phrases = sorted(
         {(phrase.lower(), number) for number, wish in enumerate(tables.wishes) for phrase in (wish.wish, *wish.words)},
@@ -148,7 +151,7 @@ def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
 
 
 def _taken(text: str, phrase: str) -> tuple[str, list[int]]:
-    """A text with blanks in place of a phrase, where it stands as whole words (also with s behind); and the places."""
+    """Replaces whole-word occurrences of a phrase (or its plural with s) by blanks; returns the text and offsets."""
     plain = re.escape(phrase)
     pattern = plain if _CJK.search(phrase) else rf"(?<![^\W_]){plain}s?(?![^\W_])"
     places: list[int] = []
@@ -164,7 +167,7 @@ def _taken(text: str, phrase: str) -> tuple[str, list[int]]:
 
 
 def _groups(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> list[list[Wish]]:
-    """Wishes that one run can fulfil together: each goes to the first run that it fits."""
+    """Groups wishes by run: each wish is added to the first run that it is compatible with (first fit)."""
     groups: list[list[Wish]] = []
     for wish in wishes:
         fitting = (group for group in groups if _merged([*group, wish], kind, tables) is not None)
@@ -180,7 +183,7 @@ def _groups(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> list[list[Wis
 
 
 def _merged(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> dict[str, Any] | None:
-    """The options that fulfil all of some wishes; None: they exclude each other."""
+    """Options that fulfil all given wishes; None if they exclude each other."""
     values: dict[str, Any] = {}
     insisted = {option: value for wish in wishes if wish.insists for option, value in wish.sets.items()}
     lowered = {option: wish.sets[option] for wish in wishes for option in wish.lowers}
@@ -259,7 +262,7 @@ def _reason(name: str, values: Mapping[str, Any], group: Sequence[Wish], tables:
 
 
 def most_records(settings: str) -> Records | None:
-    """The engine with most records by the text of a ``global.profile``; None: it counts none."""
+    """The engine with the most records according to the text of a ``global.profile``; None if there are no counts."""
     counts: dict[str, int] = {}
     size = 0
     for line in settings.splitlines():
@@ -276,6 +279,6 @@ def most_records(settings: str) -> Records | None:
 
 
 def largest(counts: Mapping[str, int], size: int = 0) -> Records | None:
-    """The engine with most records, of counts by engine; None: none wrote any."""
+    """The engine with the most records, from counts by engine; None if all are 0."""
     engine = max(counts, key=lambda each: counts[each], default="")
     return Records(engine, counts[engine], size) if engine and counts[engine] else None

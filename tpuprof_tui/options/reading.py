@@ -1,6 +1,6 @@
-"""Options read from text, and written as a line to paste.
+"""Parses options from text, and writes them as a line to paste.
 
-Any text is accepted; nothing in it is expanded or executed.
+Input is untrusted: nothing in it is expanded or executed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from msgspec import Struct, field
 
 from .tables import Kind, Option, Tables, nearest
 
-#: Blanks, a comment, the end of a command, or a piece of a word of a POSIX shell: in single quotes, in double quotes,
-#: escaped, plain.
+#: Token of a POSIX shell: blanks, end of a command, or a piece of a word (in single quotes, in double quotes, escaped,
+#: plain).
 _SHELL: Final = re.compile(
     r"(?P<blank>[ \t\r]+|\\\n)|(?P<end>[\n;&|()<>]+)|'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)\""
     r"|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>'\"\\]+|.)",
@@ -24,7 +24,7 @@ _SHELL: Final = re.compile(
 )
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _IN_DOUBLE: Final = re.compile(r"\\([$`\"\\\n])")
-#: What arguments of a call are made of: blanks, comments, texts, brackets, and anything else.
+#: Token of the arguments of a call: blanks and comments, string literals, brackets, comma, equals sign, other.
 _CALL: Final = re.compile(
     r"(?P<blank>\s+|#[^\n]*)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<open>[(\[{])|(?P<close>[)\]}])"
     r"|(?P<comma>,)|(?P<equals>=(?!=))|(?P<word>[\w.]+|[^\"'])",
@@ -34,31 +34,31 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _INTEGER: Final = re.compile(r"-?\d{1,18}|0[xX][0-9a-fA-F]{1,15}", re.ASCII)
 _ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 _WORDS: Final = {"True": True, "False": False, "None": None}
-#: How much of the text around a mistake is looked at for its reason.
+#: Number of characters around an error that are searched for its reason.
 _NEAR: Final = 80
-#: A variable is taken for a mistyped option only when its name is as near as this.
+#: Minimum similarity for which a variable is taken for a mistyped option.
 _NEAR_NAME: Final = 0.88
 _NEAR_LENGTH: Final = 4
 _MOST_SHOWN: Final = 60
-#: What JSON leaves as it is, yet steers a terminal, ends a line or is no UTF-8.
+#: Characters that JSON does not escape: terminal controls, line ends, writing direction, lone surrogates.
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Number(str):
-    """A number that stands where only texts may: its digits."""
+    """Digits of an unquoted number where a text is expected."""
 
 
 class Other(str):
-    """A value that is neither text nor number nor one of the constants: a few of its characters."""
+    """Abbreviated source text of a value that is not a text, number or constant."""
 
 
 class Written(Struct, frozen=True):
-    """Options as they are written.
+    """Parsed options.
 
     Attributes:
-        values: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; whole numbers in calls.
-        repeated: Names that stand there more than once.
-        problem: Why the text is not of its form, one part of a sentence; empty: it is.
+        values: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; in calls also int.
+        repeated: Names that occur more than once.
+        problem: Why the text cannot be parsed, as part of a sentence; empty if it can.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Written(Struct, frozen=True):
 
 
 class _UnreadableError(Exception):
-    """The text is not of its form: a reason, the place, and the text in which it lies."""
+    """The text cannot be parsed: reason, text, and offset of the error in it."""
 
     def __init__(self, reason: str, text: str = "", place: int = 0) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class _UnreadableError(Exception):
 
 
 def read(text: str, kind: Kind, tables: Tables) -> Written:
-    """The options in a text of a kind."""
+    """Parses options of a kind from text."""
     try:
         return _READERS[kind.form](text, kind, tables)
     except _UnreadableError as error:
@@ -83,7 +83,7 @@ def read(text: str, kind: Kind, tables: Tables) -> Written:
 
 
 def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Written | None:
-    """The options that an environment holds; None: none."""
+    """Parses options of a kind from environment variables; None if there are none."""
     if kind.form == "json":
         return read(environment[kind.variable], kind, tables) if kind.variable in environment else None
     if kind.form != "variables":
@@ -107,7 +107,7 @@ def _explained(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
 
 
 def _json(text: str, kind: Kind, tables: Tables) -> Written:
-    """An object, by itself or assigned to its variable in a line for a shell."""
+    """Parses a JSON object, plain or assigned to its variable in a shell line."""
     if not text.lstrip().startswith(("{", "[")) and kind.variable:
         text = _assigned(text, kind.variable, tables)
     return _object(text, tables)
@@ -138,7 +138,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 class _ConstantError(Exception):
-    """NaN or Infinity, which are no JSON."""
+    """NaN or Infinity, which are not JSON."""
 
 
 def _constant(word: str) -> NoReturn:
@@ -146,14 +146,14 @@ def _constant(word: str) -> NoReturn:
 
 
 def _flat(value: Any) -> Any:
-    """A member's value; lists and objects, which no option takes, as a sign of what they are."""
+    """Value of a member; lists and objects, which no option accepts, become `Other`."""
     if isinstance(value, list):
         return Other("{…}" if isinstance(value, _Pairs) else "[…]")
     return value
 
 
 def _collected(pairs: Iterable[tuple[str, Any]]) -> Written:
-    """Pairs of name and value; the last value of a name counts, at the place of its first."""
+    """Collects (name, value) pairs; the last value of a name wins, at the position of its first."""
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
     for name, value in pairs:
@@ -163,11 +163,11 @@ def _collected(pairs: Iterable[tuple[str, Any]]) -> Written:
     return Written(values, tuple(sorted(repeated)))
 
 
-# -- lines for a shell ------------------------------------------------------------
+# -- shell lines ------------------------------------------------------------------
 
 
 def _assigned(text: str, name: str, tables: Tables) -> str:
-    """The value of the last assignment to a variable; the text where there is none."""
+    """Value of the last assignment to a variable in a shell text; the text itself if there is none."""
     if f"{name}=" not in text:
         return text
     found = text
@@ -180,7 +180,7 @@ def _assigned(text: str, name: str, tables: Tables) -> str:
 
 
 def shell_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Words as a POSIX shell would split them, and whether their quotes are closed; without its comments."""
+    """Splits a text into words like a POSIX shell, without comments; yields (word, whether its quotes are closed)."""
     pieces: list[str] = []
     place = 0
     while place < len(text):
@@ -208,7 +208,7 @@ def shell_words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _environment(text: str, kind: Kind, tables: Tables) -> Written:
-    """Assignments in lines for a shell, or a call whose arguments say the same."""
+    """Parses variable assignments in shell lines, or an equivalent call."""
     if _call_place(text, kind) is not None:
         return _call(text, kind, tables)
     words = [_ASSIGNED.fullmatch(word) for word, closed in shell_words(text) if closed]
@@ -219,7 +219,7 @@ def _environment(text: str, kind: Kind, tables: Tables) -> Written:
 
 
 def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Written:
-    """Those variables that are options, or whose names are near one."""
+    """Variables that are options or whose names are similar to one."""
     near: dict[str, bool] = dict.fromkeys(options, True)
     lengths = {len(name) + more for name in options for more in range(-_NEAR_LENGTH, _NEAR_LENGTH + 1)}
     kept = []
@@ -235,7 +235,7 @@ def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) 
 
 
 def _call(text: str, kind: Kind, tables: Tables) -> Written:
-    """The arguments of a call, read as literals; or a JSON object of them."""
+    """Parses the arguments of a call as literals, or from a JSON object."""
     if text.lstrip().startswith("{"):
         return _object(text, tables, whole=_integer)
     place = _call_place(text, kind)
@@ -245,7 +245,7 @@ def _call(text: str, kind: Kind, tables: Tables) -> Written:
 
 
 def _call_place(text: str, kind: Kind) -> int | None:
-    """Where the arguments of the last call begin; None: there is none."""
+    """Offset of the arguments of the last call; None if there is no call."""
     names = "|".join(map(re.escape, kind.calls))
     return max((found.end() for found in re.finditer(rf"(?<!\w)(?:{names})[ \t]*\(", text)), default=None)
 
@@ -309,13 +309,13 @@ _READERS: Final[dict[str, Callable[[str, Kind, Tables], Written]]] = {
 }
 
 
-# -- a line to paste --------------------------------------------------------------
+# -- output -----------------------------------------------------------------------
 
 
 def line_of(kind: Kind, values: Mapping[str, Any], most: int | None = None) -> str:
-    """Options in the form of their kind, without anything that a terminal or a shell would take for more.
+    """Writes options in the form of their kind, quoted for the shell and escaped for the terminal.
 
-    Arguments of a call that needs more than ``most`` columns stand on lines of their own.
+    Calls of more than ``most`` columns get one line per argument.
     """
     if kind.form == "json":
         return f"export {kind.variable}={shlex.quote(json_text(values, separators=(',', ':')))}"
@@ -332,6 +332,6 @@ def line_of(kind: Kind, values: Mapping[str, Any], most: int | None = None) -> s
 
 
 def json_text(value: Any, **form: Any) -> str:
-    """JSON that is safe to print; raises nothing for lone surrogates."""
+    """JSON that is safe to print, also with lone surrogates."""
     text = json.dumps(value, ensure_ascii=False, **form)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

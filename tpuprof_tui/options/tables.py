@@ -1,4 +1,4 @@
-"""The tables of a source, in one language."""
+"""Loads the tables of options, rules and wishes of a source, in one language."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import fields
 
-#: Languages of all texts; the first is that of who has said nothing.
+#: Languages of all texts; the first is the default.
 LANGUAGES: Final = ("en", "zh")
-#: Names of options are no longer than this, nor is what is compared with them.
+#: Maximum length of option names, and of words that are compared with them.
 _LONGEST_NAME: Final = 64
 _FOLDER: Final = Path(__file__).parent / "tables"
-#: Sources that have tables: the folders they lie in.
+#: Sources with tables, by folder name.
 SOURCES: Final = tuple(sorted(path.name for path in _FOLDER.iterdir() if path.is_dir()))
 
 
 class Kind(Struct, frozen=True):
-    """A form in which options are written.
+    """A kind of options: where and in which syntax they are written.
 
     Attributes:
-        name: What ``--kind`` takes.
-        form: "json" (an object of texts in a variable), "call" (keyword arguments) or "variables" (an environment).
-        unreadable: Code of the finding about a text that is not of this form.
-        title: One line.
-        about: What holds for all of its options.
-        variable: Environment variable that holds the object of form "json".
+        name: Value of ``--kind``.
+        form: "json" (object of texts in a variable), "call" (keyword arguments) or "variables" (environment).
+        unreadable: Code of the finding for unparsable text.
+        title: Title, one line.
+        about: Lines that apply to all of its options.
+        variable: Environment variable with the object, for the form "json".
         calls: Names of functions whose arguments are options.
-        call: The function as it is written.
-        positional: Names of the arguments of these functions, in their order.
-        switch: Variable without which the options do not count, with a text for each of its values.
+        call: Function name to write.
+        positional: Names of the positional arguments of these functions, in order.
+        switch: Variable that enables the options, with a text for each of its values.
     """
 
     name: str
@@ -52,31 +52,32 @@ class Option(Struct, frozen=True):
     """An option.
 
     Attributes:
-        name: As it is written.
-        kind: Name of the kind it belongs to.
-        type: Which values it takes (``values.py``).
+        name: Name as written.
+        kind: Name of its kind.
+        type: Type of its values (``values.py``).
         summary: What it does.
-        values: Values of a choice, set or group of metrics.
-        explains: What values do, by value.
-        same_as: The same option under another name.
-        meant: Value that is meant, by what people write in its place (lower case).
-        range: Smallest and largest number; None where the documents name none.
-        default: Value when it is not written; None: nothing, `default_means` says what happens.
-        default_stated: Whether the documents say the default.
-        files: Files of the result it yields.
-        gains: What they gain.
+        values: Allowed values of a choice, a set or metric groups.
+        explains: Explanation of each value.
+        same_as: Name of an equivalent option.
+        meant: Intended value by common misspelling (lower case).
+        range: Smallest and largest number; None if not documented.
+        default: Value if it is not written; None: no value, see `default_means`.
+        default_means: What happens by default.
+        default_stated: Whether the default is documented.
+        files: Result files that it produces.
+        gains: What these files show.
         cost: Overhead.
-        views: What the run can show with values that pass the test beside them.
-        products: What products have of it, where that is not the usual.
-        modes: Modes it is of; none: all.
-        also: Other names that documents have for it.
-        forbidden: Characters a path may not hold, and the code of that finding.
-        empty: Code of the finding about an empty text.
-        lenient: Code of the finding about a value that counts as another one.
-        bare: Code of the finding about a size without `suffix`.
-        missing: Code of the finding about a path that is not there.
-        custom: How own registers are written, with the codes of findings about them.
-        groups: Whether its values are groups of metrics.
+        views: Views that the run can show, with a test of the value.
+        products: Support by product, where it differs from the usual.
+        modes: Modes it applies to; empty: all.
+        also: Other documented names.
+        forbidden: Characters that a path must not contain, and the code of the finding.
+        empty: Code of the finding for an empty text.
+        lenient: Code of the finding for a value that is treated as another one.
+        bare: Code of the finding for a size without `suffix`.
+        missing: Code of the finding for a path that does not exist.
+        custom: Syntax of custom registers, with the codes of the findings.
+        groups: Whether its values are metric groups.
     """
 
     name: str
@@ -112,18 +113,18 @@ class Option(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule; those with a test are about options together, the others are found while reading or by type of value.
+    """A rule. Rules with a test concern combinations of options; others are applied by parsing or by types of values.
 
     Attributes:
-        code: Its name.
-        option: The option that a finding is about; "*": the one in hand; None: none.
-        severity: "error" or "warning"; by mode where it depends on that ("": any other).
+        code: Name of the rule.
+        option: Option of the finding; "*": the option of the current subject; None: none.
+        severity: "error" or "warning"; or one by mode ("": any other mode).
         says: What is wrong.
         fix: What to do.
         test: Conditions as in ``conditions.py``, all of which must hold.
-        repair: The one obvious correction: options to set, or one to drop.
-        reasons: Why a text is unreadable, by a pattern that is found near the place.
-        excludes: The option that excludes those the rule is about.
+        repair: The single obvious correction: options to set, or one to drop.
+        reasons: Reasons why a text is unreadable, by a pattern to search near the error.
+        excludes: Option that excludes those in ``each`` of the test.
     """
 
     code: str
@@ -137,22 +138,22 @@ class Rule(Struct, frozen=True):
     excludes: str = ""
 
     def severity_in(self, mode: str | None) -> str:
-        """Its severity in a mode; None: the mode is not known."""
+        """Severity in a mode; None: unknown mode."""
         return self.severity if isinstance(self.severity, str) else self.severity.get(mode or "", self.severity[""])
 
 
 class Wish(Struct, frozen=True):
-    """Something that people want to see.
+    """A wish: something that a user wants to see in the profile.
 
     Attributes:
-        wish: Its id.
-        title: The same in the reader's language.
-        words: Other words for it.
-        sets: Options that fulfil it, with their values.
-        insists: Whether no wish for less overhead may lower what it sets.
-        lowers: Values that it lowers to its own, unless another wish insists on them.
-        every_run: Whether each of several runs should have it.
-        form: The form of the line it asks for; empty: any.
+        wish: Id.
+        title: Title in the user's language.
+        words: Synonyms.
+        sets: Options and values that fulfil it.
+        insists: Whether wishes for less overhead must not lower its values.
+        lowers: Values of options that it lowers to its own, unless another wish insists.
+        every_run: Whether it should be part of all runs.
+        form: Required form of the output line; empty: any.
     """
 
     wish: str
@@ -166,7 +167,7 @@ class Wish(Struct, frozen=True):
 
 
 class Tables(Struct, frozen=True):
-    """What is known of a source, in one language."""
+    """All tables of a source, in one language."""
 
     source: str
     kinds: Mapping[str, Kind]
@@ -180,21 +181,21 @@ class Tables(Struct, frozen=True):
     texts: Mapping[str, str]
 
     def of_kind(self, kind: str) -> dict[str, Option]:
-        """Options of a kind by their names, in the order of the table."""
+        """Options of a kind by name, in the order of the table."""
         return {option.name: option for option in self.options if option.kind == kind}
 
     def group(self, value: object) -> Mapping[str, Any] | None:
-        """The group of metrics with a name or number."""
+        """The metric group with a name or number; None if there is none."""
         found = (group for group in self.metric_groups if value == group["name"] or value is group["number"])
         return next(found, None)
 
     def say(self, key: str, **words: object) -> str:
-        """A sentence of the table of texts."""
+        """Formats a sentence of the table of texts."""
         return self.texts[key].format(**words)
 
 
 def load(source: str, language: str) -> Tables:
-    """The tables of a source of ``SOURCES``, texts in a language of ``LANGUAGES``."""
+    """Loads the tables of a source (of ``SOURCES``) in a language (of ``LANGUAGES``)."""
     options, rules, making = (_read(Path(source) / f"{name}.json", language) for name in ("options", "rules", "wishes"))
     return Tables(
         source=source,
@@ -211,25 +212,25 @@ def load(source: str, language: str) -> Tables:
 
 
 def help_texts(language: str) -> dict[str, Any]:
-    """What the help of the command says, in a language of ``LANGUAGES``."""
+    """Texts of the command's help, in a language of ``LANGUAGES``."""
     texts: dict[str, Any] = _read(Path("help.json"), language)
     return texts
 
 
 def sources_of_kinds() -> dict[str, str]:
-    """Kinds and the source that each belongs to."""
+    """Source of each kind, by name."""
     return {kind["name"]: source for source in SOURCES for kind in
             json.loads((_FOLDER / source / "options.json").read_text(encoding="utf-8"))["kinds"]}  # fmt: skip
 
 
 def language_of(environment: Mapping[str, str]) -> str:
-    """The language that the locale of an environment asks for, of those there are."""
+    """Language of the locale of an environment, if available; else the default."""
     wanted = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
     return next((language for language in LANGUAGES if wanted.lower().startswith(language)), LANGUAGES[0])
 
 
 def nearest(word: str, known: Mapping[str, Option] | Sequence[str], *, cutoff: float = 0.6) -> str:
-    """The known name that a word was probably meant to be; empty: none is near."""
+    """The known name most similar to a word; empty if none is similar enough."""
     if len(word) > _LONGEST_NAME:
         return ""
     plain = word.lower().replace("-", "_")
@@ -245,7 +246,7 @@ def _read(path: Path, language: str) -> Any:
 
 
 def _spoken(data: Any, language: str) -> Any:
-    """Data with every text that is there in all languages in one of them."""
+    """Replaces each object of translations in the data by the text in one language."""
     if isinstance(data, dict):
         if set(data) == set(LANGUAGES):
             return data[language]

@@ -1,4 +1,4 @@
-"""Values of options: which are right, what is wrong with others, and what was probably meant."""
+"""Checks values of options by type, and suggests corrections."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .tables import Option, Tables
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 _SIZE: Final = re.compile(r"(-?[0-9]+)(\D*)")
 _REGISTER: Final = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
-#: Numbers with more digits than any limit.
+#: Numbers with this many digits or more exceed all limits.
 _MOST_DIGITS: Final = 19
 _HUGE: Final = 10**_MOST_DIGITS
 _LONGEST: Final = 64
 
 
-#: No value is obvious.
+#: Marks that there is no obvious correction; None is a valid value.
 NOTHING: Final = object()
 
 
 class Flaw(Struct, frozen=True):
-    """Something wrong with a value.
+    """An error in a value.
 
     Attributes:
-        code: The rule that it breaks.
-        reason: The part it is about.
-        better: The one obvious value in its place, or `NOTHING`.
+        code: Code of the broken rule.
+        reason: The faulty part of the value.
+        better: The obvious correct value, or `NOTHING`.
     """
 
     code: str
@@ -42,7 +42,7 @@ class Flaw(Struct, frozen=True):
 
 
 def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
-    """What is wrong with a value of an option, as far as the value alone tells."""
+    """Errors in the value of an option, independent of other options."""
     if option.type in _LITERALS:
         return list(_LITERALS[option.type](option, value, context))
     found = []
@@ -56,7 +56,7 @@ def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
 
 
 def expected(option: Option, tables: Tables) -> str:
-    """Which values an option takes, part of a sentence."""
+    """Description of the allowed values of an option, as part of a sentence."""
     low, high = option.range or (None, None)
     key = f"expects_{option.type}" if high is not None or option.range is None else "expects_from"
     values = ", ".join(map(str, option.values))
@@ -64,14 +64,14 @@ def expected(option: Option, tables: Tables) -> str:
 
 
 def _quoted(option: Option, value: Any) -> Any:
-    """What a value without quotes was meant to be."""
+    """The text that an unquoted value was probably meant to be; `NOTHING` if unclear."""
     if value is True or value is False:
         return option.meant.get(str(value).lower(), NOTHING)
     return str(value) if isinstance(value, Number) and _meant(option, value) is not NOTHING else NOTHING
 
 
 def _meant(option: Option, value: str) -> Any:
-    """The value that a text was probably meant to be, of those an option takes."""
+    """The allowed value that a text was probably meant to be; `NOTHING` if unclear."""
     plain = value.strip().lower()
     if option.type in ("integer", "size"):
         return value
@@ -86,7 +86,7 @@ def _meant(option: Option, value: str) -> Any:
     return values[near[0]] if len(near) == 1 else NOTHING
 
 
-# -- values that are texts ------------------------------------------------------
+# -- text values ----------------------------------------------------------------
 
 
 def _path(option: Option, value: str, context: Context) -> Iterator[Flaw]:
@@ -166,7 +166,7 @@ def _in_range(option: Option, digits: str) -> bool:
 
 
 def _whole(digits: str) -> int:
-    """The number that digits say; a huge one for more digits than can be needed, which would take long to convert."""
+    """Parses decimal or hexadecimal digits; ``_HUGE`` for too many digits, because converting them is slow."""
     sign, base = (-1, 10) if digits.startswith("-") else (1, 16 if digits[:2].lower() == "0x" else 10)
     digits = digits.lstrip("-")[2 if base == 16 else 0 :].lstrip("0") or "0"
     return sign * (int(digits, base) if len(digits) < _MOST_DIGITS else _HUGE)

@@ -1,1 +1,1 @@
-"""What is on disk becomes a profile: one package for each source, and the catalog that chooses one."""
+"""Readers of profiles on disk: one package per source format, and the catalog that chooses the one for a path."""

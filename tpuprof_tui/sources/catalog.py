@@ -1,8 +1,8 @@
-"""Which source opens a path: the list of sources, in the order in which they are asked.
+"""Chooses the source that opens a path: the list of sources, in the order in which they are tried.
 
-Those of this package come first (its folders with a ``source.py``), by name, then by content; only where none of them
-takes a path the sources of other packages are loaded (entry points ``tpuprof.sources``) and asked the same way.
-``tpuprof info PATH --why`` tells it all.
+Sources of this package (its folders with a ``source.py``) are tried first, by name, then by content. Only if none of
+them recognises a path are the sources of other packages loaded (entry points ``tpuprof.sources``) and tried the same
+way. ``tpuprof info PATH --why`` prints every decision.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ __all__ = [
 
 
 def _own_sources() -> tuple[Source, ...]:
-    """``SOURCE`` of each folder beside this file that has a ``source.py``, in the order in which they are asked."""
+    """``SOURCE`` of each sibling folder that has a ``source.py``, in the order in which they are tried."""
     here = Path(__file__).parent
     names = [folder for folder in os.listdir(here) if (here / folder / "source.py").is_file()]
     found: list[Source] = [import_module(f"{__package__}.{name}.source").SOURCE for name in names]
     return tuple(sorted(found, key=lambda source: (source.turn, source.id)))
 
 
-#: The sources of this package. A narrower one stands before a wider one: the first that recognises a path opens it.
+#: The sources of this package, narrower ones before wider ones: the first that recognises a path opens it.
 SOURCES: Final = _own_sources()
 
-#: Where to read more about a path that nothing opens.
+#: Hint for a path that no source recognises.
 WHY: Final = "`tpuprof info PATH --why` says what was looked for."
 
-#: Entry points of other packages' sources.
+#: Entry point group of the sources of other packages.
 PLUG_INS: Final = "tpuprof.sources"
 
 AnyPath = str | os.PathLike[str]
-#: Sources of other packages, and what is wrong with some, by name.
+#: Sources of other packages, and the error of each entry point that failed, by its name.
 PlugIns = tuple[list[Source], dict[str, str]]
 _Answer = TypeVar("_Answer")
 
 
 class Decision(Struct, frozen=True):
-    """What a source said of a path."""
+    """The verdict of one source on a path."""
 
     source: Source
     verdict: Verdict
 
 
 def load_plug_ins() -> PlugIns:
-    """The sources that installed packages offer, ordered by the name of their entry points.
+    """Loads the sources that installed packages offer, ordered by the name of their entry points.
 
     Returns:
-        The sources; and for each entry point that gives none why, by its name.
+        The sources; and the error of each entry point that yields no source, by its name.
     """
-    # reading what is installed takes longer than most of what needs no plug-in
+    # importlib.metadata takes longer to import than most commands that need no plug-in take to run
     from importlib.metadata import entry_points
 
     found: list[Source] = []
@@ -75,7 +75,7 @@ def load_plug_ins() -> PlugIns:
     for entry in sorted(entry_points(group=PLUG_INS), key=lambda each: (each.name, each.value)):
         try:
             offered = entry.load()
-        except Exception as error:  # whatever a stranger's module does while it is imported
+        except Exception as error:  # importing a foreign module can raise anything
             broken[entry.name] = failure(error)
             continue
         if isinstance(offered, Source) and all(isinstance(getattr(offered, name, None), str)
@@ -87,13 +87,13 @@ def load_plug_ins() -> PlugIns:
 
 
 def failure(error: Exception) -> str:
-    """What went wrong, on one line."""
+    """Type and message of an error, on one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def vocabularies() -> tuple[Vocabulary, ...]:
-    """What the sources of this package call things, for what is asked without a profile; known without numpy."""
+    """Vocabularies of this package's sources, for help and completion without a profile; imports no numpy."""
     from tpuprof_tui.model.vocabulary import imported
 
     return tuple(imported(source.vocabulary) for source in SOURCES if source.vocabulary)
@@ -106,34 +106,35 @@ def open_profile(
 
     Args:
         path: File or folder that a source recognises: a capture's directory, or a file in it.
-        progress: Called while reading; what it raises ends the reading and is passed on.
-        part: What of it is asked for: no more is read of a file that is larger than memory.
-        options: Those of the source, None where one is not given. Sophgo captures: ``chip`` (name of the chip, for
+        progress: Called while reading; an exception that it raises ends the reading and is passed on.
+        part: The part to read: of a file larger than memory, no more than that is read.
+        options: Options of the source; None means not given. Sophgo captures: ``chip`` (name of the chip, for
             captures whose ``global.profile`` is absent or names an unknown arch), ``tiu_mhz`` (TIU clock in MHz;
-            without it the capture's ``tpu_freq``, then the chip's default), ``trace_file`` (host trace to show beside).
+            default: the capture's ``tpu_freq``, then the chip's default), ``trace_file`` (host trace to show with it).
 
     Returns:
         The profile: times in integer ns on one time line, whose zero is the first instruction.
 
     Raises:
-        UnreadableError: No such path, nothing recognisable in it, or an unknown chip without ``chip``.
+        UnreadableError: No such path, no source recognises it, or an unknown chip without ``chip``.
         UsageError: The option belongs to another source than the path.
     """
     return Catalog().open(path, options, progress, part)
 
 
 class Catalog:
-    """The sources there are. One catalog loads the sources of other packages at most once.
+    """All available sources. A catalog loads the sources of other packages at most once.
 
     Args:
-        plug_ins: Loads those of others; with what is wrong with some, by name.
+        sources: Sources that are always asked first.
+        plug_ins: Loads the sources of other packages; also returns load errors, by name.
     """
 
     def __init__(self, sources: Sequence[Source] = SOURCES, plug_ins: Callable[[], PlugIns] = load_plug_ins) -> None:
         self._own = tuple(sources)
         self._load = plug_ins
         self._others: tuple[Source, ...] | None = None
-        #: What is wrong with sources of other packages, by name.
+        #: Errors of sources of other packages, by name.
         self.broken: dict[str, str] = {}
 
     @property
@@ -147,22 +148,22 @@ class Catalog:
 
     @property
     def expected(self) -> str:
-        """What profiles look like on disk, as the rest of "Name a capture: "."""
+        """Descriptions of all profiles on disk, as the rest of "Name a capture: "."""
         return ", or ".join(source.expected for source in (*self._own, *(self._others or ())))
 
     def _in_turn(self) -> Iterator[Source]:
-        """All sources; those of others are loaded when those of this package have been asked."""
+        """All sources; those of other packages are loaded only after those of this package."""
         yield from self._own
         yield from self.others
 
-    # -- who opens a path
+    # -- choosing a source
 
     def decisions(self, path: AnyPath) -> list[Decision]:
-        """What each source says of a path, in the order they are asked."""
+        """The verdict of each source on a path, in the order in which they are tried."""
         return [*self._decisions(self._own, Path(path)), *self._decisions(self.others, Path(path))]
 
     def source_of(self, path: AnyPath) -> Source | None:
-        """The source that opens a path; None where none does."""
+        """The source that opens a path; None if no source recognises it."""
         given = Path(path)
         if not os.path.exists(given):
             return None
@@ -170,10 +171,10 @@ class Catalog:
         return found.source if found else None
 
     def recognised(self, path: AnyPath) -> Source:
-        """The same; what cannot be opened is told.
+        """The source that opens a path; raises an error with hints if there is none.
 
         Raises:
-            UnreadableError: No such path, one that may not be read, or none that a source knows.
+            UnreadableError: The path does not exist, may not be read, or no source recognises it.
         """
         given = Path(path)
         folder = os.path.isdir(given)
@@ -202,7 +203,7 @@ class Catalog:
         return [Decision(each, self._asked(each, failed, _verdict, each, path)) for each in sources]
 
     def _asked(self, source: Source, otherwise: _Answer, question: Callable[..., _Answer], *about: object) -> _Answer:
-        """What a source answers; one of another package that fails is noted, and says ``otherwise``."""
+        """Calls a source; if one of another package raises, records the error and returns ``otherwise``."""
         try:
             return question(*about)
         except Exception as error:
@@ -230,7 +231,7 @@ class Catalog:
     def open_several(
         self, paths: Sequence[AnyPath], options: Mapping[str, Any], part: Part | None = None
     ) -> list[Profile]:
-        """Reads profiles, those of one source side by side; see `open_profile`."""
+        """Reads profiles, those of one source in parallel if it can; see `open_profile`."""
         sources = [self.recognised(path) for path in paths]
         if len(set(sources)) > 1:
             return [self.open(path, options, None, part) for path in paths]
@@ -238,7 +239,7 @@ class Catalog:
                                        self._given(sources[0], paths[0], options), part)  # fmt: skip
 
     def _given(self, source: Source, path: AnyPath, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that are given, which have to be its own."""
+        """The options that are not None; raises if one of them is not an option of the source."""
         given = {name: value for name, value in options.items() if value is not None}
         for name in given.keys() - {option.name for option in source.options}:
             raise self._misplaced(name, path, source)
@@ -253,7 +254,7 @@ class Catalog:
         return TypeError(f"open_profile() got an unexpected option {name!r}")
 
     def words(self, path: AnyPath, options: Mapping[str, Any]) -> list[str]:
-        """Words of a command line that open a path with these options of its source, by name."""
+        """Command-line arguments that open a path with these options (values by name) of its source."""
         words: list[str] = []
         source = self.source_of(path)
         for option in source.options if source is not None else ():
@@ -262,18 +263,18 @@ class Catalog:
                 words += [option.flags[0]] if "action" in option.settings else [option.flags[0], str(value)]
         return words
 
-    # -- what is on disk
+    # -- profiles on disk
 
     def find(self, root: AnyPath, *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:
-        """Profiles at and below a folder, as they are found, level by level.
+        """Finds profiles at and below a folder, level by level.
 
         Args:
-            root: Where to look; itself a profile: the only one yielded.
-            depth: How many levels below it are looked at.
-            seconds: After this time the search ends; what was found stays.
+            root: Folder to search. If it is itself a profile, it is the only one yielded.
+            depth: Number of levels below it to search.
+            seconds: Time limit of the search.
 
         Yields:
-            Paths; links to folders are not followed, unreadable ones are passed over.
+            Paths. Links to folders are not followed, unreadable folders are skipped.
         """
         end = time.monotonic() + seconds
         level = [Path(root)]
@@ -290,7 +291,7 @@ class Catalog:
             level = below
 
     def found_in(self, folder: Path, names: Sequence[str]) -> list[Path]:
-        """The profiles in one folder, by the names of what is in it; the folder alone where it is one itself."""
+        """The profiles directly in a folder, by the names of its entries; only the folder if it is one itself."""
         found: list[Path] = []
         for source in self._in_turn() if names else ():
             mine: Sequence[Path] = self._asked(source, (), source.find, folder, names)
@@ -300,34 +301,34 @@ class Catalog:
         return sorted(set(found), key=lambda path: natural_order(path.name))
 
     def beside(self, path: AnyPath, most: int = 2_000) -> list[str]:
-        """Names of the profiles in the folder that a profile lies in; of at most ``most`` folders there."""
+        """Names of the profiles in the parent folder of a profile; checks at most ``most`` sibling folders."""
         folder = self.whole(path).parent
         names, folders = _listed(folder, links=True)
         files = [file.name for file in self.found_in(folder, [*names, *folders]) if file != folder]
         return [*files, *(name for name in folders[:most] if (folder / name) in self.find(folder / name, depth=0))]
 
     def whole(self, path: AnyPath) -> Path:
-        """The absolute path of the profile that a path belongs to; of any other path, that path."""
+        """Absolute path of the profile that a path belongs to; the path itself if no source recognises it."""
         given = Path(path).absolute()
         return self._answer(given, "whole", given)
 
     def files(self, path: AnyPath) -> list[Path]:
-        """The files that a profile consists of; of any other path, that path."""
+        """The files that a profile consists of; the path itself if no source recognises it."""
         return sorted(self._answer(Path(path), "files", [Path(path)]))
 
     def size(self, path: AnyPath) -> int:
-        """Bytes that a profile has on disk."""
+        """Size of a profile on disk, in bytes."""
         return sum(max(_size_and_time(file)[0], 0) for file in self.files(path))
 
     def fingerprint(self, path: AnyPath) -> str:
         """A short text that changes when any file of a profile is added, removed, resized or rewritten.
 
         Returns:
-            Hexadecimal digits; empty where nothing can be seen.
+            Hexadecimal digits; empty if the path does not exist or cannot be read.
         """
         if not os.path.exists(path):
             return ""
-        import hashlib  # not needed for opening a capture
+        import hashlib  # slow to import, not needed for opening a capture
 
         try:
             seen = [(file.name, str(file.parent.absolute()), *_size_and_time(file)) for file in self.files(path)]
@@ -336,17 +337,17 @@ class Catalog:
         return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
     def device_and_call(self, path: AnyPath) -> tuple[int | None, int | None]:
-        """Numbers of the device and of the call that a profile's name tells; None for what it does not tell."""
+        """Device number and call number in a profile's name; None for each that the name does not contain."""
         return self._answer(Path(path), "device_and_call", (None, None))
 
     def _answer(self, path: Path, question: str, otherwise: _Answer) -> _Answer:
-        """What the source of a path answers to a question about it; ``otherwise`` where no source opens it."""
+        """Calls the method ``question`` of a path's source; ``otherwise`` if no source recognises the path."""
         source = self.source_of(path)
         return otherwise if source is None else self._asked(source, otherwise, getattr(source, question), path)
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:
-    """The one that opens the path: the first by name, else the first by content."""
+    """The decision that opens the path: the first by name, else the first by content; None if there is none."""
     return next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
 
 
@@ -358,7 +359,7 @@ def _verdict(source: Source, path: Path) -> Verdict:
 
 
 def _size_and_time(file: Path) -> tuple[int, int]:
-    """Size and time of the last change; -1 where a link leads nowhere."""
+    """Size in bytes and modification time in ns of a file; -1 for both if it cannot be read (dangling link)."""
     try:
         state = file.stat()
     except OSError:
@@ -367,7 +368,12 @@ def _size_and_time(file: Path) -> tuple[int, int]:
 
 
 def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]:
-    """Names of the files in a folder, and of the folders in natural order; ``links``: these may be links to folders."""
+    """Names of the files and of the folders in a folder; folders in natural order, without hidden ones.
+
+    Args:
+        folder: The folder; unreadable: both lists are empty.
+        links: Whether links to folders count as folders.
+    """
     names: list[str] = []
     folders: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""Formats of other profilers that are known by name and not read: what to say of them instead of "no capture"."""
+"""Formats of other profilers that are recognised but not read: error messages that name them and the right tool."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from msgspec import Struct
 
 from .source import first_bytes
 
-#: Files of a folder that are looked at, and bytes of each.
+#: Most files of a folder that are checked, and bytes read of each.
 _MOST_FILES: Final = 200
 _HEAD: Final = 1 << 16
 
 
 class KnownFormat(Struct, frozen=True):
-    """A format that is not read.
+    """A format that is recognised but not read.
 
     Attributes:
-        title: What it is, with its article.
-        names: Patterns of its files' names, small letters.
-        advice: What opens or converts it, in sentences.
-        marks: Any of these stands among its first bytes; none: the name says enough.
+        title: Name of the format, with its article.
+        names: Patterns of its file names, lower case.
+        advice: Which tool opens or converts it, in sentences.
+        marks: Byte strings, one of which is among the first bytes of a file; empty: the file name suffices.
     """
 
     title: str
@@ -89,7 +89,7 @@ KNOWN_FORMATS: Final = (
 
 
 def known_format(path: Path) -> tuple[KnownFormat, Path] | None:
-    """The format of a file, or of the first file of a folder that has one, and that file; None of anything else."""
+    """The format of a file, or of the first file of a folder that has one, and that file; None if unknown."""
     return next(
         ((each, file) for file in islice(_files(path), _MOST_FILES) for each in KNOWN_FORMATS if each.describes(file)),
         None,

@@ -1,4 +1,4 @@
-"""What a source is: one kind of profile on disk, and all that the program asks about such a path.
+"""`Source`, the interface of one kind of profile on disk: recognising, opening and listing profiles.
 
 Importing this loads neither numpy nor a reader: the command line asks sources for their options before it opens any.
 """
@@ -18,19 +18,19 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-#: What begins a file compressed with gzip.
+#: First two bytes of a gzip file.
 _GZIP: Final = b"\x1f\x8b"
 
 
 class Progress(Struct, frozen=True):
-    """How far reading is.
+    """Progress of reading a profile.
 
     Attributes:
-        text: What is being done, a few words.
+        text: Current activity, a few words.
         done, total: Bytes read so far and in all.
-        group: What was just finished, as people call it ("core   3"): lists are ordered by it; empty: nothing was.
-        records: Records found of it.
-        profile: What can be shown already, while the rest of it is read.
+        group: Group that was just finished, as it is shown ("core   3"), also the sort key of lists; empty: none.
+        records: Number of records in that group.
+        profile: A preliminary profile that can be shown while the rest is read.
     """
 
     text: str
@@ -42,10 +42,10 @@ class Progress(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """What of a profile is asked for: of a file that is larger than memory no more need be read.
+    """The part of a profile to read: no more than that need be read of a file larger than memory.
 
     Attributes:
-        range: Times as they are typed; empty: all.
+        range: Time range as typed; empty: all.
         step: Number of a step; None: all.
     """
 
@@ -60,12 +60,12 @@ ProgressCallback = Callable[[Progress], None]
 def progress_of_part(
     progress: ProgressCallback | None, name: str, before: int, total: int
 ) -> Callable[[int, int], None]:
-    """What the reader of one of several files or folders calls with the bytes it has read.
+    """A callback ``(bytes read, size)`` for the reader of one of several files or folders.
 
     Args:
-        progress: Is told how far all of it is; None: nobody is.
-        name: What is being read.
-        before, total: Bytes of those read before it, and of all.
+        progress: Called with the progress over all of them; None: no reports.
+        name: Name of this file or folder.
+        before, total: Bytes of all files before this one, and of all files.
     """
 
     def report(done: int, whole: int) -> None:
@@ -77,17 +77,17 @@ def progress_of_part(
 
 
 def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """Key to sort names by: numbers in them by their value."""
+    """Sort key of names in which digits compare by their value."""
     parts = re.split(r"(\d+)", name)
     return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
 
 
 class Verdict(Struct, frozen=True):
-    """Whether a path belongs to a source, and why.
+    """Whether a source recognises a path, and why.
 
     Attributes:
-        by: What it was recognised by; empty: it was not.
-        reason: What was found or missed, a few words that follow "yes, by name:" or "no:".
+        by: What recognised it: its name or its content; empty: not recognised.
+        reason: A few words that follow "yes, by name:" or "no:".
     """
 
     by: Literal["name", "content", ""]
@@ -98,14 +98,14 @@ class Verdict(Struct, frozen=True):
 
 
 class SourceOption(Struct, frozen=True):
-    """An option of the command line that one source has.
+    """A command-line option of one source.
 
     Attributes:
-        name: Key of its value among the options that `Source.open` gets, and keyword of ``open_profile``.
-        flags: As they are typed, the usual spelling first.
-        settings: As `argparse.ArgumentParser.add_argument` takes them: help, metavar, type, choices, action.
-        choices: Values that completion offers, asked for when they are needed.
-        missing: Where the value names a file: what to do where there is none, a sentence. Empty: it names none.
+        name: Key of its value in the options passed to `Source.open`, and keyword argument of ``open_profile``.
+        flags: Its spellings on the command line, the usual one first.
+        settings: Keyword arguments of `argparse.ArgumentParser.add_argument`: help, metavar, type, choices, action.
+        choices: Returns the values that completion offers.
+        missing: If the value is a file name: advice for when there is no such file, a sentence. Else empty.
     """
 
     name: str
@@ -120,12 +120,12 @@ class Source(ABC):
 
     Attributes:
         id: Its name, one word.
-        title: What people call such a profile, with its article: ``a Sophgo capture``.
+        title: What users call such a profile, with its article: ``a Sophgo capture``.
         expected: What such a profile looks like on disk, as the rest of "Name a capture: ".
-        options: Its own options on the command line.
-        vocabulary: Entry ("module:NAME") of what it calls things: help and completion speak its words without a
-            profile. Empty: it has nothing to say there.
-        turn: Place among the sources that are asked: one that recognises less comes before one that recognises more.
+        options: Its own command-line options.
+        vocabulary: Import path ("module:NAME") of its vocabulary, which help and completion use without a profile;
+            empty: none.
+        turn: Sort key of the order in which sources are tried: narrower ones first.
     """
 
     id: str
@@ -137,36 +137,36 @@ class Source(ABC):
 
     @abstractmethod
     def recognises(self, path: Path) -> Verdict:
-        """Whether a file or folder is such a profile: by its name where that says enough, else by its first bytes.
+        """Whether a file or folder is such a profile: by its name if that suffices, else by its first bytes.
 
-        It must be quick: a listing and a few bytes. What cannot be looked at (OSError) is none.
+        Must be quick: a listing and a few bytes. An OSError counts as not recognised.
         """
 
     @abstractmethod
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
-        """Reads a path that it recognised; what opening needs beyond the model is imported here.
+        """Reads a path that this source recognised; heavy modules are imported only here.
 
         Args:
             path: File or folder.
-            options: Values of those of its own options that were given, by name.
-            progress: Called while reading; what it raises ends the reading and is passed on.
+            options: Values of this source's options that were given, by name.
+            progress: Called while reading; an exception that it raises ends the reading and is passed on.
 
         Raises:
-            UnreadableError: Nothing of it can be shown; one sentence.
+            UnreadableError: The profile has nothing that can be shown; the message is one sentence.
         """
 
     def open_part(
         self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part
     ) -> Profile:  # fmt: skip
-        """The same where no more than a part is asked for; all of it where that fits into memory."""
+        """Reads at least a part of a profile; all of it if it fits into memory. See `open`."""
         del part
         return self.open(path, options, progress)
 
     def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
-        """Reads paths that it recognised, in their order, side by side where it can.
+        """Reads paths that this source recognised, in parallel if it can; profiles in the order of the paths.
 
         Raises:
-            UnreadableError: Nothing of one of them can be shown.
+            UnreadableError: One of them has nothing that can be shown.
         """
         if part is None:
             return [self.open(path, options, None) for path in paths]
@@ -174,7 +174,7 @@ class Source(ABC):
 
     @abstractmethod
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
-        """What of a folder is such a profile, by names alone: the folder itself, or some of its files.
+        """The profiles directly in a folder, by names alone: the folder itself, or some of its files.
 
         Args:
             folder: The folder.
@@ -190,15 +190,15 @@ class Source(ABC):
         return path
 
     def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
-        """Numbers of the device and of the call that the path's name tells; None for what it does not tell."""
+        """Device number and call number in the path's name; None for each that the name does not contain."""
         del path
         return None, None
 
 
 def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
-    """The beginning of a regular file, uncompressed where gzip packed it; empty where there is none to be read."""
+    """First bytes of a regular file, decompressed if it is gzip; empty if the file cannot be read."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             return b""
         with path.open("rb") as file:
             head = file.read(most)

@@ -1,4 +1,4 @@
-"""What is said about a profile: views, each declared once and computed from a query."""
+"""Views: tables, figures and series about a profile, each declared in a registry and computed from a query."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a view answers: facts, tables and series of raw values, for every renderer alike.
+"""Result of a view: facts, tables and series of raw values, independent of the renderer.
 
-Times and durations are held in ns; renderers write us in JSON and a unit that reads well for people. What is not known
-is None, NaN or ``INT_MISSING``, never 0.
+Times and durations are in ns; renderers convert them to us in JSON and to a readable unit for people. Unknown values
+are None, NaN or ``INT_MISSING``, never 0.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.notebook_display import html_table, short
 
-#: ``duration`` and ``time`` (on the profile's time line) are ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
-#: values for JSON that people are not shown.
+#: ``duration`` and ``time`` (on the profile's time line) are in ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
+#: values for JSON only.
 Kind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "number", "flag", "list"]
-#: Kinds that read from the left.
+#: Left-aligned kinds.
 TEXTS: Final = ("text", "list")
-#: Values that are made together at most while they are gone through.
+#: Maximum number of values computed at once during iteration.
 _AT_ONCE: Final = 1 << 16
 
 
 class Target(Struct, frozen=True):
-    """What Enter on a row leads to: one of these.
+    """Destination of Enter on a row: one of the fields is set.
 
     Attributes:
-        condition: A condition to filter by.
+        condition: Filter condition.
         event: Lane and row of an event.
-        time: Start and end of a stretch of time, ns.
+        time: Start and end of an interval, ns.
         scope: A group or lane.
         step: Number of a step.
     """
@@ -53,17 +53,19 @@ class Column(Struct, frozen=True):
 
     Attributes:
         key: Its name in JSON; stable.
+        title: Its title for people.
+        kind: Kind of its values.
         unit: Unit of a ``number``.
-        spare: Left out where there is no room, the highest first; 0: never.
-        bar: Whether screens draw a bar of it, full at the table's largest value.
-        parts: Columns of durations that the bar shows one after another instead; together they fill it.
-        shown: Whether people see it; others are for programs.
-        names: Whether a text tells which row it is: rows of two profiles belong together by these.
-        epoch_ns: What a clock says at the zero of the profile's time line, ns: programs get a ``time`` as that clock
-            has it, as an exact decimal text; None: as a number since the worker's start.
-        narrows: Key of a column of the events that has these texts: a row leads to the events with its text.
-        head: A shorter header where people read it in a line with others; empty: its title.
-        zero_unknown: Whether people read a 0 as not known; programs get the 0 that other tools have there.
+        spare: Priority for being left out in narrow tables, the highest first; 0: never.
+        bar: Whether screens draw a bar for each value, full at the table's largest value.
+        parts: Keys of duration columns that the bar stacks instead; together they fill it.
+        shown: Whether people see it; otherwise it is for programs only.
+        names: For text columns, whether it identifies the row: rows of two profiles are joined by these columns.
+        epoch_ns: Clock time at the zero of the profile's time line, ns: JSON has a ``time`` as an exact decimal string
+            of that clock; None: as a number since the worker's start.
+        narrows: Key of the event column with the same texts: Enter filters the events by the row's text.
+        head: Shorter header for people; empty: the title.
+        zero_unknown: Whether people see 0 as unknown; programs get the 0 that other tools have there.
     """
 
     key: str
@@ -82,7 +84,7 @@ class Column(Struct, frozen=True):
 
 
 class Later(Sequence[Any]):
-    """A column of ``count`` values that are made when asked for: ``take`` gives those of a slice without a step."""
+    """Lazy column of ``count`` values: ``take`` computes those of a slice with step 1."""
 
     def __init__(self, count: int, take: Callable[[slice], Sequence[Any] | npt.NDArray[Any]]) -> None:
         self._count = count
@@ -99,7 +101,7 @@ class Later(Sequence[Any]):
         return plain(self._take(slice(row, row + 1))[0])
 
     def __iter__(self) -> Iterator[Any]:
-        # who looks whether there are any stops early
+        # grow the chunks: a caller that only checks for any value stops early
         first, count = 0, 1
         while first < self._count:
             yield from plain_list(self._take(slice(first, min(first + count, self._count))))
@@ -107,24 +109,26 @@ class Later(Sequence[Any]):
 
 
 class Table(Struct, frozen=True, eq=False, dict=True):
-    """A table, in the order it is first shown.
+    """A table, in its initial order.
 
     Attributes:
         key: Its name in JSON; stable.
-        values: For each column a sequence of one length: a list, a tuple or an array.
-        target: What a row leads to, by its number; None: to its time where columns tell when it was, else to the
-            events with its text, where a column narrows.
-        guessed: Rows whose figures rest on guesswork; None: none.
-        notes: Sentences below it.
-        total: Whether the last row sums up the others.
-        word: What one row is ("core", "kernel function").
-        shown: Whether people see it; others are for programs.
-        brief: Rows that a screen of several views tells, the first of them first; None: all, in their order.
-        ordered: Whether rows of two profiles belong together by their place rather than by their texts.
-        depth: How deep each row lies in a tree, for people: by so much its first text is indented; None: no tree.
-        one_unit: Whether people read all of its durations in one unit: they are parts of one sum.
-        alike: Rows that people read as one, by number, the one that tells the others first.
-        where: Key of the column that then names the places of all of them.
+        title: Its title for people.
+        columns: Its columns.
+        values: For each column a sequence of one common length: a list, a tuple or an array.
+        target: Maps a row number to the destination of Enter; None: derived from the row's time columns, else from a
+            column with ``narrows``.
+        guessed: Rows with inferred figures; None: no rows.
+        notes: Sentences below the table.
+        total: Whether the last row is the total of the others.
+        word: Noun for a row ("core", "kernel function").
+        shown: Whether people see it; otherwise it is for programs only.
+        brief: Rows shown in a summary of several views, in this order; None: all rows.
+        ordered: Whether rows of two profiles are joined by position rather than by texts.
+        depth: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
+        one_unit: Whether people see all durations in one unit, as parts of one sum.
+        alike: Groups of row numbers that are merged for people, the representative first.
+        where: Key of the column that then lists the places of the merged rows.
     """
 
     key: str
@@ -153,7 +157,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     def of_rows(
         cls, key: str, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], **more: Any
     ) -> Table:
-        """A table from rows."""
+        """Builds a table from rows."""
         values = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in columns)
         return cls(key, title, tuple(columns), values, **more)
 
@@ -161,19 +165,19 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return len(self.values[0]) if self.values else 0
 
     def row(self, number: int) -> tuple[Any, ...]:
-        """Plain values of a row; None where nothing is known."""
+        """A row as plain values; None where unknown."""
         return tuple(plain(column[number]) for column in self.values)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[tuple[Any, ...]]:
-        """Plain values of neighbouring rows."""
+        """Rows [start, stop) as plain values."""
         return list(zip(*(plain_list(column[start:stop]) for column in self.values), strict=True))
 
     def column(self, key: str) -> list[Any]:
-        """Plain values of a column, by its key."""
+        """A column, by key, as plain values."""
         return plain_list(self.values[self.place(key)])
 
     def largest(self, key: str) -> float:
-        """The largest magnitude of the numbers of a column, by its key; 0 where none is known. Found once."""
+        """The largest magnitude in a numeric column, by key; 0 if no value is known. Cached."""
         found = self._largest.get(key)
         if found is None:
             values = self.values[self.place(key)]
@@ -190,11 +194,11 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return {}
 
     def place(self, key: str) -> int:
-        """Place of a column, by its key; -1 without one."""
+        """Index of a column by key; -1: none."""
         return next((place for place, column in enumerate(self.columns) if column.key == key), -1)
 
     def folded(self) -> Table:
-        """The table that people read: of rows that are alike the first, which names the places of all."""
+        """The table with rows that are ``alike`` merged into their first, which lists the places of all."""
         if not self.alike:
             return self
         rest = {row for rows in self.alike for row in rows[1:]}
@@ -213,18 +217,18 @@ class Table(Struct, frozen=True, eq=False, dict=True):
                        guessed=guessed)  # fmt: skip
 
     def depth_of(self, row: int) -> int:
-        """How deep a row lies in the tree; 0 where rows make none."""
+        """Depth of a row in the tree; 0 without a tree."""
         return int(self.depth[row]) if self.depth is not None else 0
 
     def leads_to(self, row: int) -> Target | None:
-        """What a row leads to."""
+        """Destination of Enter on a row; None: none."""
         if self.target is not None:
             return self.target(row)
         if self._stretch:
             start, *duration = (plain(column[row]) for column in self._stretch)
             if start is None or None in duration:
                 return None
-            # an instant is 1 ns long
+            # an instant is shown as 1 ns
             return Target(time=(int(start), int(start + max(sum(duration), 1))))
         for column, values in zip(self.columns, self.values, strict=True):
             if column.narrows and (text := plain(values[row])):
@@ -233,7 +237,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _stretch(self) -> tuple[Any, ...]:
-        """The first column of times, and the first of durations behind it, else before it, if there is one."""
+        """Values of the first time column and of the first duration column after (else before) it; empty: no times."""
         kinds = [column.kind for column in self.columns]
         if "time" not in kinds:
             return ()
@@ -244,7 +248,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return self.values[begin], self.values[lasts]
 
     def to_pandas(self) -> Any:
-        """A data frame of the values that JSON has, times in us; MissingPackageError where pandas is not installed."""
+        """A data frame with the values of the JSON form, times in us. Raises MissingPackageError without pandas."""
         from tpuprof_tui.errors import needed_for
 
         with needed_for("A data frame"):
@@ -267,14 +271,14 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return html_table(table.title, table.header, table.rows, table.notes)
 
 
-#: Stretches of numbers of places that are named.
+#: Maximum number of ranges of place numbers that are listed.
 _MOST_STRETCHES: Final = 6
 
 
 def places_text(places: Sequence[str]) -> str:
-    """Several places, that which is told first, as one text: ``Rank 0-3, 6, e.g. 2`` where only numbers differ.
+    """Several places as one text, the first as the example: ``Rank 0-3, 6, e.g. 2`` if they differ only in numbers.
 
-    Two are ``Rank 5, 0``; of places of which not all are named ``(20)`` says how many they are.
+    Two places are written ``Rank 5, 0``; if not all are listed, ``(20)`` gives their number.
     """
     split = [re.fullmatch(r"(.*?)(\d+)", each) for each in places]
     names = {each[1] for each in split if each is not None}
@@ -292,10 +296,10 @@ def places_text(places: Sequence[str]) -> str:
 
 
 class Series(Struct, frozen=True, eq=False):
-    """Values over time.
+    """A time series.
 
     Attributes:
-        times: int64 ns; value i holds from time i to time i + 1, so that there may be one time more than values.
+        times: int64 ns; value i holds from time i to time i + 1, so there may be one more time than values.
         values: float64.
     """
 
@@ -306,24 +310,25 @@ class Series(Struct, frozen=True, eq=False):
     values: npt.NDArray[np.float64]
 
     def table(self) -> Table:
-        """The same as a table."""
+        """The series as a table."""
         columns = (Column("time_us", "Time", "time"), Column("value", self.title, "number", self.unit))
         return Table(self.key, self.title, columns, (self.times[: len(self.values)], self.values))
 
 
 class Fact(Struct, frozen=True):
-    """One figure.
+    """A single figure.
 
     Attributes:
         key: Its name in JSON; stable.
-        value: The figure; None where it is not known.
-        about: What it is a figure of ("core 3"); empty: all that was asked about.
-        share: The same as a share of the window; None: no such.
+        title: Its title for people.
+        value: The figure; None: unknown.
+        about: Subject of the figure ("core 3"); empty: everything the query selects.
+        share: The figure as a share of the window; None: not applicable.
         unit: Unit of a ``number``.
-        guessed: Whether it rests on guesswork.
-        shown: Whether people are told it; others are for programs.
-        target: Where it leads.
-        epoch_ns, head: As of columns.
+        guessed: Whether it is inferred.
+        shown: Whether people see it; otherwise it is for programs only.
+        target: Destination of Enter.
+        epoch_ns, head: As in ``Column``.
     """
 
     key: str
@@ -341,7 +346,7 @@ class Fact(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """Something that cannot be told: a sentence, or the key of a table and what people read; its needs; what to do."""
+    """Something unavailable: a sentence or a table's key (``told``: text for people), what it needs, what to do."""
 
     what: str
     needs: str = ""
@@ -350,12 +355,12 @@ class Missing(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """All of it, for people."""
+        """Full text for people."""
         return " ".join(filter(None, (self.told or self.what, self.needs and f"It needs {self.needs}.", self.do)))
 
 
 class Answer(Struct, frozen=True):
-    """All that a view says, what it cannot tell, and the name of the file that decided; empty: no single one."""
+    """Result of a view: its contents, what is unavailable, and the file that provided the data (empty: several)."""
 
     facts: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -365,14 +370,14 @@ class Answer(Struct, frozen=True):
     source: str = field(default="")
 
     def table(self, key: str) -> Table:
-        """The table of a key; KeyError without one."""
+        """The table with a key; KeyError if there is none."""
         for table in self.tables:
             if table.key == key:
                 return table
         raise KeyError(key)
 
     def figure(self, key: str) -> Any:
-        """The value of a fact by its key; KeyError without one."""
+        """The value of the fact with a key; KeyError if there is none."""
         for fact in self.facts:
             if fact.key == key:
                 return plain(fact.value)
@@ -380,12 +385,12 @@ class Answer(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all is said."""
+        """Whether there is no content at all."""
         return not (self.facts or self.series or self.missing or any(len(table) for table in self.tables))
 
 
 def plain(value: Any) -> Any:
-    """A value as Python has it; None where nothing is known."""
+    """Converts a value to plain Python; missing values to None."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and value != value:
@@ -394,7 +399,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
-    """Values as Python has them; None where nothing is known."""
+    """Converts values to a list of plain Python values; missing values to None."""
     if not isinstance(values, np.ndarray):
         return [value if type(value) is str else plain(value) for value in values]
     found: list[Any] = values.tolist()

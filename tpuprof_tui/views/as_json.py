@@ -1,4 +1,4 @@
-"""Answers as plain values for JSON: the form of ``tpuprof report``."""
+"""JSON renderer of answers: the record format of ``tpuprof report``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from .answer import Answer, Column, Fact, Series, Table, plain, plain_list
 
-#: Units that programs read; durations and times are us, with all the digits that are known.
+#: Units in JSON; durations and times are us with all known digits.
 _UNITS: Final[dict[str, str]] = {
     "duration": "us", "time": "us", "bytes": "B", "rate": "GB/s", "share": "share", "count": "count"
 }  # fmt: skip
 
 
 def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-    """What a view says; times count from ``start_ns``; of each table ``limit`` rows (None: all) from ``offset`` on."""
+    """An answer as a record; times count from ``start_ns``; tables have ``limit`` rows (None: all) from ``offset``."""
     record: dict[str, Any] = {
         "figures": {fact.key: _values([plain(fact.value)], fact, start_ns)[0] for fact in answer.facts}
     }
@@ -27,7 +27,7 @@ def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, o
 
 
 def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-    """A table, or some of its rows."""
+    """A table, or a slice of its rows, as a record."""
     stop = len(table) if limit is None else min(offset + limit, len(table))
     values = [
         _values(plain_list(each[offset:stop]), column, start_ns)
@@ -47,18 +47,18 @@ def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offs
 
 
 def us(ns: int | float | None) -> int | float | None:
-    """A time in ns as us; exact for whole ns, as the shortest text of the quotient has no digit that is not known."""
+    """Converts ns to us; exact for whole ns, since the shortest repr of the quotient has no spurious digits."""
     return ns if ns is None else ns / 1000 if isinstance(ns, float) or ns % 1000 else ns // 1000
 
 
 def exact_us(ns: int) -> str:
-    """A time in us as a decimal text, exact."""
+    """Converts ns to us, as an exact decimal string."""
     whole, rest = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
 
 
 def _values(values: list[Any], what: Column | Fact, start_ns: int) -> list[Any]:
-    """Plain values as JSON has them; a column at once, as tables of many workers are large."""
+    """Converts values of a column or fact to JSON units; a whole column at once, since tables may be large."""
     if what.kind not in ("duration", "time"):
         return values
     if what.kind == "time" and what.epoch_ns is not None:

@@ -1,4 +1,4 @@
-"""Answers for the web page: texts of cells, and the raw numbers that its bars and its sorting need."""
+"""Renderer of answers for the HTML page: texts of cells, and raw numbers for bars and sorting."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .cells import Cells, fact_text, shown_columns
 from .query import Query
 from .registry import answer, views_of
 
-#: Rows of a table on the page.
+#: Maximum rows of a table on the page.
 ROWS: Final = 200
 
 
 def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
-    """Records of the views that say something, in their order; all texts are on one line and steer nothing."""
+    """Records of the non-empty views, in order; all texts are single-line and free of control characters."""
     records = []
     for view in views_of(query.vocabulary):
         found = answer(view, query) if view.summed_up and view.id not in leaving_out else Answer()

@@ -1,4 +1,4 @@
-"""Answers as sheets of a workbook: raw values with number formats; no names of a spreadsheet's library."""
+"""Renderer of answers as workbook sheets: raw values with number formats, independent of a spreadsheet library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .answer import Kind, Series, Table
 from .query import Query
 from .registry import answer, views_of
 
-#: Rows of a table that a sheet gets: more take minutes to open, and `tpuprof report` has all of them.
+#: Maximum rows of a table in a sheet: more take minutes to open, and `tpuprof report` has all of them.
 MOST_SHOWN: Final = 100_000
 #: Number formats. Durations and times are us.
 _FORMS: Final[dict[Kind, str]] = {
@@ -24,13 +24,13 @@ _FORMS: Final[dict[Kind, str]] = {
     "share": "0.00%", "number": "0.00",
 }  # fmt: skip
 _UNITS: Final[dict[Kind, str]] = {"duration": "us", "time": "us", "bytes": "B"}
-#: Characters that no sheet's name may have, and the most it can have.
+#: Characters not allowed in sheet names, and their maximum length.
 _NOT_IN_TITLES: Final = re.compile(r"[\[\]:*?/\\']")
 _LONGEST_TITLE: Final = 31
 
 
 class Sheet(Struct, frozen=True):
-    """A table as a sheet: a name of its own, titles of columns with units, number formats, raw values, rows cut off."""
+    """A sheet: unique name, column titles with units, number formats, rows of raw values, number of rows cut off."""
 
     title: str
     header: tuple[str, ...]
@@ -40,7 +40,7 @@ class Sheet(Struct, frozen=True):
 
 
 def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
-    """Sheets of all views but some, by id: of facts, of notes, of each table that has rows, and of problems."""
+    """Sheets of all views except some (by id): facts, notes, each non-empty table, and problems."""
     found = [(view, answer(view, query)) for view in views_of(query.vocabulary) if view.id not in leaving_out]
     taken: set[str] = set()
     facts = [
@@ -59,7 +59,7 @@ def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[
     ]  # fmt: skip
     if notes:
         yield Sheet(_title("Notes", taken), ("View", "Of", "Note"), ("General",) * 3, notes)
-    # that there are no problems is worth a sheet
+    # the sheet of problems is included even if empty
     tables = [
         (query.vocabulary.say(view.title), table)
         for view, each in found
@@ -95,7 +95,7 @@ def _scaled(value: Any, kind: Kind, start_ns: int = 0) -> Any:
 
 
 def _title(wanted: str, taken: set[str]) -> str:
-    """A name that a sheet can have and no other has; spreadsheets do not tell capitals apart."""
+    """A valid sheet name that is unique ignoring case, as spreadsheets require."""
     plain = _NOT_IN_TITLES.sub(" ", wanted).strip()[:_LONGEST_TITLE] or "Sheet"
     name, number = plain, 1
     while name.casefold() in taken:

@@ -1,4 +1,4 @@
-"""Answers as tables of text for people without a screen."""
+"""Renderer of answers as text tables, for the command line."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tpuprof_tui.formats.tables import Table as TextTable
 from .answer import TEXTS, Answer, Series, Table
 from .cells import Cells, fact_text, is_nil, shown_columns, value_text
 
-#: Rows of a table that people are shown.
+#: Default maximum of rows shown to people.
 ROWS: Final = 20
-#: How to see the others.
+#: Hint how to see the remaining rows.
 MORE: Final = "--limit shows them"
 
 
 def fact_lines(answer: Answer) -> tuple[str, ...]:
-    """Facts, a line each."""
+    """Facts, one line each."""
     shown = [fact for fact in answer.facts if fact.shown and fact.value is not None]
     width = max((len(fact.title) for fact in shown), default=0)
     return tuple(f"{fact.title:{width}}  {fact_text(fact)}" for fact in shown)
 
 
 def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> Iterator[TextTable]:
-    """Tables with rows, and of each series how large it was; ``hint`` says how to see rows that are left out."""
+    """Non-empty tables, and a summary of the series; ``hint`` tells how to see rows that are left out."""
     for table in answer.tables:
         if len(table) and table.shown:
             yield text_table(table.folded(), limit, offset, hint)
@@ -34,14 +34,14 @@ def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint:
 
 
 def answer_report(title: str, answer: Answer, limit: int | None = ROWS, offset: int = 0) -> Report:
-    """All that a view says, or that it says nothing."""
+    """A view's whole answer as a report, or a line that it is empty."""
     lines = (*fact_lines(answer), *answer.notes, *(each.sentence for each in answer.missing))
     tables = tuple(text_tables(answer, limit, offset))
     return Report(title, lines if lines or tables else ("Nothing here.",), tables)
 
 
 def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> TextTable:
-    """A table as texts: ``limit`` rows of it behind the first ``offset``."""
+    """A table as texts: up to ``limit`` rows from ``offset``."""
     cells, places = Cells.of(table), shown_columns(table)
     columns = [table.columns[place] for place in places]
     stop = len(table) if limit is None else min(offset + limit, len(table))

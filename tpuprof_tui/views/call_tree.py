@@ -1,4 +1,4 @@
-"""Time by call path, as a tree: groups, what they ran, and what that called."""
+"""View of call paths: time by path as a tree of groups, callers and callees."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tpuprof_tui.formats.escape import line_text
 from .answer import Answer, Column, Table, Target
 from .query import Query
 
-#: Stands between the names of a path; within names a comma does.
+#: Separator of the names in a path; a comma replaces it inside names.
 SEPARATOR = ";"
 
 
 def call_tree_view(query: Query) -> Answer:
-    """One row per call path; a caller stands before what it calls, of siblings the longest first."""
+    """One row per call path, in depth-first order; siblings by total time, longest first."""
     tree, labels = tree_of(query)
     names = [labels.told(label) for label in tree.label.tolist()]
     total = int(tree.own.sum())
@@ -53,14 +53,14 @@ def call_tree_view(query: Query) -> Answer:
 
 
 def tree_of(query: Query) -> tuple[CallTree, Labels]:
-    """The call tree of what a query is about, and what its labels stand for."""
+    """The call tree of a query's work, and its labels."""
     units, lanes = query.groups_of_work()
     passes = passing(query.session, query.passes).lane if query.passes else None
     return call_stacks(query.session, query.window, units=units, lanes=lanes, passes=passes)
 
 
 def paths(tree: CallTree, labels: Labels) -> list[str]:
-    """Names from the root down to each node, with ``;`` between them; a name holds neither that nor line ends."""
+    """Path of each node from the root, joined by ``;``; names are cleaned of that and of line breaks."""
     names = {
         label: line_text(labels.told(label)[1]).replace(SEPARATOR, ",") for label in np.unique(tree.label).tolist()
     }

@@ -1,4 +1,4 @@
-"""Values of answers as people read them: one way for screen, text, sheet and page."""
+"""Formatting of answer values for people, shared by screen, text, sheet and page."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tpuprof_tui.formats.units import (
 
 from .answer import TEXTS, Column, Fact, Kind, Table, plain
 
-#: Characters of a text in a cell, and of a name in a line.
+#: Maximum characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
 NAME_WIDTH: Final = 80
-#: What keys of differences begin with.
+#: Prefix of the keys of difference columns.
 DELTA: Final = "delta_"
-#: Stands before a text for each level of a tree, down to the deepest that is told apart so.
+#: Indentation per tree level, and the deepest level that is indented.
 INDENT: Final = "  "
 MOST_INDENTED: Final = 20
 
 
 class Cells(Struct, frozen=True):
-    """How the cells of a table read: each column of durations has one unit.
+    """Formatting of a table's cells: each column of durations has one unit.
 
     Attributes:
-        units: Units of the columns of durations that people see, by key.
-        main: The largest of them; None without any.
-        indented: Key of the column that tells the rows of a tree; empty: they make none.
+        units: Units of the visible duration columns, by key.
+        main: The largest of them; None: no durations.
+        indented: Key of the column that is indented by tree depth; empty: no tree.
     """
 
     units: dict[str, TimeUnit]
@@ -47,30 +47,30 @@ class Cells(Struct, frozen=True):
 
     @classmethod
     def of(cls, table: Table) -> Cells:
-        """The units in which a table reads well."""
+        """Chooses readable units for a table."""
         units: dict[str, TimeUnit] = {}
         for column in table.columns:
             if column.kind == "duration" and column.shown:
                 units[column.key] = column_unit(table.largest(column.key))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
         if main is not None:
-            # 0 is 0 in any unit
+            # a column of zeros can use the main unit
             units = {key: main if table.one_unit or not table.largest(key) else unit for key, unit in units.items()}
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         return cls(units, main, next(texts, "") if table.depth is not None else "")
 
     def title(self, table: Table) -> str:
-        """A table's heading, with its unit of time."""
+        """A table's heading, with its main unit of time."""
         return f"{table.title} ({self.main.name})" if self.main is not None else table.title
 
     def header(self, column: Column) -> str:
-        """A column's header, with its unit where that is another than the table's."""
+        """A column's header, with its unit if that differs from the table's."""
         unit = self.units.get(column.key)
         title = column.head or column.title
         return title if unit is None or unit == self.main else f"{title} ({unit.name})"
 
     def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:
-        """A cell; ``depth``: of its row in a tree."""
+        """Text of a cell; ``depth``: depth of its row in a tree."""
         value = None if column.zero_unknown and not value else value
         if column.key == self.indented:
             indent = INDENT * min(depth, MOST_INDENTED)
@@ -83,7 +83,7 @@ class Cells(Struct, frozen=True):
         return signed(told, value) if value and column.key.startswith(DELTA) else told
 
     def rows(self, table: Table, places: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
-        """Cells of some rows of its table, in some of its columns."""
+        """Cell texts of rows [start, stop) in some columns (by index)."""
         guessed, columns = table.guessed or frozenset(), [table.columns[place] for place in places]
         for number, row in enumerate(table.rows(start, stop), start):
             known, depth = number in guessed, table.depth_of(number)
@@ -94,7 +94,7 @@ class Cells(Struct, frozen=True):
 
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
-    """A value with its unit; ``named``: also where a header could tell it."""
+    """A value as text; ``named``: include a unit that a header could give."""
     value = plain(value)
     mark = GUESS if guessed else ""
     if value is None or value == "":
@@ -117,7 +117,7 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
 
 
 def fact_text(fact: Fact) -> str:
-    """A fact without its title."""
+    """A fact as text, without its title."""
     told = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
     told = signed(told, fact.value) if fact.value and fact.key.startswith(DELTA) else told
     share = f", {percent_text(fact.share, guessed=fact.guessed)}" if fact.share is not None else ""
@@ -125,7 +125,7 @@ def fact_text(fact: Fact) -> str:
 
 
 def shown_columns(table: Table) -> list[int]:
-    """Places of the columns that people are shown: not those for programs, nor such of which nothing is known."""
+    """Indexes of the columns for people: without those for programs and those without any known value."""
     return [place for place, column in enumerate(table.columns) if column.shown and _known(table, place)]
 
 
@@ -136,5 +136,5 @@ def _known(table: Table, place: int) -> bool:
 
 
 def is_nil(column: Column, values: Iterable[Any]) -> bool:
-    """Whether a column of times, bytes or counts has nothing but 0 and what is not known: such are left out first."""
+    """Whether a numeric column has only 0 and unknown values: such columns are left out first."""
     return column.kind not in (*TEXTS, "flag", "time", "share") and not column.bar and not any(values)

@@ -1,4 +1,4 @@
-"""Two profiles compared, view by view: the same queries on both sides, and what only a comparison tells."""
+"""Views of two profiles compared: each view queried on both sides and joined, and views that only a comparison has."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .query import Query
 from .registry import answer, view_named, views_of
 from .report import Worker, of_worker, worker_record, workers_of
 
-#: Views that only a comparison has.
+#: Views that exist only for comparisons.
 OWN: Final = (
     View("waits", "Waits", "Waits of each {unit}, by what they wait in.", ""),
     View("alignment", "Alignment", "Which launches and {events} belong together, were added, removed or changed.", ""),
 )
 
-#: Of launches, and of events within them.
+#: Columns of the alignment tables, of launches and of events within them.
 _COLUMNS: Final = (
     Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
     Column("delta_count", "More", "count", spare=4), Column("matched", "Matched", "count", spare=2),
@@ -42,7 +42,7 @@ _COLUMNS: Final = (
 
 
 class Compared(Struct, frozen=True, eq=False, dict=True):
-    """Two profiles and the part of them that is compared; ``run_noise``: how far runs lie apart, a share."""
+    """Two profiles and the queries that are compared; ``run_noise``: variation between runs, as a share."""
 
     base: Query
     other: Query
@@ -55,16 +55,16 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def workers(self) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
-        """Those of each side."""
+        """Workers of each side."""
         return workers_of(self.base.profile), workers_of(self.other.profile)
 
     @cached_property
     def pairs(self) -> list[tuple[Worker | None, Worker | None]]:
-        """Workers that belong together: of one rank, else in their order."""
+        """Paired workers: by rank, else by order; None: no partner."""
         ours, theirs = map(list, self.workers)
         found: list[tuple[Worker | None, Worker | None]] = []
         if len(ours) > 1 or len(theirs) > 1:
-            # of those that have a rank alone: traces of one process at two times have one rank
+            # only ranks that are unique on a side: traces of one process at two times share a rank
             one, two = (
                 {each.rank: each for each in side if [other.rank for other in side].count(each.rank) == 1}
                 for side in (ours, theirs)
@@ -79,7 +79,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, query: Query) -> Compared:
-        """A query and its baseline; kept with what it is about."""
+        """Compares a query with its baseline; cached by scope and filter."""
         base = query.baseline
         assert base is not None
         alone = replace(query, baseline=None)
@@ -90,7 +90,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Sums and what belongs together."""
+        """Sums of work and alignment."""
         groups = [tuple(-2 if worker is None else worker.scope.group for worker in pair) for pair in self.pairs]
         steps: Any = None
         if self.base.step is None and not self.base.passes and not self.other.passes:
@@ -110,13 +110,13 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def total(self) -> Amount:
-        """From the first start to the last end."""
+        """The total: first start to last end of both sides."""
         (start, end), (begin, stop) = self.spans
         return self.comparison.total(end - start, stop - begin)
 
     @cached_property
     def cuts(self) -> dict[str, list[Amount]]:
-        """Work by view; where the device did nothing, time of the host as the source's view tells it."""
+        """Work by view; if the device did no work, host time from the source's own views."""
         comparison = self.comparison
         if comparison.work.base or comparison.work.other:
             return comparison.cuts
@@ -137,7 +137,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def work(self) -> Amount:
-        """All of it."""
+        """Total work."""
         parts = next(iter(self.cuts.values()), [])
         sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
         return self.comparison.judged(Amount("", *sums))
@@ -145,7 +145,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     # -- views
 
     def answer(self, view: View) -> Answer:
-        """What a view says of both."""
+        """The answer of a view, joined from both sides."""
         if view.id == "alignment":
             return _alignment(self)
         parts = []
@@ -182,7 +182,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         return judge
 
     def _parts(self) -> Table:
-        """Steps and the gaps between them: they add up to the total."""
+        """Table of steps and of the gaps between them, which add up to the total."""
         sides = [_step_parts(query, span) for query, span in zip(self._queries, self.spans, strict=True)]
         rows = []
         for name in dict.fromkeys((*sides[0], *sides[1])):
@@ -198,7 +198,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
 
 def refuse_unlike(base: Profile, other: Profile) -> None:
-    """UsageError, which names both, where two profiles are of different sources or chips: nothing can be compared."""
+    """Raises UsageError, naming both, if two profiles are of different sources or chips and so not comparable."""
     ours, theirs = base.vocabulary, other.vocabulary
     if ours.source != theirs.source:
         raise UsageError(f"{base.path} is a profile of {ours.title}, {other.path} of {theirs.title}.",
@@ -209,12 +209,12 @@ def refuse_unlike(base: Profile, other: Profile) -> None:
 
 
 def views_to_compare(profile: Profile) -> tuple[View, ...]:
-    """Views of a source that are told of two profiles, with those that only a comparison has."""
+    """Views of a source that can be compared, and those that only a comparison has."""
     return (*views_of(profile.vocabulary), *OWN)
 
 
 def view_to_compare(profile: Profile, name: str) -> View:
-    """The one with an id, or UsageError."""
+    """The view with an id; UsageError if there is none."""
     return view_named(profile.vocabulary, views_to_compare(profile), name)
 
 
@@ -257,11 +257,11 @@ def _stacked(parts: Sequence[tuple[str, Answer]]) -> Answer:
     )
 
 
-# what only a comparison tells
+# views that only a comparison has
 
 
 def _waits(query: Query) -> Answer:
-    """Time of waits by unit, by what they wait in, and by what the wait is called."""
+    """Waiting time by unit, scope and name of the wait."""
     profile = query.shown.profile
     sums: dict[tuple[str, str, str], list[int]] = {}
     for lane in profile.lanes:
@@ -293,7 +293,7 @@ def _waits(query: Query) -> Answer:
 
 
 def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
-    """Length of each step and of each gap before one, of what is before and behind; they add up to the span."""
+    """Length of each step, of the gap before each, and of the rest at the end, ns; they add up to the span."""
     start, end = span
     steps = query.session.steps.steps if query.step is None else None
     if steps is None or not len(steps):
@@ -343,9 +343,10 @@ def _rows(
     key: str, title: str, names: list[Column], texts: Sequence[tuple[str, ...]], codes: Mapping[str, Any],
     work: tuple[Any, Any], comparison: Comparison, examples: Mapping[int, str] | None = None,
 ) -> Table:  # fmt: skip
-    """Rows by falling |difference|, one for each of the texts: what has code -1 is told in the last.
+    """Table of counts by text, rows by |difference| descending; code -1 counts in the last text's row.
 
-    ``codes`` of what each column counts; ``work``: ns of what the sides count; ``examples``: changed operands by row.
+    ``codes``: for each count column the codes of what it counts; ``work``: ns of each of base's and other's elements;
+    ``examples``: changed operands by row.
     """
     size = len(texts)
     sums = {}
@@ -369,14 +370,14 @@ def _rows(
 
 
 def _operations(compared: Compared) -> tuple[Table, ...]:
-    """Events by kernel and operation: which belong together, which have other operands."""
+    """Table of events by kernel and operation: matched, added, removed, and changed in operands."""
     comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.both, comparison.events
     base, other = both.base, both.other
     gone, new = pairs.rest(len(base), len(other))
     operations, kernels = (*both.operations, UNKNOWN), (*both.kernels, UNKNOWN)
     size, whole = len(operations), base.launches.whole
-    # as one number: what has no kernel, or no operation, stands behind all that have
+    # kernel and operation as one integer; missing ones are numbered last
     keys = [np.where(work.kernel < 0, len(kernels) - 1, work.kernel) * (size if whole else 0)
             + np.where(work.label < 0, size - 1, work.label) for work in (base, other)]  # fmt: skip
     known, which = np.unique(np.concatenate(keys), return_inverse=True)
@@ -396,7 +397,7 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
 
 
 def _change(compared: Compared, one: int, two: int) -> str:
-    """Operands that differ between two events of one operation."""
+    """Describes the operands that differ between two events of one operation."""
     both, sides = compared.comparison.both, []
     for query, work, place in ((compared.base, both.base, one), (compared.other, both.other, two)):
         profile, told = query.shown.profile, {}
@@ -417,12 +418,12 @@ def _change(compared: Compared, one: int, two: int) -> str:
 
 
 def with_differences(view: View, query: Query) -> Answer:
-    """A view of what is shown, with differences from what it is compared with."""
+    """A view of the displayed profile, with differences from its baseline."""
     return Compared.of(query).answer(view)
 
 
 def verdict(query: Query) -> Answer:
-    """What changed and why; nothing without something to compare with."""
+    """The verdict of the comparison with the baseline; empty without a baseline."""
     if query.baseline is None:
         return Answer()
     from .diff import verdict_answer

@@ -1,4 +1,4 @@
-"""The critical path by what is on it, and what making that faster could win at most."""
+"""View of the critical path: time on it by operation, scope and lane, and the possible gain from each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .answer import Answer, Column, Fact, Table, Target
 from .query import Query
 
 Ints = npt.NDArray[np.int64]
-#: Events beside the path whose slack is told.
+#: Maximum number of events off the path listed with their slack.
 _BESIDE: Final = 10
 _WAITS, _GAPS, _HOST_GAPS = "(ends of waits)", "(nothing ran)", "(host, between events)"
 
 
 def critical(query: Query) -> Answer:
-    """Parts of the path: they add up to the window."""
+    """Facts and tables of the path, whose parts add up to the window."""
     profile, words = query.profile, query.vocabulary
     start, end = query.window
     if end <= start:
@@ -57,7 +57,7 @@ def critical(query: Query) -> Answer:
 
 
 def path_of(query: Query) -> CriticalPath:
-    """The path of a window, kept."""
+    """The path of a query's window and scope, cached."""
     session = query.session
 
     def made() -> CriticalPath:
@@ -74,7 +74,7 @@ def _on_host(query: Query, path: CriticalPath) -> npt.NDArray[np.bool_]:
 
 
 def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]]:
-    """A number for each part by the text of its event, and the texts."""
+    """For each part an index into the texts of events, and these texts."""
     profile = query.profile
     texts: dict[str, int] = {}
     found = np.zeros(len(path), np.int64)
@@ -114,7 +114,7 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
 
 
 def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """Of each label: its name, time, ns, parts of the path, assumed time, and its longest part."""
+    """For each label: name, total ns, number of parts, assumed ns, index of the longest part; by ns descending."""
     size = len(names)
     longest = np.full(size, -1)
     by_length = np.argsort(path.length, kind="stable")
@@ -127,7 +127,7 @@ def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, 
 
 
 def _units(query: Query, path: CriticalPath) -> Table:
-    """On which lanes the path runs."""
+    """Table of the lanes that the path runs on."""
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
@@ -139,14 +139,14 @@ def _units(query: Query, path: CriticalPath) -> Table:
 
 
 def _part(path: CriticalPath, part: int) -> Target:
-    """A part of the path: its event, else when it was."""
+    """Target of a part of the path: its event, else its interval."""
     if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
         return Target(event=(int(path.lane[part]), int(path.row[part])))
     return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
 
 def _beside(query: Query, path: CriticalPath) -> Table:
-    """The longest work that is not on the path, and how much later it may end before the path grows."""
+    """Table of the longest work off the path, with the slack of each: how much later it may end."""
     profile, session = query.profile, query.session
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
@@ -174,7 +174,7 @@ def _beside(query: Query, path: CriticalPath) -> Table:
 
 
 def _segments(query: Query, path: CriticalPath) -> Table:
-    """The path itself, for programs."""
+    """Table of all parts of the path, for programs."""
     label, names = _labels(query, path, "name")
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),

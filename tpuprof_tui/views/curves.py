@@ -1,4 +1,4 @@
-"""What changes over time: bandwidth, counters; and how long events took."""
+"""Views of values over time (bandwidth, counters), and of the distribution of durations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .query import Query
 
 
 def bandwidth(query: Query) -> Answer:
-    """Bytes moved in equal parts of the window, by kind of lane, GB/s."""
+    """Bandwidth by kind of lane, GB/s, in equal parts of the window."""
     data = _data(query)
     edges = edges_of(data.start, data.end, BINS)
     found = tuple(
@@ -24,7 +24,7 @@ def bandwidth(query: Query) -> Answer:
 
 
 def durations(query: Query) -> Answer:
-    """How many events of work took how long."""
+    """Histogram of the durations of work."""
     counts = _data(query).durations
     known = np.flatnonzero(counts)
     if not len(known):
@@ -49,7 +49,7 @@ def durations(query: Query) -> Answer:
 
 
 def _between(low: int, high: int | None) -> str:
-    """A range of durations, ns, for people: each bound in the unit that suits it."""
+    """Text of a range of durations, ns; each bound in a suitable unit."""
     units = ("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)
     least, most = (next((f"{ns / size:g} {unit}" for unit, size in units if ns >= size), "") for ns in (low, high or 0))
     if high is None:
@@ -58,7 +58,7 @@ def _between(low: int, high: int | None) -> str:
 
 
 def counters(query: Query) -> Answer:
-    """What was measured beside the events, within the range."""
+    """Counter samples within the selected range."""
     profile, within = query.profile, query.profile.groups.within(query.scope.group)
     start, end = (query.state.start, query.state.end) if query.range is not None else (None, None)
     found = []

@@ -1,4 +1,4 @@
-"""What a comparison says: the verdict with its cause first, then views with differences; as records and for people."""
+"""Output of a comparison: the verdict with its cause first, then joined views; as JSON, text and Markdown."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .comparing import OWN, Compared, view_to_compare, views_to_compare
 from .overview import notes_table
 from .report import problem_record, worker_record
 
-#: What the total became, in words.
+#: Status of the total in words.
 _WORDS: Final = {"more": "slower", "less": "faster", "added": "slower", "removed": "faster"}
-#: Contributors that people are told of each view, and characters of their names.
+#: Contributors shown to people per view, and maximum characters of their names.
 _TOLD: Final = 5
 _NAME: Final = 40
 _LAUNCH: Final = Word("launch", "launches")
-#: What counts as a change.
+#: Statuses that are a change.
 _CHANGED: Final = ("more", "less", "added", "removed")
 
 
 def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
-    """Views by name, without names those that are told unasked; UsageError where there is no such view."""
+    """The named views, by default those marked ``compared``; UsageError if a view does not exist."""
     profile = compared.base.profile
     if names:
         return [view_to_compare(profile, name) for name in names]
@@ -46,7 +46,7 @@ def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
 
 
 def diff_record(compared: Compared, views: Sequence[View], limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-    """Both sides, the verdict and the views, of each table ``limit`` rows from ``offset`` on."""
+    """Record of both sides, the verdict and the views; tables have ``limit`` rows from ``offset``."""
     sides = {}
     for side, query, workers in zip(("base", "other"), (compared.base, compared.other), compared.workers, strict=True):
         sides[side] = {"path": query.profile.path,
@@ -64,14 +64,14 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
 
 
 def lossy(compared: Compared) -> bool:
-    """Whether something of a side was lost or unreadable."""
+    """Whether records of either side were lost or unreadable."""
     lost = compared.comparison.lost
     problems = (*compared.base.profile.problems, *compared.other.profile.problems)
     return bool(lost.base or lost.other) or any(each.severity is Severity.ERROR for each in problems)
 
 
 def verdict_record(compared: Compared) -> dict[str, Any]:
-    """The verdict as plain values."""
+    """Record of the verdict."""
     total, work, lost = compared.total, compared.work, compared.comparison.lost
     return {
         "status": status_word(total),
@@ -89,13 +89,13 @@ def verdict_record(compared: Compared) -> dict[str, Any]:
 
 
 def noise_record(noise: Noise) -> dict[str, Any]:
-    """What a difference has to be beyond."""
+    """Record of the noise that differences are compared with."""
     return {"within": noise.within, "between_runs": noise.between,
             "runs": {"base": noise.base_runs, "other": noise.other_runs}, "stated": noise.stated}  # fmt: skip
 
 
 def status_word(total: Amount) -> str:
-    """What the total became."""
+    """Status of the total in words."""
     return _WORDS.get(total.status, total.status)
 
 
@@ -105,16 +105,16 @@ def _amount_record(amount: Amount) -> dict[str, Any]:
 
 
 def contributors(compared: Compared) -> list[tuple[str, Amount]]:
-    """What the sum of work is made of, by view and falling |difference|."""
+    """All parts of the sum of work, with their views, by |difference| descending."""
     found = [(view, each) for view, parts in compared.cuts.items() for each in parts]
     return sorted(found, key=lambda each: -abs(each[1].delta))
 
 
-# why
+# cause of the verdict
 
 
 def why(compared: Compared) -> str:
-    """One sentence: what changed the most, and how."""
+    """The main cause of the difference, in one sentence."""
     lost = compared.comparison.lost
     causes = [sentence for _, sentence in sorted(_causes(compared), key=lambda each: -each[0])]
     if lost.base or lost.other:
@@ -134,7 +134,7 @@ def why(compared: Compared) -> str:
 
 
 def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
-    # rows of the launches that belong together, by name
+    # counts of the alignment by kernel name
     table = compared.answer(OWN[1]).table("launches")
     launched = {
         row[0]: {column.key: each for column, each in zip(table.columns, row, strict=True)} for row in table.rows()
@@ -174,7 +174,7 @@ def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | 
 
 
 def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
-    """Launches that went to another unit."""
+    """Causes: launches that moved to another unit."""
     both, pairs = compared.comparison.both, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
     moved = base.unit[pairs.base] != other.unit[pairs.other]
@@ -192,7 +192,7 @@ def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
 
 
 def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple[str, str]]]:
-    """Launches that nothing names and that have another number of events than what stands in their place."""
+    """Causes: unnamed launches whose number of events differs from that of the paired launch."""
     both, pairs = compared.comparison.both, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
     if base.named or compared.comparison.lost != NOTHING_LOST:
@@ -217,9 +217,9 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple
 
 
 def _late(compared: Compared) -> Iterator[tuple[float, str]]:
-    """Units that come later to where the others wait: the others wait longer in one scope.
+    """Causes: a unit that arrives later, so that the others wait longer in one scope.
 
-    Only where the work of a unit explains less than half of what the total became.
+    Only if the change in work of a unit explains less than half of the change in total.
     """
     total, units_of_both = compared.total, max(len(compared.comparison.both.units), 1)
     if total.status not in _CHANGED or 2 * abs(compared.work.delta) > abs(total.delta) * units_of_both:
@@ -252,7 +252,7 @@ def _percent(amount: Amount) -> str:
     return f" ({'+' if amount.delta > 0 else ''}{percent_text(amount.delta / amount.base)})" if amount.base else ""
 
 
-# for people
+# text and Markdown
 
 
 def headline(compared: Compared) -> str:
@@ -262,7 +262,7 @@ def headline(compared: Compared) -> str:
 
 
 def verdict_answer(compared: Compared) -> Answer:
-    """The verdict and what contributes, for the screen."""
+    """The verdict and its contributors, as an answer for the screen."""
     total, work = compared.total, compared.work
     share, share_of_work = (each.delta / each.base if each.base else None for each in (total, work))
     facts = (
@@ -294,7 +294,7 @@ def _cut_title(compared: Compared, view: str) -> str:
 
 
 def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
-    """The filter that leaves the events of a part, by what they are called in the other profile."""
+    """Filter for the events of a part, by its names in the other profile."""
     name = parts[row].name
     if name == UNKNOWN:
         return None
@@ -307,7 +307,7 @@ def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: in
 
 
 def diff_reports(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[Report]:
-    """The verdict, then views that were asked for by name."""
+    """Reports: the verdict, then the views requested by name."""
     yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
     for view in views:
         yield answer_report(compared.base.vocabulary.say(view.title), compared.answer(view), limit, offset)
@@ -362,7 +362,7 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
 
 
 def markdown_report(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[str]:
-    """The same for a merge request, line by line."""
+    """The same reports as Markdown for a merge request, line by line."""
     yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
     for table in _contributor_tables(compared):
         yield from markdown_lines(table)

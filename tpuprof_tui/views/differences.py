@@ -1,4 +1,4 @@
-"""Events of the profile on the screen beside their partners in what it is compared with."""
+"""Cached per-event differences of the displayed profile from its baseline, and their texts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .query import Query
 
 
 def known_differences(session: Session) -> Differences | None:
-    """The differences where they have been found; None before."""
+    """The differences if they have been computed; None before."""
     return cast("Differences | None", session.derived.known("differences"))
 
 
 def differences_of(session: Session) -> Differences:
-    """All differences from the baseline, found once. O(n log n): to be asked for in a thread where there are many."""
+    """All differences from the baseline, cached. O(n log n) the first time: call it from a worker thread."""
     base = session.baseline
     assert base is not None
 
@@ -30,12 +30,12 @@ def differences_of(session: Session) -> Differences:
 
 
 def known_side_by_side(session: Session) -> SideBySide | None:
-    """What both sides are drawn with, where it has been made; None before."""
+    """The pairing for side-by-side display if it has been computed; None before."""
     return cast("SideBySide | None", session.derived.known("side by side"))
 
 
 def side_by_side(session: Session) -> SideBySide | None:
-    """The same, made once; None without a baseline or without times. O(n log n): to be asked for in a thread."""
+    """The pairing for side-by-side display, cached; None without baseline or times. O(n log n): use a worker thread."""
     base = session.baseline
     if base is None or not (session.profile.timed and base.profile.timed):
         return None
@@ -45,7 +45,7 @@ def side_by_side(session: Session) -> SideBySide | None:
 
 
 def difference_text(session: Session, differences: Differences, number: int) -> str:
-    """What an event is beside its partner, in a sentence; empty for one that does no work."""
+    """Describes how an event differs from its partner in one sentence; empty for an event that does no work."""
     base, partner = session.baseline, int(differences.partner[number])
     assert base is not None
     if partner < 0:
@@ -63,7 +63,7 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
 
 
 def _change(there: int, here: int) -> str:
-    """What became of a length, ns."""
+    """Text of a change in duration, ns."""
     if here == there:
         return f"As long as in the base, {time_text(there)}"
     share = f" ({(here - there) / there:+.1%})" if there else ""

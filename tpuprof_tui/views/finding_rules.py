@@ -1,7 +1,7 @@
-"""Findings about whole profiles: a table of rules, each with its formula, threshold and advice.
+"""Findings about whole profiles: a table of rules, each with formula, threshold and advice.
 
-A rule looks at what a query is about and finds something or nothing; what could be won is an upper bound. Rules ask for
-columns by key: of a source that does not know one they find nothing.
+A rule examines what a query selects and yields findings; the possible gain is an upper bound. Rules look up columns by
+key and yield nothing if the source lacks one.
 """
 
 from __future__ import annotations
@@ -26,17 +26,21 @@ from .query import Query
 
 Ints = npt.NDArray[np.int64]
 
-#: Transfers of fewer bytes are small: moving them takes about as long as starting them.
+#: Transfers of fewer bytes are small: moving the data takes about as long as starting the transfer.
 SMALL: Final = 4096
 
 
 class Finding(Struct, frozen=True):
-    """Something that is worth a look: which rule found it, where, one sentence, and what to try.
+    """A finding: the rule, where, one sentence, and advice.
 
     Attributes:
-        gain: Time that could be won, ns, an upper bound; None where nobody knows.
-        evidence: Event or stretch, for programs.
-        target: Where Enter leads.
+        rule: Key of the rule.
+        group: Title of the group concerned; empty: the whole profile.
+        gain: Upper bound of the time that could be saved, ns; None: unknown.
+        text: One sentence.
+        evidence: Event or interval, as a record for programs.
+        advice: What to try.
+        target: Destination of Enter.
     """
 
     rule: str
@@ -49,11 +53,14 @@ class Finding(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule: what is looked at, one sentence, and what to try.
+    """A rule about a whole profile.
 
     Attributes:
-        threshold: From which share of the window on it is told.
-        find: What it finds, of at least so many ns.
+        key: Its name.
+        formula: What it measures, in one sentence.
+        threshold: Minimum gain, as a share of the window.
+        advice: What to try.
+        find: Yields findings with at least the given gain, ns.
     """
 
     key: str
@@ -64,9 +71,9 @@ class Rule(Struct, frozen=True):
 
 
 def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
-    """What some rules find; nothing where a filter left something out, as sums would then mislead.
+    """Findings of some rules; none if a filter or a lane scope hides events, since sums would mislead.
 
-    O(events), kept.
+    O(events), cached.
     """
     if query.filter or query.scope.lane >= 0 or query.span <= 0:
         return
@@ -80,7 +87,7 @@ def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
 
 
 def _span(query: Query) -> int:
-    """Length of what is asked about, ns: of one of several recordings its own, their clocks may lie far apart."""
+    """Length of the queried time, ns: of one of several recordings its own extent, as their clocks may be far apart."""
     lanes = [query.profile.lanes[number] for number in query.lanes] if query.scope.group >= 0 else []
     known = [lane for lane in lanes if len(lane)]
     if query.range is not None or query.step is not None or not known:
@@ -89,21 +96,21 @@ def _span(query: Query) -> int:
 
 
 def evidence(group: str, start: int, length: int, name: str = "", lane: str | None = None) -> dict[str, Any]:
-    """A stretch of time as evidence; ns."""
+    """Record of an interval (ns) as evidence."""
     return {"group": group, "lane": lane, "start_us": start / 1000, "duration_us": length / 1000, "name": name}
 
 
 def of_window(query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target) -> Finding:
-    """A finding about all of the window."""
+    """A finding about the whole window."""
     start, end = query.window
     return Finding(rule.key, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
 
 
-# -- rows of lanes that a query is about
+# -- rows of the lanes that a query selects
 
 
 class Rows(Struct, frozen=True, eq=False):
-    """Some rows of a lane of a unit, with how long they took, ns."""
+    """Some rows of a lane of a unit, with their durations, ns."""
 
     lane: Lane
     rows: Ints
@@ -112,14 +119,14 @@ class Rows(Struct, frozen=True, eq=False):
     _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def take(self, key: str) -> npt.NDArray[Any]:
-        """A column of them, computed once."""
+        """A column of the rows, cached."""
         if key not in self._columns:
             self._columns[key] = self.lane.take(key, self.rows)
         return self._columns[key]
 
 
 def lanes_doing(query: Query, activity: Activity) -> list[Rows]:
-    """Work of an activity that starts in the window, by lane of a unit; once for all rules."""
+    """Work of an activity that starts in the window, by device lane; shared by all rules."""
     return query.own.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
 
 
@@ -147,7 +154,7 @@ def by_text(profile: Profile, each: Rows, key: str, weights: Any) -> Iterator[tu
 
 
 def narrowed(query: Query, key: str, text: str) -> Target:
-    """Leads to what has a text."""
+    """Target that filters by a text."""
     return Target(condition=text_condition(key, text, alone=True)) if text else Target()
 
 
@@ -183,7 +190,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
         each = Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
         for kernel, ns in by_text(profile, each, "kernel", each.length):
-            # lanes of a unit wait side by side
+            # lanes of a unit wait concurrently: take the longest
             waits[kernel][unit] = max(waits[kernel][unit], ns)
     found = []
     for kernel, units in waits.items():

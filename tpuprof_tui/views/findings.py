@@ -1,4 +1,4 @@
-"""Findings, by the time that could be won: an upper bound, never more than the window."""
+"""View of findings, sorted by possible gain: an upper bound, at most the window."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from .answer import Answer, Column, Table, Target
 from .finding_rules import RULES, Finding, Rule, evidence, found_by
 from .query import Query
 
-#: Findings of each rule.
+#: Maximum findings per event rule.
 MOST: Final = 5
-#: More pauses are told as one.
+#: More pauses than this are merged into one row.
 MANY: Final = 8
-#: From this share of the window on a finding is more than a note.
+#: Minimum gain of a warning, as a share of the window; less is a note.
 WARNS_FROM: Final = 0.01
 
 
 class _EventRule(Struct, frozen=True):
-    """A kind of finding about single events: what is looked at, one sentence, and what to try.
+    """A rule about single events.
 
     Attributes:
-        threshold: From which share of the window on it is told, where its gain is known.
-        text: What is said, with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
-        gain: Time that could be won of an event, ns; None where nobody knows.
+        key: Its name.
+        formula: What it measures, in one sentence.
+        threshold: Minimum gain, as a share of the window, if the gain is known.
+        text: Template of the finding with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
+        advice: What to try.
+        gain: Computes the time that could be saved for an event, ns; None: unknown.
     """
 
     key: str
@@ -45,10 +48,10 @@ class _EventRule(Struct, frozen=True):
 
 
 def findings_view(query: Query) -> Answer:
-    """One table, by gain."""
+    """All findings in one table, by gain descending."""
     if query.profile.instructions == 0:
         return Answer()
-    # what its rules share goes with the copy
+    # a copy of the query: its cache of shared intermediate results is freed afterwards
     found = sorted(_found(replace(query)), key=lambda each: -(each.gain or 0))
     window = max(query.span, 1)
     columns = (
@@ -74,7 +77,7 @@ def findings_view(query: Query) -> Answer:
 
 
 def _alike(found: Sequence[Finding]) -> list[list[int]]:
-    """Numbers of the findings of one rule in several places; those about single events stand alone."""
+    """Groups of findings (by row) of one rule in different places; findings about single events are not merged."""
     places: dict[str, dict[str, int]] = {}
     for number, each in enumerate(found):
         places.setdefault(each.rule, {}).setdefault(each.group, number)
@@ -83,7 +86,7 @@ def _alike(found: Sequence[Finding]) -> list[list[int]]:
 
 
 def _each_rule_first(found: Sequence[Finding]) -> list[int]:
-    """Numbers of the findings: the foremost of each rule, then the second of each, ..."""
+    """Row numbers in round-robin order of the rules: the first finding of each rule, then the second of each, ..."""
     turns: dict[str, int] = {}
     order = []
     for number, each in enumerate(found):
@@ -99,7 +102,7 @@ def _found(query: Query) -> Iterator[Finding]:
             told = _about_event(query, rule, each)
             if told.gain is None or told.gain >= rule.threshold * query.span:
                 yield told
-    # a filter leaves more time with nothing than there was
+    # with a filter, gaps between the remaining events would be reported as pauses
     if not query.passes:
         yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
     yield from found_by(RULES, query)
@@ -134,7 +137,7 @@ def _value(query: Query, found: Found) -> int | None:
 
 
 def _beyond_peak(query: Query, found: Found) -> int | None:
-    """Time beyond that at the peak; None where it is not known."""
+    """Duration beyond the ideal one at the peak, ns; None if that is unknown."""
     lane, rows = query.profile.lanes[found.lane], slice(found.row, found.row + 1)
     ideal = lane.take("ideal", rows) if "ideal" in lane else None
     if ideal is None or is_missing(ideal)[0]:
@@ -155,7 +158,7 @@ def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-#: Rules about single events, in the order of `findings`: the foremost of the window, however little it is.
+#: Rules about single events, in the order of `findings`: the top events of the window, however small.
 EVENT_RULES: Final = (
     _EventRule("exposed_transfer", "Time of a transfer while its unit does not compute.", 0.0,
                "Exposed {share}: {event}{scope}.",

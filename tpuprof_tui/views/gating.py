@@ -1,4 +1,4 @@
-"""What ``tpuprof gate`` says: rules and what became of them, for people, as JSON, Markdown and JUnit; baselines."""
+"""Output of ``tpuprof gate`` as text, JSON, Markdown and JUnit; and baselines: runs stored in a file."""
 
 from __future__ import annotations
 
@@ -36,27 +36,28 @@ from .diff import noise_record, status_word
 from .query import Query
 from .registry import answer, view_of, views_of
 
-#: What a file with a baseline begins with.
+#: Key at the start of a baseline file.
 BASELINE: Final = "tpuprof_baseline"
-#: Views by the kind of their parts.
+#: Kind of the parts of a view, and the view of a kind.
 _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
-#: Parts that people are told.
+#: Maximum number of rules in text.
 _TOLD: Final = 10
-#: Findings that are told, each of another rule.
+#: Maximum number of findings in text, each of a different rule.
 _FINDINGS: Final = 3
 
 
 class Side(Struct, frozen=True):
-    """Runs of one side.
+    """The runs of one side.
 
     Attributes:
-        source, chip: What they are of.
-        column: Column that tells of which kernel an event is.
-        findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
-        places: Of the first run, then too: the longest launch or event of each figure.
-        kept: Whether it was read from a file, where its captures need not be.
-        unread: Paths of captures that could not be read, and why.
+        runs: Figures of each run.
+        source, chip: Source and chip of the profiles.
+        column: Event column with the name of the kernel.
+        findings: Findings of the first run, if requested: rule, place, possible gain (ns), text and advice.
+        places: By figure, the place of the longest launch or event in the first run, if requested.
+        kept: Whether the side was read from a baseline file, so that its captures may not exist.
+        unread: Captures that could not be read: path, and why.
     """
 
     runs: tuple[Run, ...]
@@ -69,12 +70,12 @@ class Side(Struct, frozen=True):
     unread: tuple[tuple[str, str], ...] = ()
 
     def joined(self, other: Side) -> Side:
-        """Both together."""
+        """This side with the runs of another appended."""
         return replace(self, runs=(*self.runs, *other.runs))
 
 
 def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
-    """What is known of one profile; with ``findings`` also those by which the most time could be won."""
+    """The side of a single profile; ``findings``: with its top findings and the places of its figures."""
     compared = Compared(query, query)
     figures: dict[str, Figure] = {}
     total = compared.total
@@ -87,7 +88,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
             float(np.median(lengths)) if len(lengths) else 0.0, max(len(lengths), 1), spread, max(len(lengths) - 1, 0)
         )
     for view, parts in compared.cuts.items():
-        if view == LAUNCHES:  # told apart by how many events they have: one that lost some is not new
+        if view == LAUNCHES:  # kernels are event counts here: one that lost events would look new
             continue
         kind = _KINDS.get(view, "kernel")
         for part in parts:
@@ -116,7 +117,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
-    """The foremost of each rule, as far as people are told."""
+    """The top finding of each rule, up to ``_FINDINGS``."""
     rules: set[str] = set()
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
         keys = {column.key: place for place, column in enumerate(table.columns)}
@@ -128,7 +129,7 @@ def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
 
 
 def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]:
-    """Where the longest launch of each kernel lies, and the longest event of each operation. O(n log n)."""
+    """Places of the longest launch of each kernel and of the longest event of each operation. O(n log n)."""
     both, work, profile = comparison.both, comparison.both.base, comparison.base
     launches = work.launches
     if not len(work):
@@ -152,7 +153,7 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
 
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
-    """Where the longest event of each name lies, of a profile in which the host alone does something. O(n log n)."""
+    """Place of the longest event of each name, for a profile in which only the host works. O(n log n)."""
     profile, known = query.profile, dict[int, tuple[int, int]]()
     for lane in profile.lanes:
         if "name" in lane:
@@ -168,12 +169,12 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
 
 
 def _figure_of(amount: Amount) -> Figure:
-    """A sum beside itself as a figure: its variance is that of the difference by half."""
+    """The figure of a profile compared with itself: its variance is half that of the difference."""
     return Figure(amount.base, amount.base_count, amount.variance / 2, amount.freedom / 2)
 
 
 def refuse_unlike_sides(base: Side, other: Side) -> None:
-    """UsageError, which names both, where two sides are of different sources or chips: nothing can be compared."""
+    """Raises UsageError, naming both, if two sides are of different sources or chips and so not comparable."""
     ours, theirs = base.runs[0].path, other.runs[0].path
     for one, two in ((base.source, other.source), (base.chip, other.chip)):
         if one != two:
@@ -181,7 +182,7 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
 
 
 def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
-    """Sides whose operations have one name each (`gating.with_one_name`), and what figures are called then."""
+    """Merges operations that the sides name differently (`gating.with_one_name`); also returns joint figure names."""
     ours, theirs, called = gating.with_one_name(base.runs, other.runs)
     places = {called.get(name, name): place for name, place in other.places.items()}
     return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), called
@@ -191,7 +192,7 @@ def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str
 
 
 def baseline_text(name: str, side: Side) -> str:
-    """A side as a small file."""
+    """A side as JSON text, to be stored as a baseline."""
     record = {
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
@@ -207,7 +208,7 @@ def baseline_text(name: str, side: Side) -> str:
 
 
 def is_baseline(path: Path) -> bool:
-    """Whether a path is such a file, by how it begins."""
+    """Whether a file is a baseline, by its first bytes."""
     try:
         with path.open("rb") as stream:
             return f'"{BASELINE}"'.encode() in stream.read(100)
@@ -216,7 +217,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def read_baseline(path: Path) -> Side:
-    """A side from a file; UnreadableError where it is none."""
+    """Reads a side from a baseline file; UnreadableError if it is not one."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
@@ -246,11 +247,11 @@ def _figure(value: float, count: int, variance: float | None, freedom: float) ->
     return found
 
 
-# what is said
+# output
 
 
 def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
-    """All of it as plain values."""
+    """JSON record of the gate's outcome."""
     return {
         "result": result.result,
         "rules": [
@@ -269,12 +270,12 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
 
 
 def is_time(figure: str) -> bool:
-    """Whether a figure is held in ns."""
+    """Whether a figure is in ns."""
     return "." not in figure or figure.endswith("_us") or figure.startswith(gating.PARTS)
 
 
 def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
-    """Medians of each figure that is a sum, judged."""
+    """Medians of each figure that is a sum, with status."""
     found = {}
     lost = gating.lost_of(base.runs, other.runs)
     for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
@@ -315,7 +316,7 @@ def _amount_record(amount: Amount) -> dict[str, Any]:
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
-    """One sentence: what is broken the most, or that nothing is."""
+    """The outcome in one sentence: the worst violation, or that there is none."""
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""
@@ -336,17 +337,17 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 
 
 def _how_bad(judged: Judged) -> tuple[bool, float]:
-    """Kernels before operations, by what they grew by."""
+    """Sort key: kernels before operations, then by increase."""
     return judged.rule.figure.startswith("kernel:"), judged.delta
 
 
 def _other_launches(base: Side, other: Side) -> str:
-    """Kernels that are not launched as before."""
+    """Describes kernels whose launches differ in number or commands from the base."""
     first = base.runs[0], other.runs[0]
     if first[0].lost or first[1].lost:
         return ""
     ours, theirs = (run.signatures for run in first)
-    # where other operands are told, only how often each is launched can be compared
+    # hashes over different operands are not comparable: compare only the number of launches
     told = 2 if first[0].operands == first[1].operands else 1
     names = [name for name in sorted({*ours, *theirs}) if ours.get(name, ())[:told] != theirs.get(name, ())[:told]]
     if not names or not ours or not theirs:
@@ -365,7 +366,7 @@ def _sentence(judged: Judged) -> str:
 
 
 def gate_report(result: Gate, base: Side, other: Side) -> Report:
-    """The same for people."""
+    """The outcome as text."""
     noise = result.noise
     runs = [f"{len(side.runs)} runs: {path}, ..." if len(side.runs) > 1 else path
             for side in (base, other) for path in [line_text(side.runs[0].path)]]  # fmt: skip
@@ -404,7 +405,7 @@ def _table(result: Gate) -> TextTable:
 
 
 def _value(judged: Judged, value: float | None, sign: str = "") -> str:
-    """A value; ``sign``: what it begins with where it is more than 0."""
+    """A value as text; ``sign``: prefix of positive values."""
     if value is None:
         return "-"
     told = time_text(round(value)) if is_time(judged.rule.figure) else f"{value:,.4g}"
@@ -412,7 +413,7 @@ def _value(judged: Judged, value: float | None, sign: str = "") -> str:
 
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
-    """What opens the part of which there is the most more, in the explorer where it is the longest; and lists it."""
+    """Commands that open the worst part in the explorer, where it is longest, and that list its instructions."""
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
     if not parts:
         return
@@ -427,13 +428,13 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
 
 
 def _advice(result: Gate, other: Side) -> Iterator[str]:
-    """What could be won in the first of the other runs, where not all is well."""
+    """Advice from findings of the first of the other runs, unless the gate passed."""
     for rule, _, gain, text, advice in other.findings if result.result != "PASS" else ():
         yield f"{rule}, at most {time_text(gain)}: {line_text(text, 160)} {advice}"
 
 
 def gate_markdown(result: Gate, base: Side, other: Side) -> str:
-    """The same for a merge request."""
+    """The outcome as Markdown for a merge request."""
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
@@ -446,7 +447,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
 
 
 def gate_junit(result: Gate, base: Side, other: Side) -> str:
-    """The same as a test report: each rule is a test, skipped where noise hides it; an unread capture is an error."""
+    """The outcome as JUnit XML: a test per rule, skipped if inconclusive; an unread capture is an error."""
     failures = sum(each.result == "FAIL" for each in result.rules)
     skipped = sum(each.result == "INCONCLUSIVE" for each in result.rules)
     unread = (*base.unread, *other.unread)

@@ -1,4 +1,4 @@
-"""What a capture is, as one JSON object."""
+"""Metadata of a capture as one JSON object (``tpuprof info --json``)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-    """What a capture is, in plain values for JSON; None where unknown.
+    """Metadata of a capture as plain values for JSON; None where unknown.
 
-    Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (what overlaps counts once) and ``utilisation`` is
-    its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork. Of
-    lanes and problems there are ``limit`` (None: all) from ``offset`` on; ``total_rows`` says how many there are.
+    Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (overlaps count once) and ``utilisation`` is its busy
+    time over the profile's whole length. ``guessed``: the distinction of work and wait is inferred. Lanes and problems
+    have ``limit`` rows (None: all) from ``offset``; ``total_rows`` has their total numbers.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
     profile = profile.device_part
@@ -68,14 +68,14 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
 
 
 def info_json(profile: Profile, memory: Memory | None = None, *, limit: int | None = None, offset: int = 0) -> str:
-    """`info_record` as JSON text, ASCII alone; with what the profile takes of memory, where that is asked for."""
+    """`info_record` as ASCII JSON text, with the profile's memory if given."""
     record = info_record(profile, limit=limit, offset=offset)
     if memory is not None:
         record["memory"] = {**asdict(memory), "total": memory.total}
     return answer_text(record)
 
 
-#: Figures of a lane, by their names here and in the view of lanes.
+#: Keys of a lane's figures here, with their keys in the view of lanes.
 _FIGURES: Final = {
     "busy_ns": "busy_us", "wait_ns": "wait_us", "sync_ns": "sync_us", "idle_ns": "idle_us",
     "utilisation": "utilisation", "bytes": "bytes",
@@ -85,7 +85,7 @@ _FIGURES: Final = {
 def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
     measured = _lane_figures(profile)
     unknown = dict.fromkeys(_FIGURES)
-    # a lane without events is idle all the time
+    # a lane without events is idle throughout
     idle = unknown if not profile.timed else {**dict.fromkeys(_FIGURES, 0), "bytes": None,
                                               "idle_ns": profile.end_ns - profile.start_ns}  # fmt: skip
     return [
@@ -106,7 +106,7 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
 
 
 def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
-    """Figures of the lanes that have events, by their place; none without times."""
+    """Figures of the lanes with events, by lane index; empty without times."""
     found = answer(view_of(profile.vocabulary, "lanes"), Query(Session(profile)))
     figures: dict[int, dict[str, Any]] = {}
     for table in found.tables[:1]:
@@ -120,7 +120,7 @@ def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
 
 
 def _whole(value: float) -> int | float | None:
-    """An integer where it is one; JSON knows no infinity."""
+    """Converts to int if integral; infinity and NaN, which JSON lacks, to None."""
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) else value

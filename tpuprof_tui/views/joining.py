@@ -1,4 +1,4 @@
-"""Answers of one view to two profiles, joined by what names their rows, with differences."""
+"""Outer join of one view's answers for two profiles, on the texts that identify rows, with differences."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tpuprof_tui.analysis.compare.noise import Amount, Status
 
 from .answer import Answer, Column, Fact, Kind, Table, Target
 
-#: Kinds that are compared; times on two time lines are not.
+#: Kinds that are compared; times are not, since the two time lines are unrelated.
 NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
-#: Kinds of which nothing is 0.
+#: Kinds for which a missing row counts as 0.
 _SUMS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes")
-#: The number that rows are ordered by and judged by, where a table has one of these.
+#: Candidates for the main number of a table, by which rows are sorted and judged.
 _MAIN: Final = ("total_us", "step_us", "length_us", "busy_us")
 _COUNTS: Final = ("count", "calls", "events")
 _SIDES: Final = ("base", "other", "delta")
 _TITLES: Final = {"base": "Base", "other": "Other", "delta": "Delta"}
 
-#: Judges the main number of a row, by the view's table and the texts that name the row.
+#: Judges the main number of a row: (key of the table, texts of the row, amount, kind) -> status.
 Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
 
 
 def joined(base: Answer, other: Answer, judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
-    """What a view says of both sides: figures as three, tables with three columns for each number.
+    """Joins the answers of both sides: each figure becomes three, each numeric column three columns.
 
-    ``judge`` tells what the main number of a row became; texts of either side are called otherwise
-    here, in tables whose rows are of the word of ``renamed``.
+    ``judge`` gives the status of a row's main number. ``renamed``: the word of rows that are operations, and the joint
+    names of operations by their own; applied to tables with that word.
     """
     ours, theirs = ({table.key: table for table in side.tables} for side in (base, other))
     tables = []
@@ -59,7 +59,7 @@ def _difference(base: Any, other: Any) -> Any:
 
 
 class _Side(Struct, frozen=True):
-    """Rows of one side by what names them."""
+    """Rows of one side by key: identifying texts, and occurrence number among equal texts."""
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]
     order: dict[str, int]
@@ -97,7 +97,7 @@ class _Side(Struct, frozen=True):
 
 
 def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
-    """Two rows of one operation: of sums the sum, of the longest the longest, of means that of all."""
+    """Merges two rows of one operation: sums are added, maxima and minima taken, means weighted by count."""
     count = next((place for place, column in enumerate(columns) if column.key in _COUNTS), None)
     first, second = (1, 1) if count is None else (one[count] or 0, two[count] or 0)
     return tuple(
@@ -113,8 +113,8 @@ def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -
 def _joined(
     base: Table | None, other: Table | None, judge: Judge, renamed: tuple[str, Mapping[str, str]]
 ) -> Table | None:
-    """Two tables as one; None where there is nothing to compare."""
-    # a table without rows stands where the other side has none
+    """Joins two tables; None if there is nothing to compare."""
+    # an empty base table is used only if the other side has no such table
     table = base or (base if other is None else other)
     assert table is not None
     known = {column.key: column for side in (base, other) if side is not None for column in side.columns}
@@ -148,7 +148,7 @@ def _joined(
     leads = [place for _, _, place in rows]
 
     def target(row: int) -> Target | None:
-        """Where the row of the other profile leads."""
+        """Destination of the row in the other profile."""
         return other.leads_to(leads[row]) if other is not None and leads[row] >= 0 else None
 
     place = [Column("place", "No.", "count")] if table.ordered else []
@@ -163,7 +163,7 @@ def _joined(
 
 
 def _main(numbers: Sequence[Column], ours: _Side, theirs: _Side) -> Column:
-    """The number that rows are ordered and judged by."""
+    """The main number, by which rows are sorted and judged."""
 
     def known(column: Column) -> bool:
         return any(side.value(key, column) for side in (ours, theirs) for key in side.rows)

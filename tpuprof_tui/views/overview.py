@@ -1,4 +1,4 @@
-"""Where the time went, in a few figures."""
+"""View of the overview: where the time went, in a few figures; and of the user's notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .query import Query
 
 
 def overview(query: Query) -> Answer:
-    """Length, counts, the busiest and the idlest unit, the most exposed transfer; what to know before reading on."""
+    """Length, counts, busiest and idlest unit, most exposed transfer, and caveats."""
     profile, words = query.profile, query.vocabulary
     shown, (start, end) = query.shown, query.window
     events = sum(starting_between(shown.indexes[number], start, end) for number in query.lanes)
@@ -59,13 +59,13 @@ def overview(query: Query) -> Answer:
 
 
 def with_notes(answer: Answer, query: Query) -> Answer:
-    """An answer with a table of the notes more; the same where there are none."""
+    """Adds a table of the user's notes to an answer, if there are any."""
     table = notes_table(query)
     return answer if table is None else replace(answer, tables=(*answer.tables, table))
 
 
 def notes_table(query: Query) -> Table | None:
-    """Marks and kept spans by time, with what is written about them; None without any that can be read."""
+    """Marks and spans by time, with their texts; None if there are none or they cannot be read."""
     path, notes = notes_path(query.profile), Notes()
     if path is not None:
         with suppress(NotesError):

@@ -1,4 +1,4 @@
-"""Pages for people made of views: where the time went, and what a profile is."""
+"""Text pages composed of views: ``summary`` (where the time went) and ``info`` (metadata of a profile)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .registry import answer, view_of, views_of
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.derived import Memory
 
-#: Rows of a table in the summary, and of problems.
+#: Maximum rows of a table in the summary, and of problems.
 ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
-#: Said of a profile without times.
+#: Message for a profile without times.
 NO_TIMES: Final = "No times are known; `tpuprof instructions` lists the {events}."
-#: The view whose facts head the page.
+#: The view whose facts are at the top of the page.
 _HEAD: Final = "overview"
 
 
 def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
-    """Where the time of a profile or a step went: an overview, then views of a summary, ``limit`` rows a table."""
+    """Summary of a profile or of one step: overview, then the ``summed_up`` views with ``limit`` rows per table."""
     query = Query(Session(profile), step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
@@ -54,7 +54,7 @@ def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS)
 
 
 def _begun(profile: Profile) -> Iterator[tuple[str, str]]:
-    """When it was recorded, by the wall clock; nothing where nothing tells."""
+    """Wall-clock time of the start of the recording; empty if unknown."""
     if profile.wall_ns is not None and profile.timed:
         yield "Recorded from", clock_text(profile.wall_ns + profile.start_ns)
 
@@ -62,7 +62,7 @@ def _begun(profile: Profile) -> Iterator[tuple[str, str]]:
 def info_report(
     profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
 ) -> Report:
-    """What a profile is, with ``limit`` rows of lanes and problems (None: all) from ``offset`` on; and its memory."""
+    """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
     ports = words.group_kind("ports")
@@ -95,7 +95,7 @@ def info_report(
 
 
 def commands_table(profile: Profile) -> Table:
-    """How many events each lane holds, where nothing tells when they ran."""
+    """Number of events per lane, for profiles without times."""
     word = profile.vocabulary.event_word(timed=False).plural
     rows = tuple(
         (line_text(profile.title_of(lane), NAME_WIDTH), f"{len(lane):,}") for lane in profile.lanes if len(lane)
@@ -104,7 +104,7 @@ def commands_table(profile: Profile) -> Table:
 
 
 def title_line(profile: Profile) -> str:
-    """Name, chip and kind of a profile."""
+    """Name, chip and kind of a profile, in one line."""
     words, device = profile.vocabulary, profile.device_part
     chip = line_text(profile.device.chip, NAME_WIDTH)
     parts = [*([chip] if chip else []), words.unit.of(len(profile.units))]
@@ -120,7 +120,7 @@ def title_line(profile: Profile) -> str:
 
 
 def lost_text(profile: Profile) -> str:
-    """Groups that ran and of which nothing is there; empty without any."""
+    """Groups that ran but whose data is missing, as text; empty: none."""
     texts = []
     for kind in dict.fromkeys(group.kind for group in profile.groups if group.lost):
         numbers = profile.groups.lost_numbers(kind)

@@ -1,4 +1,4 @@
-"""What could not be used, was repaired or had to be guessed."""
+"""View of problems: what could not be read, was repaired or had to be guessed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .query import Query
 
 
 def problems(query: Query) -> Answer:
-    """One row per problem, the worst first; all of the profile, whatever part of it is asked about."""
+    """One row per problem, worst first; always of the whole profile, whatever the query selects."""
     found = ranked(query.session)
 
     def target(row: int) -> Target | None:

@@ -1,4 +1,4 @@
-"""What is asked about: a profile, and which part of it."""
+"""Query: a profile and the selection (scope, range, filter, step) that views are computed for."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ EVERYTHING: Final = Scope()
 
 
 class Query(Struct, frozen=True, eq=False, dict=True):
-    """A profile and the part of it that views are about.
+    """A profile and the part of it that views are computed for.
 
-    Events of the scope that pass the filter count; of a range those that start in it, and unions are cut at its edges.
+    Events of the scope that pass the filter count; with a range, those that start in it, and unions are clipped to it.
 
     Attributes:
-        session: The profile, with what is computed of it.
-        scope: Which group or lane.
-        range: Start and end of a stretch of time, ns; None: everything.
+        session: The profile with its cached results.
+        scope: Group or lane.
+        range: Start and end of the range, ns; None: the whole profile.
         filter: Filter expression; empty: none.
-        step: Number of the step whose events count; None: all. Without a range the window is theirs. One that the
-            filter asks for, as the explorer has it, is taken out of the filter.
-        baseline: The same asked of another profile, which this one is compared with.
+        step: Number of the step whose events count; None: all. Without a range, it determines the window. A step
+            condition in ``filter``, as the explorer writes it, is moved here.
+        baseline: The same query on the profile that this one is compared with; None: no comparison.
     """
 
     session: Session
@@ -52,9 +52,9 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of_state(cls, session: Session, state: DisplayState, scope: Scope) -> Query:
-        """What a state of the screen asks about ``scope``; of the whole time also of what it is compared with.
+        """The query of a display state about ``scope``; with the baseline only if the whole time is visible.
 
-        A window that is the span of the step is no range: work of the step may run on behind its end.
+        A window equal to the span of the step is not a range, since work of the step may run beyond its end.
         """
         if not state.fits_all:
             query = cls(session, scope, (state.start, state.end), state.filter)
@@ -73,32 +73,32 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """What its source calls things."""
+        """Vocabulary of the profile's source."""
         return self.profile.vocabulary
 
     @property
     def derived(self) -> Derived:
-        """What is computed of the whole profile and kept."""
+        """Cache of results computed from the whole profile."""
         return self.session.derived
 
     @cached_property
     def own(self) -> Derived:
-        """What is computed of this query alone, and goes with it."""
+        """Cache of results computed from this query alone, freed with it."""
         return Derived()
 
     @property
     def passes(self) -> str:
-        """The filter with the step."""
+        """The filter expression including the step."""
         return self.filter if self.step is None else with_step(self.filter, self.step)
 
     @cached_property
     def shown(self) -> Session:
-        """The session of what passes filter and step; O(events) for a new one."""
+        """The session restricted to filter and step; O(events) the first time."""
         return shown_session(self.session, self.passes)
 
     @cached_property
     def state(self) -> DisplayState:
-        """The same as a state of the screen."""
+        """The query as a display state."""
         profile = self.profile
         state = DisplayState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
@@ -108,7 +108,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def window(self) -> tuple[int, int]:
-        """Start and end (ns) of the time that shares refer to and unions are cut to: the device's, within the range."""
+        """Window (start, end), ns, that shares refer to and unions are clipped to: device time within the range."""
         return self.session.counted(self.state.start, self.state.end, self.scope.lane)
 
     @property
@@ -118,30 +118,30 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def top_group(self) -> int:
-        """Id of the top group that the scope lies in (a rank); -1: everything."""
+        """Id of the topmost group that contains the scope (a rank); -1: everything."""
         group = self.scope.group if self.scope.lane < 0 else self.profile.lanes[self.scope.lane].group
         return self.profile.groups.top(group)
 
     @cached_property
     def units(self) -> tuple[int, ...]:
-        """Ids of the units of the scope; none of a lane's."""
+        """Ids of the units in the scope; empty for a lane."""
         return () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
 
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:
-        """How each unit of the scope spent the window."""
+        """Figures of each unit of the scope in the window."""
         shown = self.shown
         return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window) for unit in self.units)
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:
-        """Places of the scope's lanes in ``Profile.lanes``: those of the device, unless the scope has none of it."""
+        """Indexes in ``Profile.lanes`` of the scope's device lanes, or of its host lanes if it has no others."""
         lanes = self.session.lanes_in(self.scope)
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or lanes
 
     def longest(self) -> tuple[int, int] | None:
-        """Lane and row of the first longest work asked about, of the device, else of the host; None without."""
+        """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""
         session, (start, end), best, found = self.session, self.window, -1, None
         host = tuple(number for number in session.lanes_in(self.scope) if number not in self.lanes)
         for lanes in (self.lanes, host):
@@ -160,23 +160,23 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return found
 
     def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:
-        """``units`` and ``lanes`` as ``work_sums`` takes them."""
+        """The arguments ``units`` and ``lanes`` of ``work_sums`` for the scope."""
         if self.scope.lane >= 0:
             return None, {self.scope.lane}
         return ({self.scope.group}, None) if self.scope.group >= 0 else (None, None)
 
     def step_text(self) -> str:
-        """The step it is about, behind a heading; empty: all of them."""
+        """Suffix of headings that names the step; empty: all steps."""
         return "" if self.step is None else f", {self.session.steps.word.one} {self.step} alone"
 
 
 def query_of(profile: Profile, **asked: Any) -> Query:
-    """A query about a profile that was just opened; for scripts."""
+    """A query about a newly opened profile; for scripts."""
     return Query(Session.of(profile), **asked)
 
 
 def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:
-    """The same place in another profile, by what groups and lanes are called; None where it has none."""
+    """The scope with the same titles in another profile; None if it has none."""
     if scope.everything:
         return scope
     if scope.lane >= 0:

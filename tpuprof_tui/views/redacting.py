@@ -1,4 +1,4 @@
-"""A profile without hosts, users, paths and names of captures: for files that are shared."""
+"""Redaction: a profile without hosts, users, paths and names of captures, for files that are shared."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tpuprof_tui.model import Groups, Lane, Profile, Redaction, Strings
 from .answer import TEXTS, Answer
 from .report import workers_of
 
-#: What profilers call files: host, process, maybe time.
+#: File names written by profilers: host, process, optional time.
 _HOST: Final = re.compile(r"(.+?)_\d{2,}(?:_\d+)*(?:_ascend_pt)?(?:\..*)?")
-#: Text columns whose texts are names of what ran; of others only what stands there for people.
+#: Text columns with names of what ran, which are kept; other texts are redacted.
 _NAMES: Final = ("name", "kernel", "type")
 
 
 def redacted(profile: Profile) -> Profile:
-    """The same profile with placeholders in its texts, and in all that views say of it.
+    """The profile with placeholders in its texts, and in all answers computed from it.
 
-    Times, figures, and names of kernels, operations, modules and networks stay. Its path stays for what reads beside
-    the capture; no file tells it.
+    Times, figures, and names of kernels, operations, modules and networks are kept. Its path is kept for readers of
+    files next to the capture; no output contains it.
     """
     names = {text for key in _NAMES for text in profile.strings.get(key, ())}
     redactor = Redactor(_words(profile), _texts(profile), names)
@@ -55,7 +55,7 @@ def redacted(profile: Profile) -> Profile:
 
 
 def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
-    """What a view says, with placeholders: texts of tables are names, all others are for people."""
+    """A view's answer with placeholders: texts in tables are treated as names, all others as prose."""
     text = redactor.text
     return replace(
         answer,
@@ -85,7 +85,7 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
 
 
 def _deep(value: Any, change: Callable[[str], str]) -> Any:
-    """Plain values with all texts in them changed; keys stay."""
+    """Applies a function to all texts in nested plain values, except keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -96,7 +96,7 @@ def _deep(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _words(profile: Profile) -> dict[str, str]:
-    """Names of captures and of the hosts in them, with what they are."""
+    """Identifying words (names of captures and hosts), with their kind."""
     workers = workers_of(profile)
     path = Path(profile.path)
     told = (each for worker in workers for each in (worker.key, worker.name))
@@ -112,7 +112,7 @@ def _words(profile: Profile) -> dict[str, str]:
 
 
 def _texts(profile: Profile) -> Iterator[str]:
-    """Texts that may hold homes of users."""
+    """Texts that may contain home directories of users."""
     for texts in profile.strings.values():
         yield from texts
     yield from map(str, (profile.facts, profile.own, profile.device.parameters, Path(profile.path).absolute()))

@@ -1,4 +1,4 @@
-"""The views there are: those of any profile, in the order of the summary, and those a source adds or puts in place."""
+"""Registry of views: generic ones in the order of the summary, and those that a source adds or overrides."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GENERIC: Final = (
 )  # fmt: skip
 
 
-#: What is said of a profile beside its baseline.
+#: The view of a profile with a baseline.
 COMPARISON: Final = View(
     "comparison", "Against the base", "What changed from the base, why, and what contributes.",
     f"{_HERE}.comparing:verdict", summed_up=False, place="first", compared=False,
@@ -60,10 +60,10 @@ COMPARISON: Final = View(
 
 
 def views_of(vocabulary: Vocabulary, *, compared: bool = False, screen: bool = False) -> tuple[View, ...]:
-    """The views of a source in the order of the summary; ``compared``: of a profile beside a baseline.
+    """The views of a source in the order of the summary; ``compared``: of a profile with a baseline.
 
-    Its own stand in place of generic ones of the same id; new ones come before the findings. Those for eyes alone are
-    among them for the ``screen``.
+    Views of the source override generic ones with the same id; new ones are inserted before the findings. ``screen``:
+    include those for the screen only.
     """
     own = {view.id: view for view in vocabulary.views}
     found: list[View] = [COMPARISON] if compared else []
@@ -76,12 +76,12 @@ def views_of(vocabulary: Vocabulary, *, compared: bool = False, screen: bool = F
 
 
 def view_of(vocabulary: Vocabulary, name: str, *, screen: bool = False) -> View:
-    """The view with an id (``views_of``), or UsageError."""
+    """The view with an id (see ``views_of``); UsageError if there is none."""
     return COMPARISON if name == COMPARISON.id else view_named(vocabulary, views_of(vocabulary, screen=screen), name)
 
 
 def view_named(vocabulary: Vocabulary, views: Sequence[View], name: str) -> View:
-    """The one of some views with an id; UsageError where there is none."""
+    """The view with an id, among some views; UsageError if there is none."""
     for view in views:
         if view.id == name:
             return view
@@ -90,7 +90,7 @@ def view_named(vocabulary: Vocabulary, views: Sequence[View], name: str) -> View
 
 
 def answer(view: View, query: Query) -> Answer:
-    """What a view says; without the capabilities it needs, what to record."""
+    """Computes a view; if capabilities are missing, the answer says what to record."""
     lacking = missing_for(view, query.profile)
     if lacking is not None:
         return Answer(missing=(lacking,))
@@ -106,7 +106,7 @@ def answer(view: View, query: Query) -> Answer:
 
 
 def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
-    """The facts that a view says, without its tables where they are what takes time; none without what it needs."""
+    """The facts of a view, without computing expensive tables; empty if the profile lacks what it needs."""
     if not view.facts_alone:
         return answer(view, query).facts
     if missing_for(view, query.profile) is not None:
@@ -116,7 +116,7 @@ def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
 
 
 def missing_for(view: View, profile: Profile) -> Missing | None:
-    """What a profile would need for a view; None where it has all."""
+    """What a profile lacks for a view; None: nothing."""
     vocabulary = profile.vocabulary
     if not profile.timed and not view.untimed:
         return Missing(f"There are no times of {vocabulary.event.plural}.", "hardware records")
@@ -126,7 +126,7 @@ def missing_for(view: View, profile: Profile) -> Missing | None:
 
 
 def ask(profile: Profile, name: str, **asked: Any) -> Answer:
-    """What a view says of (a part of) a profile (``views.query.Query``); UsageError without such a view or filter."""
+    """Computes a view of a profile; ``asked``: fields of ``Query``. UsageError for an unknown view or a bad filter."""
     from .query import query_of
 
     return answer(view_of(profile.vocabulary, name), query_of(profile, **asked))

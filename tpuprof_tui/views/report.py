@@ -1,4 +1,4 @@
-"""The report of a profile: views by worker in one envelope, for programs; the same views for people."""
+"""Report of a profile: views by worker, as one JSON envelope or as text pages."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from .as_text import answer_report
 from .query import EVERYTHING, Query
 from .registry import answer
 
-#: Workers up to which people read a page of each.
+#: Maximum number of workers for which text has a page each.
 _FEW: Final = 8
 
 
 class Worker(Struct, frozen=True):
-    """What was recorded by one process or on one machine.
+    """A recording of one process or machine.
 
     Attributes:
-        key: Its name among the workers, unique; ``name``: what people call it.
-        scope: Its group; everything where there is one worker alone.
-        span: Which recording of this worker, from 1.
+        key: Unique name among the workers.
+        scope: Its group; everything if there is a single worker.
+        rank: Its rank; None: none.
+        name: Its name for people.
+        span: Number of the recording of this worker, from 1.
         files: Names of its files.
-        devices: What it ran on: ``name`` and what else is known.
-        hosts: Whether events of its hosts count among its own; a source may keep them beside what it recorded itself.
-        window: Start and end of what was recorded, ns, where that is more than its events; None: those of its events.
-        epoch_ns: What its own clock reads at the zero of the profile's time line, ns; None: the profile's.
+        devices: Its devices: ``name`` and further properties.
+        hosts: Whether host events count among its own; a source may keep them separate.
+        window: Start and end of the recording, ns, if that is more than its events; None: extent of its events.
+        epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
     """
 
     key: str
@@ -50,7 +52,7 @@ class Worker(Struct, frozen=True):
 
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
-    """The workers of a profile: what its source says, else one that is all of it."""
+    """The workers of a profile as its source defines them, else a single one."""
     told = profile.vocabulary.entry("workers")
     found = tuple(told(profile)) if told is not None else (one_worker(profile),)
     redactor = profile.redactor
@@ -64,7 +66,7 @@ def workers_of(profile: Profile) -> tuple[Worker, ...]:
 
 
 def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
-    """A worker that is all of a profile."""
+    """A worker that comprises the whole profile."""
     path = Path(profile.path)
     files = sorted(file.name for file in path.iterdir() if file.is_file()) if path.is_dir() else [path.name]
     device = {"name": profile.device.chip, "clocks_mhz": dict(profile.device.clocks)}
@@ -74,9 +76,14 @@ def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
 def report_record(
     query: Query, views: Sequence[View], workers: Sequence[Worker], *, limit: int | None = None, offset: int = 0
 ) -> dict[str, Any]:
-    """The envelope: who recorded what, what was wrong with it, and what views say; of several workers of each in turn.
+    """The JSON envelope: workers, problems, and the views, by worker unless ``together``.
 
-    ``limit``: rows of each table at most (None: all), ``offset``: those that are passed over.
+    Args:
+        query: The profile and its selection.
+        views: The views.
+        workers: The workers.
+        limit: Maximum number of rows per table; None: all.
+        offset: Number of rows to skip.
     """
     profile = query.profile
     told: dict[str, Any] = {}
@@ -85,7 +92,7 @@ def report_record(
         if view.together:
             told[view.id] = answer_record(answer(view, query), start, limit, offset)
         else:
-            told[view.id] = {  # times of a worker count from its own beginning
+            told[view.id] = {  # times of a worker count from its own start
                 "workers": {
                     worker.key: answer_record(
                         answer(view, of_worker(query, worker)),
@@ -106,12 +113,12 @@ def report_record(
 
 
 def of_worker(query: Query, worker: Worker) -> Query:
-    """The same asked of a worker, where it was asked of everything."""
+    """The query restricted to a worker, unless its scope is restricted already."""
     return query if worker.scope.everything or not query.scope.everything else replace(query, scope=worker.scope)
 
 
 def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
-    """A worker; its events are those of the device and its hosts that are kept, its lanes those that have some."""
+    """Record of a worker; it counts events of the device and (if ``hosts``) the host, and lanes that have any."""
     lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
     known = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
     start = min((int(lane["start"][0]) for lane in known), default=0) if profile.timed else 0
@@ -132,7 +139,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
 
 
 def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
-    """A problem."""
+    """Record of a problem."""
     where = profile.groups.title(problem.group)
     return {
         "severity": problem.severity.word,
@@ -149,7 +156,7 @@ def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
 def report_text(
     query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None, offset: int = 0
 ) -> Iterator[Report]:
-    """The same for people: one page for each view and worker; of none or many workers one for each view."""
+    """Text pages: one per view and worker; with no or many workers one per view."""
     together = not workers or (query.scope.everything and _FEW < len(workers) == len(workers_of(query.profile)))
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"

@@ -1,4 +1,4 @@
-"""The views of the explorer's summary, computed in two stages: quick ones with every key, slow ones in a thread."""
+"""Views of the explorer's summary pane, in two stages: quick ones on every key, slow ones in a worker thread."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from .answer import Answer
 from .query import Query
 from .registry import answer, views_of
 
-#: Workers up to which slow views are told unasked.
+#: Maximum number of workers for which slow views are computed unasked.
 _FEW: Final = 8
 _PLACES: Final = ("first", "second", "below", "")
-#: What is told instead.
+#: Placeholder for slow views.
 WAITS: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
 
 
 def at_once(query: Query) -> dict[str, Answer]:
-    """What the summary pane computes with every key, by view."""
+    """The quick views of the summary pane, by id; computed on every key press."""
     return {view.id: answer(view, query) for view in _views(query) if view.place and view.quick}
 
 
 def at_rest(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
-    """What it computes when keys rest, a view at a time: what takes longer.
+    """Yields the slower views of the summary pane, by id, one at a time; computed when no keys are pressed.
 
-    What takes long of each worker waits (``WAITS``) of many of them until it is the ``chosen`` view.
+    With many workers, ``slow`` views are replaced by ``WAITS`` unless ``chosen``.
     """
     few = query.top_group >= 0 or sum(group.parent < 0 for group in query.profile.groups) <= _FEW
-    # what stands first is there first
+    # in display order: the top ones appear first
     for view in sorted(_views(query), key=lambda view: _PLACES.index(view.place)):
         if view.place and not view.quick:
             yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else WAITS
 
 
 def first_screen(profile: Profile) -> Session:
-    """A profile with all that the explorer's first screen needs: what its first frame does, and the summary."""
+    """The session of a profile with everything cached that the explorer's first frame and summary need."""
     query = Query(opened(profile))
     at_once(query)
     dict(at_rest(query))

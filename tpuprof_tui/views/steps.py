@@ -1,4 +1,4 @@
-"""Steps, one by one, and what repeats within them."""
+"""View of steps: one row per step, and the repeated launch sequences within them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .query import Query
 
 Ints = npt.NDArray[np.int64]
 
-#: Figures of other windows and filters that are kept.
+#: Number of cached step tables, by scope.
 _KEPT: Final = 4
 _GROUP: Final = Column("group", "Group")
 
 
 def steps(query: Query) -> Answer:
-    """A row per step, how long they usually take, and sequences of launches that repeat."""
+    """Table of steps, facts about their usual length, and table of repeated launch sequences."""
     found, words = query.session.steps, query.vocabulary
     if not len(found):
         needs = "" if query.profile.has(NAMES) else words.needs(NAMES)
@@ -62,7 +62,7 @@ def steps(query: Query) -> Answer:
 
 
 def step_facts(query: Query) -> tuple[Fact, ...]:
-    """The facts of `steps` alone: what units did within each step is not looked for."""
+    """The facts of `steps` alone, without computing the figures of each step."""
     found = query.session.steps
     if not len(found) or query.scope.lane >= 0:
         return ()
@@ -77,12 +77,12 @@ def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, 
 
 
 def _of_several(table: StepLengths, chosen: Any) -> bool:
-    """Whether several groups made them."""
+    """Whether the steps are of several groups."""
     return len(set(table.group[chosen].tolist())) > 1
 
 
 def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of the steps that are asked about: of the groups of the scope, those that start in the range."""
+    """Rows of the selected steps: of the groups in scope, starting in the range."""
     chosen = np.ones(len(table), np.bool_)
     if query.range is not None:
         chosen &= (table.start >= query.range[0]) & (table.start < query.range[1])
@@ -95,7 +95,7 @@ def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int
 
 
 def _lengths(found: ProfileSteps, table: StepLengths, several: bool) -> tuple[Fact, ...]:
-    """How long the steps of the one group usually take."""
+    """Facts about the usual length of steps, if they are of one group."""
     if several or len(table.steadiness) != 1:
         return ()
     (one,) = table.steadiness.values()
@@ -150,7 +150,7 @@ def _note(usual: bool, warm_up: bool, outlier: bool, difference: float) -> str:
 
 
 def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: bool) -> Table:
-    """What repeats: steps by all units together, what lies within them by the unit that launches most."""
+    """Table of repeated sequences: steps across all units, nested ones from the unit with the most launches."""
     columns = (
         *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
         Column("launches", "Launches", "count"), Column("count", "Times", "count"),
@@ -171,7 +171,7 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
 def _repeating(
     query: Query, found: ProfileSteps, table: StepTable, several: bool
 ) -> Iterator[tuple[tuple[Any, ...], tuple[int, int]]]:
-    """A row for each sequence, and when it ran first in its steady state."""
+    """Yields a row per sequence, and the interval of its first repetition in the steady state."""
     sequences = query.session.derived.get("what repeats", lambda: repeated_sequences(query.profile, found))
     for group, one in table.steadiness.items():
         own = [each for each in sequences if each.group == group]

@@ -1,4 +1,4 @@
-"""How units and lanes spent their time, and how one unit compares with the others."""
+"""Views of units and lanes: how they spent their time, and one unit compared with the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITH_COMMUNICATION: Final = (
 
 
 def units(query: Query) -> Answer:
-    """One row per unit."""
+    """Table of units, and facts about the balance of their load."""
     found = query.unit_figures
     communicates = any(each.communication for each in found)
     more, told = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _TOLD)
@@ -51,7 +51,7 @@ def units(query: Query) -> Answer:
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
-    """How evenly they are loaded; nothing of a single one."""
+    """Facts about load balance; empty for a single unit."""
     mean = sum(each.utilisation for each in found) / len(found) if found else 0.0
     if len(found) < 2 or not mean:
         return ()
@@ -68,7 +68,7 @@ def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
 
 
 def one_unit(query: Query) -> Answer:
-    """How the unit of the scope spent its time, its longest pauses, and how it differs from the others."""
+    """The selected unit: its times, its longest pauses, and its differences from the other units."""
     if query.scope.lane >= 0 or query.scope.group not in query.profile.units:
         say = query.vocabulary.say
         return Answer(
@@ -81,7 +81,7 @@ def one_unit(query: Query) -> Answer:
     if not window:
         return Answer()
     mean = sum(busy) / window / len(busy)
-    # a filter leaves more time with nothing than there was
+    # with a filter, gaps between the remaining events would be reported as pauses
     pauses = () if query.passes else longest_pauses(shown, unit.unit, *query.window)
     beyond = differences(shown, unit.unit, *query.window, unit.utilisation < mean)
 
@@ -122,7 +122,7 @@ def one_unit(query: Query) -> Answer:
 
 
 def lanes(query: Query) -> Answer:
-    """One row per lane with events, and one per kind of lane."""
+    """Table of lanes with events, and table of sums by kind of lane."""
     shown, profile, words = query.shown, query.profile, query.vocabulary
     found = [
         (number, lane_figures(shown.indexes[number], *query.window))

@@ -1,4 +1,4 @@
-"""What took the time, and where it was lost against the hardware's peak."""
+"""Views of work: time by kernel and operation, and time lost against the hardware's peak."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .query import Query
 
 Ints = npt.NDArray[np.int64]
 
-#: Columns that work is added up by, with the word of the vocabulary.
+#: Columns that work is grouped by, with the vocabulary's word for each.
 _BY: Final[tuple[tuple[Grouping, str], ...]] = (("kernel", "scope"), ("name", "operation"))
 
 
@@ -48,7 +48,7 @@ def operations(query: Query) -> Answer:
 
 
 def _took(query: Query, by: Grouping, word: str) -> Answer:
-    """Work by the texts of a column; nothing is told where none is known."""
+    """Table of work by the texts of a column; an explanation if no text is known."""
     *values, codes = top_columns(query.profile, _sums(query)[by], by)
     if by not in query.profile.strings or not len(codes):
         return Answer(tables=_running_through(query) if by == "name" else ())
@@ -66,7 +66,7 @@ def _took(query: Query, by: Grouping, word: str) -> Answer:
 
 
 def top_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ...]:
-    """By falling ns of work: share, ns, count, mean and largest ns, label; and the code of each label, -1 without."""
+    """By work time descending: share, ns, count, mean ns, maximum ns, label, and code of the label (-1: missing)."""
     count, total = sums.sums[COUNT].astype(np.int64), sums.sums[TOTAL].astype(np.int64)
     ranked = np.argsort(-total, kind="stable")
     ranked = ranked[count[ranked] > 0]
@@ -80,7 +80,7 @@ def _labels(profile: Profile, by: Grouping, places: Ints) -> tuple[list[str], In
 
 
 def _running_through(query: Query) -> tuple[Table, ...]:
-    """What runs where no work starts: it began before the window; nothing where nothing does."""
+    """Table of events that run through a window in which no work starts; empty if there are none."""
     shown, (start, end) = query.shown, query.window
     found = [(number, event_at(shown.indexes[number], start)) for number in query.lanes]
     events = [(number, row) for number, row in found if row >= 0 and shown.span_of(number, row)[1] > start]
@@ -108,7 +108,7 @@ def _running_through(query: Query) -> tuple[Table, ...]:
 
 
 def lost(query: Query) -> Answer:
-    """Where work took longer than it would have at the hardware's peak."""
+    """Tables of work that took longer than the ideal time at the hardware's peak."""
     tables = [_lost_table(query, by, word) for by, word in _BY if by in query.profile.strings]
     if not any(len(table) for table in tables):
         return Answer(missing=(Missing("The time at the hardware's peak is not known here."),))
@@ -135,10 +135,10 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
 
 
 def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, ...]:
-    """By falling ns lost: these, ns at the peak, their share of the ns taken, those, counts with and without a peak.
+    """By ns lost descending: ns lost, ideal ns, ideal / taken, ns taken, counts with and without a known ideal time.
 
-    Then label and code as `top_columns`. Time at the peak is the column ``ideal``; what has none is counted apart, and
-    no event gains back what another lost.
+    Then label and code as in `top_columns`. Ideal time is the column ``ideal``; work without it is counted separately.
+    No event compensates for the loss of another.
     """
     count, known, total, ideal, lost = (sums.sums[row] for row in (COUNT, KNOWN, KNOWN_NS, IDEAL, LOST))
     ranked = np.lexsort((known - count, -total, -lost))
@@ -150,7 +150,7 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
 
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
-    """Work by each column; views of one query share them."""
+    """Work by each column of ``_BY``, shared by the views of a query."""
     shown, (units, lanes) = query.shown, query.groups_of_work()
     which = (query.scope, *query.window)
 

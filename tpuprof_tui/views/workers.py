@@ -1,4 +1,4 @@
-"""One answer for several workers: the rows of each one after the other, and figures that name the worker."""
+"""Combines a view's answers for several workers: rows stacked, figures as a table with a row per worker."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tpuprof_tui.analysis.selecting.state import Scope
 
 from .answer import TEXTS, Answer, Column, Later, Table, Target, plain_list
 
-#: Tells rows of several workers apart.
+#: Column that identifies the worker of a row.
 WORKER: Final = Column("worker", "Worker")
 
 
 def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
-    """What a view says of several workers, by what each is called; the answer of a single one stays as it is.
+    """Combines answers by worker name; a single one is returned unchanged.
 
-    ``groups``: the group of each: rows of their figures, which come first, lead there.
+    ``groups``: group id of each worker, the target of its row in the table of figures, which comes first.
     """
     if len(found) == 1:
         return found[0][1]
@@ -30,7 +30,7 @@ def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer
         for table in answer.tables:
             tables.setdefault(table.key, []).append((name, table))
     return Answer(
-        # tables tell people the same of each
+        # people see the facts in the table of workers instead
         facts=tuple(replace(fact, about=name, shown=False) for name, answer in found for fact in answer.facts),
         tables=(*_figures(found, groups), *map(_stacked, tables.values())),
         notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
@@ -40,7 +40,7 @@ def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer
 
 
 def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iterator[Table]:
-    """A table with a row for each worker, of those figures that are not 0 of all."""
+    """Table of the workers' figures, without figures that are 0 for all."""
     facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
     columns = [WORKER]
     known = {key: fact for each in reversed(facts) for key, fact in each.items() if fact.kind not in TEXTS}
@@ -60,7 +60,7 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
 
 
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
-    """Tables of several workers as one; columns that not all of them have are empty elsewhere."""
+    """Stacks tables of several workers; columns that a table lacks are empty there."""
     columns = {column.key: column for _, table in parts for column in table.columns}
     bounds = [0, *accumulate(len(table) for _, table in parts)]
 
@@ -85,7 +85,7 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
 
 
 def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:
-    """Some rows of parts of a column that follow each other; None of a part that is none."""
+    """Rows of a column that is a concatenation of parts; None for a missing part."""
     found: list[Any] = []
     for part, first, last in zip(parts, bounds, bounds[1:], strict=False):
         low, high = max(rows.start, first) - first, min(rows.stop, last) - first

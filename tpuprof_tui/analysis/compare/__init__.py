@@ -1,1 +1,1 @@
-"""Two profiles side by side: what belongs together, what changed, and whether that is more than noise."""
+"""Comparison of two profiles: alignment of launches and events, differences, and their statistical significance."""

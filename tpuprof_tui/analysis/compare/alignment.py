@@ -1,9 +1,9 @@
-"""Which launches and which events of two profiles belong together, from the outside in.
+"""Alignment of two profiles: pairs of corresponding launches, and of events within them.
 
-Launches of a pair of units are matched in their order by kernel and commands, what is left between by kernel alone
-(where nothing names them and equally many are left, one by one); what is then left on both sides is the same launch in
-another place, or on another unit. Within launches that belong together events are matched by operation and operands,
-then by operation.
+Launches of paired units are matched in order by kernel and commands, then those between matches by kernel alone (if
+nothing names them and both sides have equally many, one by one); what is then left on both sides is matched as moved
+to another position or another unit. Within paired launches, events are matched by operation and operands, then by
+operation.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Pairs(Struct, frozen=True, eq=False):
-    """What belongs together.
+    """Corresponding elements of both sides.
 
     Attributes:
-        base, other: int64 places on each side, of one length; a place stands at most once.
-        changed: Which are not the same: other commands or another unit, of events other operands.
+        base, other: int64 indexes on each side, of one length; each index occurs at most once.
+        changed: Mask of the pairs that differ: launches in commands or unit, events in operands.
     """
 
     base: Ints
@@ -38,16 +38,16 @@ class Pairs(Struct, frozen=True, eq=False):
         return len(self.base)
 
     def rest(self, base: int, other: int) -> tuple[Ints, Ints]:
-        """Places without a partner, of so many on each side."""
+        """Indexes without a partner on each side, given the sizes of both sides."""
         return np.setdiff1d(np.arange(base), self.base), np.setdiff1d(np.arange(other), self.other)
 
 
 def paired_launches(both: Both) -> Pairs:
-    """Launches that belong together. O(n log n)."""
+    """Pairs of corresponding launches. O(n log n)."""
     base, other = both.base.launches, both.other.launches
     parts: list[tuple[Ints, Ints]] = []
     for number in np.intersect1d(base.sequence, other.sequence).tolist():
-        # in their order: the same ones, between them those of one kernel
+        # in order: identical launches first, between them those of the same kernel
         ours, theirs = (np.flatnonzero(side.sequence == number) for side in (base, other))
         one, two = matched(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
         one, two = _with_gaps(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
@@ -71,7 +71,7 @@ def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
-    """Matches, and between them those by other codes."""
+    """Extends matches with further ones between them, by other codes."""
     parts = [(one, two)]
     edges = np.stack([
         np.concatenate([[0], one + 1]), np.concatenate([one, [len(base)]]),
@@ -89,7 +89,7 @@ def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = T
 
 
 def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: str) -> tuple[Ints, Ints]:
-    """The same launches in another place: of one sequence, or of any; the first of each side together, and so on."""
+    """Identical launches at other positions, within a sequence or anywhere; the n-th of each side are paired."""
     keys = []
     for side, rows in ((base, ours), (other, theirs)):
         place = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
@@ -102,7 +102,7 @@ def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: st
 
 
 def paired_events(both: Both, launches: Pairs) -> Pairs:
-    """Events that belong together, of launches that do. O(n) where launches are the same."""
+    """Pairs of corresponding events of paired launches. O(n) where the launches are identical."""
     base, other = both.base, both.other
     if not base.launches.whole:
         same = base.command[launches.base] == other.command[launches.other]

@@ -1,4 +1,4 @@
-"""Two profiles compared: sums of work and what they are made of, with how sure that is, and what belongs together."""
+"""Comparison of two profiles: sums of work by view with confidence intervals, and pairs of launches and events."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .work import Both, Work, both_works, mixed
 
 Ints = npt.NDArray[np.int64]
 
-#: Steps of each side that say how much steps differ.
+#: Minimum number of steps on each side to estimate the variation of steps.
 FEWEST_STEPS: Final = 3
-#: The cuts of profiles without names: by launches, where something tells them, and by lanes.
+#: Views for profiles without names: by launch if launches are known, else by lane.
 LAUNCHES: Final = "alignment"
 LANES: Final = "lanes"
 
 
 class Comparison:
-    """A base and another profile of one source, of the events that count alone.
+    """Compares a base with another profile of the same source; only device work in sums counts.
 
     Attributes:
-        pairs: Groups of workers that belong together; None: everything with everything.
-        run_noise: How far runs of the same lie apart, a share.
-        steps: Lengths of the steps of each side, ns: from three a side on they say how far the total may lie off.
+        pairs: Ids of paired groups (workers); None: both profiles as a whole.
+        run_noise: Run-to-run variation, as a share.
+        steps: Step lengths of each side, ns: from three a side on, they give the variance of the total.
         lost: Records known to be lost.
     """
 
@@ -53,22 +53,22 @@ class Comparison:
 
     @cached_property
     def both(self) -> Both:
-        """Their work in joint codes."""
+        """The work of both sides in joint codes."""
         return both_works(self.base, self.other, self.pairs)
 
     @cached_property
     def launches(self) -> Pairs:
-        """Launches that belong together."""
+        """Pairs of corresponding launches."""
         return paired_launches(self.both)
 
     @cached_property
     def events(self) -> Pairs:
-        """Events that belong together."""
+        """Pairs of corresponding events."""
         return paired_events(self.both, self.launches)
 
     @cached_property
     def noise(self) -> Noise:
-        """How much launches differ from one another, and runs."""
+        """Variation of launches within a run, and between runs."""
         within = within_share(*(self._strata_of_launches(side) for side in self.works))
         if within is None and self._steps is not None:
             within = within_share(*map(_as_strata, self._steps))
@@ -76,23 +76,23 @@ class Comparison:
 
     @cached_property
     def within_events(self) -> float | None:
-        """Standard deviation of one event, as a share of it, by events that repeat; None where nothing does."""
+        """Relative standard deviation of a single event, estimated from repeated events; None: nothing repeats."""
         return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
 
     @property
     def works(self) -> tuple[Work, Work]:
-        """The work of each side."""
+        """The work of the base and of the other side."""
         return self.both.base, self.both.other
 
     @cached_property
     def work(self) -> Amount:
-        """All work, over all units."""
+        """Total work over all units."""
         base, other = self.works
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
     @cached_property
     def cuts(self) -> dict[str, list[Amount]]:
-        """Work by view, each time all of it, cut another way; by falling |difference|."""
+        """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
         cuts = self.base.vocabulary.work_cuts if self.base.has(NAMES) and self.other.has(NAMES) else ()
         found: dict[str, list[Amount]] = {}
         for view, key in cuts:
@@ -112,7 +112,7 @@ class Comparison:
 
     @cached_property
     def kernels(self) -> list[Amount]:
-        """Work by kernel; by falling |difference|."""
+        """Work by kernel; by |difference| descending."""
         size, each = len(self.both.kernels), list(map(self._strata_of_launches, self.works))
         strata = [replace(side, label=_numbered(side.label, size)) for side in each]
         labels = [_numbered(work.kernel, size) for work in self.works]
@@ -124,7 +124,7 @@ class Comparison:
         for profile, work in zip((self.base, self.other), self.works, strict=True):
             own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
             label = np.array(own, np.int64)[work.lane]
-            if len(work) and work.launches.whole:  # parts of launches
+            if len(work) and work.launches.whole:  # strata are parts of launches
                 first = np.flatnonzero(np.append(True, (np.diff(work.launch) != 0) | (np.diff(label) != 0)))
                 part = mixed(label[first], work.launches.signature[work.launch[first]])
                 strata.append(Strata.of(label[first], part, np.add.reduceat(work.length, first)))
@@ -136,7 +136,7 @@ class Comparison:
     def _amounts(
         self, names: tuple[str, ...], labels: list[Ints], strata: list[Strata], within: float | None
     ) -> list[Amount]:
-        """Sums by label, those without a name at the end of the table; what does not repeat varies by ``within``."""
+        """Sums by label; label ``len(names)`` is work without a name; what does not repeat varies by ``within``."""
         size = len(names) + 1
         sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
                 for label, work in zip(labels, self.works, strict=True)]  # fmt: skip
@@ -144,7 +144,7 @@ class Comparison:
         variance, freedom = np.zeros(size), np.zeros(size)
         for each, count in zip(strata, counts, strict=True):
             own, free = each.spread(size, within)
-            # what is in no stratum is not known to repeat
+            # a label without strata has no known repeats
             own[(count > 0) & (np.bincount(each.label, minlength=size) == 0)] = np.nan
             variance, freedom = variance + own, freedom + free
         found = []
@@ -154,7 +154,7 @@ class Comparison:
             amount = Amount(
                 name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]), int(counts[1][place])
             )
-            # many are looked through at once: all of them together are wrong by chance as seldom as one alone
+            # Bonferroni: the chance that any of them is wrong equals that of a single test
             found.append(self._judged(amount, float(variance[place]), float(freedom[place]), LEVEL / len(parts)))
         return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
 
@@ -164,31 +164,31 @@ class Comparison:
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         status = status_of(amount, self.noise, self.lost)
         if status in ("added", "removed") and not self.both.base.launches.named and self.lost != NOTHING_LOST:
-            status = "unclear"  # what is told apart by its number of events may have lost some
+            status = "unclear"  # kernels identified by their number of events may have lost some
         return replace(amount, status=status)
 
     def _strata_of_launches(self, work: Work) -> Strata:
-        """Launches of one kernel with the same commands on one unit."""
+        """Strata of launches: same kernel, commands and unit."""
         launches = work.launches
         if not launches.whole:
             return self._strata_of_events(work, work.label)
         return Strata.of(launches.kernel, mixed(launches.unit, launches.signature), launches.work)
 
     def _strata_of_events(self, work: Work, label: Ints) -> Strata:
-        """Events of one operation with the same operands in one kernel on one unit."""
-        if not work.launches.named:  # the first of such launches, the second, and so on
+        """Strata of events: same operation, operands, kernel and unit."""
+        if not work.launches.named:  # the n-th event of such launches is a stratum
             turn = np.arange(len(work)) - work.launches.first[work.launch]
             places = mixed(work.lane, work.launches.signature[work.launch], turn)
             return Strata.of(np.zeros(len(work), np.int64), places, work.length)
         unit = work.launches.unit[work.launch] if len(work) else np.zeros(0, np.int32)
-        known = work.label >= 0  # of what has no name nobody knows whether it repeats
+        known = work.label >= 0  # events without a name cannot be known to repeat
         columns = (unit[known], work.kernel[known], work.command[known], label[known])
         return Strata.of(label[known], mixed(*columns), work.length[known])
 
-    # first start to last end
+    # total: first start to last end
 
     def total(self, base: int, other: int) -> Amount:
-        """The lengths of both, ns, and how far they may lie apart by chance: by launches, else by the steps."""
+        """Judges the total lengths of both sides, ns; their variance is estimated from launches, else from steps."""
         variance, freedom = 0.0, 0.0
         if self._steps is not None and not self.both.base.launches.whole:
             spreads = [_as_strata(each).spread(1, None) for each in self._steps]
@@ -209,7 +209,7 @@ class Comparison:
         return self._judged(Amount("", base, other, 1, 1), variance, freedom)
 
     def judged(self, amount: Amount) -> Amount:
-        """A sum of repeats of which nothing but their number is known: each varies as a launch does."""
+        """Judges a sum of which only the number of repeats is known: each is assumed to vary as a launch does."""
         within = self.noise.within
         parts = ((amount.base, amount.base_count), (amount.other, amount.other_count))
         variance = sum(((within or 0.0) * value) ** 2 / max(count, 1) for value, count in parts)
@@ -217,10 +217,10 @@ class Comparison:
 
 
 def _numbered(label: Ints, size: int) -> Ints:
-    """Labels, of what has none the one behind all."""
+    """Labels with missing ones replaced by ``size``."""
     return np.where(label < 0, size, label)
 
 
 def _as_strata(lengths: Ints) -> Strata:
-    """Steps as repeats of one thing."""
+    """Steps as repeats of one stratum."""
     return Strata.of(np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.uint64), lengths)

@@ -1,4 +1,4 @@
-"""Events of a profile beside their partners in the base: which belong together, and which of them differ."""
+"""Per-event differences of a profile from its base: the partner of each event, and whether the two differ."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .comparison import Comparison
 from .noise import LEVEL, quantile
 
 Ints = npt.NDArray[np.int64]
-#: Degrees of freedom that the noise of single events rests on at least.
+#: Degrees of freedom assumed for the noise of single events.
 _FREEDOM: Final = 30.0
 
 
 class Differences(Struct, frozen=True, eq=False):
-    """Events of a profile, by number, beside those of the base; numbers are as in ``Session``.
+    """Events of a profile compared with those of the base; instruction numbers are as in ``Session``.
 
     Attributes:
-        partner: int64, number of the event of the base that belongs to it; -1: none, or it does no work.
-        changed: Whether the two have other operands.
-        differs: Whether it was added, or changed, or took longer or shorter beyond noise (``beyond_noise``), or stands
-            for its launch.
-        removed: Events of the base that have no partner here.
-        noise: See ``beyond_noise``.
-        launches: Of each launch that took another time beyond noise, of a kernel that did, which its events alone need
-            not be: int64 number of the event that this comes from the most, and the work of the launch in the base and
-            here, ns; ascending.
+        partner: int64, number of the corresponding event of the base; -1: none, or the event does no work.
+        changed: Whether the two have different operands.
+        differs: Whether the event was added, has changed operands, differs in duration by more than noise
+            (``beyond_noise``), or represents its launch.
+        removed: Number of events of the base without a partner.
+        noise: ``between`` and ``within`` of ``beyond_noise``.
+        launches: Launches that differ in duration by more than noise, of a kernel that does, even if none of their
+            events does: int64 number of the event that contributes most (ascending), and work of the launch in the base
+            and here, ns.
     """
 
     partner: Ints
@@ -40,7 +40,7 @@ class Differences(Struct, frozen=True, eq=False):
     launches: tuple[Ints, Ints, Ints]
 
     def launch_at(self, number: int) -> tuple[int, int] | None:
-        """Work of the launch that an event stands for, in the base and here, ns; None where it stands for none."""
+        """Work of the launch that an event represents, in the base and here, ns; None if it represents none."""
         events, base, other = self.launches
         place = int(np.searchsorted(events, number))
         known = place < len(events) and int(events[place]) == number
@@ -48,9 +48,12 @@ class Differences(Struct, frozen=True, eq=False):
 
 
 def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
-    """Which of some events, ns a side, took another time, beyond what runs (a share) and events that repeat differ by.
+    """Mask of events whose durations (ns a side) differ by more than noise.
 
-    ``within``: standard deviation of one event as a share of it; None: nothing repeats, so nothing is beyond it.
+    Args:
+        base, other: Durations, ns.
+        between: Variation between runs, as a share.
+        within: Relative standard deviation of a single event; None: unknown, so no difference is beyond it.
     """
     delta = np.abs(other - base).astype(np.float64)
     if within is None:
@@ -61,7 +64,7 @@ def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) 
 
 
 def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints) -> Differences:
-    """The differences of all events of whole profiles, given the number of each lane's first event. O(n log n)."""
+    """The differences of all events of two whole profiles, given the number of each lane's first event. O(n log n)."""
     (base, other), pairs = comparison.works, comparison.events
     count = int(other_first[-1])
     numbers = other_first[other.lane] + other.row
@@ -80,11 +83,11 @@ def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints
 
 
 def _launches(comparison: Comparison, numbers: Ints) -> tuple[Ints, Ints, Ints]:
-    """Launches that took another time beyond noise (`Differences.launches`); ``numbers``: of the other's events."""
+    """Launches that differ by more than noise (``Differences.launches``); ``numbers``: of the other side's events."""
     (base, other), pairs, events = comparison.works, comparison.launches, comparison.events
     ours, theirs = base.launches.work[pairs.base], other.launches.work[pairs.other]
     beyond = beyond_noise(ours, theirs, comparison.noise.between, comparison.noise.within)
-    # of many launches some lie beyond noise by chance: those of a kernel that does as a whole count
+    # of many launches some exceed noise by chance: require that the kernel as a whole does
     changed = {part.name for part in comparison.kernels if part.status in ("more", "less")}
     codes = np.array([name in changed for name in comparison.both.kernels] + [False])
     beyond &= codes[other.launches.kernel[pairs.other]] & (other.launches.unit[pairs.other] >= 0)

@@ -1,13 +1,13 @@
-"""The statistics of the gate: rules about figures of repeated runs, with a stated false discovery rate.
+"""Statistics of the regression gate: tests rules about figures of repeated runs, at a controlled false discovery rate.
 
-Medians of the runs are compared. How far runs of the same lie apart is measured where there are three or more a side:
-of each figure by its own runs, and of all together, as a share (what two runs of one machine differ by is much the same
-for all that runs there; so few runs say little of one figure alone). With fewer runs it is a stated floor, beyond which
-the launches within each run must tell a difference.
+Medians of the runs are compared. The variation between runs is measured if there are three or more a side: of each
+figure from its own runs, and pooled over all figures, as a share (it is similar for all that runs on one machine, while
+so few runs are a poor estimate for a single figure). With fewer runs it is a stated floor, which a difference must
+exceed by more than what launches vary within each run.
 
-Rules that are asked are one family of tests, parts that are looked through unasked another; within each the share of
-false alarms is held (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995): intervals are as
-wide as the tests that are rejected ask for.
+The rules of the user are one family of tests, the parts checked by default another; in each the false discovery rate is
+controlled (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995): the intervals are as wide as
+the number of rejected tests requires.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, uppe
 from .operation_names import NamesByCode, one_operation
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-#: Chance of a false alarm.
+#: Probability of a false alarm.
 LEVEL: Final = 0.01
-#: Runs of a side that measure how far runs lie apart.
+#: Minimum runs a side to measure the variation between runs.
 FEWEST: Final = 3
-#: Variance of a median of so many normal values, as a multiple of that of their mean.
+#: Variance of the median of n normal values, relative to that of their mean.
 _OF_MEDIAN: Final = {1: 1.0, 2: 1.0, 3: 1.35, 4: 1.2, 5: 1.44, 6: 1.29}
 _OF_LARGE_MEDIAN: Final = 1.5
-#: Degrees of freedom of what all figures say together of runs: they are not independent.
+#: Degrees of freedom of the variation pooled over all figures, which are not independent.
 _POOLED: Final = 30.0
-#: A figure whose own runs vary more than this multiple of that varies in its own way.
+#: A figure whose own variance exceeds this multiple of the pooled one has the degrees of freedom of its own runs.
 _OWN: Final = 3.0
-#: The rule that holds where none is asked.
+#: The default rule.
 USUAL: Final = "total>5%"
-#: Kinds of figures that are looked through unasked.
+#: Kinds of figures that are checked by default.
 PARTS: Final = ("kernel:", "operation:")
 _RULE: Final = re.compile(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
 
@@ -47,10 +47,10 @@ class Figure(Struct, frozen=True):
     """A figure of a run.
 
     Attributes:
-        value: ns, or whatever else it is.
-        count: Of how many it is a sum.
-        variance: How far it may lie off by what repeats within the run, squared; NaN where nothing measures it.
-        freedom: Degrees of freedom of that.
+        value: ns, or the figure's own unit.
+        count: Number of summands.
+        variance: Variance of the value, estimated from repeats within the run; NaN: unknown.
+        freedom: Degrees of freedom of the variance.
     """
 
     value: float
@@ -60,14 +60,14 @@ class Figure(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """What is known of one run.
+    """Figures of one run.
 
     Attributes:
-        path: Where it was read from.
+        path: Path of the capture.
         figures: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``.
-        lost: Records known to be lost.
-        signatures: Launches of each kernel: how many, and a number for their commands.
-        operands: Which operands the commands are told with: numbers of others are of something else.
+        lost: Number of records known to be lost.
+        signatures: By kernel: number of launches, and a hash of their commands.
+        operands: Operands included in the commands; hashes over other operands are not comparable.
         codes: Names of operations by their codes.
     """
 
@@ -80,12 +80,13 @@ class Run(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """What must not be: a figure that grows by more than a share or a time.
+    """A limit on the growth of a figure, by a share or a time.
 
     Attributes:
-        figure: Which figure.
-        share: Of the base; None: ``ns`` counts.
-        ns: So many ns.
+        text: The rule as typed.
+        figure: Name of the figure.
+        share: Limit as a share of the base; None: ``ns`` applies.
+        ns: Limit in ns.
     """
 
     text: str
@@ -95,9 +96,9 @@ class Rule(Struct, frozen=True):
 
     @classmethod
     def typed(cls, text: str) -> Rule:
-        """A rule as it is typed, ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError of another text."""
+        """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError if malformed."""
         found = _RULE.fullmatch(text)
-        if found is None or found["figure"].count('"') % 2:  # the last > stands in quotes
+        if found is None or found["figure"].count('"') % 2:  # the last > is inside quotes
             raise ValueError(text)
         kind, colon, name = found["figure"].strip().partition(":")
         quoted = re.fullmatch(r'\s*"(.*)"\s*', name, re.DOTALL)
@@ -106,12 +107,12 @@ class Rule(Struct, frozen=True):
         return cls(text, figure, number / 100) if found["unit"] == "%" else cls(text, figure, None, number * 1000)
 
     def limit(self, base: float) -> float:
-        """How much more there may be."""
+        """Maximum increase allowed over ``base``, ns."""
         return self.ns if self.share is None else self.share * base
 
 
 class Judged(Struct, frozen=True):
-    """A rule and what became of it: medians, and the interval of their difference; None where nothing measures it."""
+    """Outcome of a rule: medians of both sides, and the interval of their difference (None: unknown)."""
 
     rule: Rule
     result: Result
@@ -127,13 +128,13 @@ class Judged(Struct, frozen=True):
 
 
 class Gate(Struct, frozen=True):
-    """All rules.
+    """Outcome of the gate.
 
     Attributes:
-        result: FAIL where any fails, else INCONCLUSIVE where any is.
-        rules: Those that were asked, behind them parts that grew beyond noise.
-        noise: What a difference has to be beyond.
-        errors: How far the difference of each figure may lie off, at the level of one test alone.
+        result: FAIL if any rule fails, else INCONCLUSIVE if any is.
+        rules: The user's rules, then parts that grew by more than noise.
+        noise: The noise that differences were compared with.
+        errors: Half-width of the interval of each figure's difference, at the level of a single test.
     """
 
     result: Result
@@ -143,9 +144,9 @@ class Gate(Struct, frozen=True):
 
 
 class _Difference(Struct, frozen=True):
-    """A figure of both sides: medians, standard error of their difference, its degrees of freedom, the floor.
+    """A figure of both sides: medians, standard error of their difference, its degrees of freedom, noise floor.
 
-    The error is NaN where nothing within the runs repeats and so few runs do not tell it.
+    The error is NaN if nothing repeats within the runs and there are too few runs to measure it.
     """
 
     base: float
@@ -155,7 +156,7 @@ class _Difference(Struct, frozen=True):
     floor: float
 
     def chance(self, limit: float) -> float:
-        """Chance of such a difference or a larger one where it is not beyond a limit."""
+        """p-value: chance of this difference, or a larger one, if the true one is at most ``limit`` plus the floor."""
         beyond = self.other - self.base - limit - self.floor
         if math.isnan(self.error):
             return 1.0
@@ -164,19 +165,19 @@ class _Difference(Struct, frozen=True):
         return upper_tail(beyond / self.error, self.freedom)
 
     def interval(self, errors: float) -> tuple[float, float]:
-        """Where the difference lies, within so many standard errors and the floor."""
+        """Interval of the difference: plus or minus ``errors`` standard errors and the floor."""
         wide = errors * self.error + self.floor
         delta = self.other - self.base
         return delta - wide, delta + wide
 
 
 def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
-    """Names of the figures that a run of either side has."""
+    """Names of the figures of all runs, in order, as keys."""
     return dict.fromkeys(name for run in (*base, *other) for name in run.figures)
 
 
 def with_one_name(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
-    """Runs whose operations have one name, that tells each side's, and what figures are called, by their old names."""
+    """Merges operations that the sides name differently; returns the runs, and the joint name by each old one."""
     known = one_operation([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
     called = {}
@@ -207,14 +208,17 @@ def gate(
     run_noise: float = RUN_NOISE,
     level: float = LEVEL,
 ) -> Gate:
-    """Judges rules; without any the total, and whatever part grew beyond noise. Runs that are the same have none.
+    """Tests rules; without any, the total and every part, of which those that grew by more than noise are reported.
 
-    ``run_noise``: how far runs lie apart, a share, where fewer than three a side measure it; ``level``: chance of a
-    false alarm.
+    Args:
+        base, other: Runs of each side; if their figures are equal, noise is 0.
+        rules: The rules; empty: defaults.
+        run_noise: Variation between runs as a share, where fewer than three a side measure it.
+        level: Probability of a false alarm.
     """
     known = figures_of(base, other)
     values = [[{name: each.value for name, each in run.figures.items()} for run in side] for side in (base, other)]
-    if values[0] == values[1]:  # no noise can tell the same captures apart
+    if values[0] == values[1]:  # identical captures do not differ, whatever the noise
         run_noise = 0.0
         base, other = (
             [replace(run, figures={name: replace(each, variance=0.0) for name, each in run.figures.items()})
@@ -226,7 +230,7 @@ def gate(
     found = [replace(each, result="INCONCLUSIVE") if _hidden(each, base, other, lost) else each
              for each in _judged(asked, base, other, noise, between, level)]  # fmt: skip
     if not rules:
-        # recordings of which one names nothing have no part in common: none of them is new
+        # if one side's recordings lack names, the sides share no parts: do not report all of them as new
         shared = {name.partition(":")[0] for name in figures_of(base, ()).keys() & figures_of((), other)}
         parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known)
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
@@ -246,7 +250,7 @@ def gate(
 def _judged(
     rules: Sequence[Rule], base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float, level: float
 ) -> list[Judged]:
-    """One family of rules."""
+    """Tests one family of rules, by Benjamini and Hochberg."""
     differences = [_difference(rule.figure, base, other, noise, between) for rule in rules]
     limits = [rule.limit(each.base) for rule, each in zip(rules, differences, strict=True)]
     chances = [each.chance(limit) for each, limit in zip(differences, limits, strict=True)]
@@ -259,11 +263,11 @@ def _judged(
     found = []
     for rule, each, limit in zip(rules, differences, limits, strict=True):
         if not each.base or not each.other:
-            # what is new has no share to grow by, what is gone cannot grow
+            # a new part has no base for a share, a removed part cannot grow
             broken = each.other > (limit if rule.share is None else 0)
             found.append(Judged(rule, "FAIL" if broken else "PASS", each.base, each.other, None, None))
             continue
-        if math.isnan(each.error):  # what is stated alone shows no growth, but it can show that there is none
+        if math.isnan(each.error):  # a stated floor alone can prove the absence of growth, but not growth
             unproven: Result = "PASS" if each.other - each.base + each.floor <= limit else "INCONCLUSIVE"
             found.append(Judged(rule, unproven, each.base, each.other, None, None))
             continue
@@ -274,12 +278,12 @@ def _judged(
 
 
 def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
-    """The most that a run of each side lost."""
+    """The maximum lost by a run, for each side."""
     return Lost(*(max(run.lost for run in side) for side in (base, other)))
 
 
 def _hidden(judged: Judged, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
-    """Whether records that are lost could be why a rule about a part fails, or why it passes."""
+    """Whether lost records could explain why a rule about a part fails, or why it passes."""
     kind, _, name = judged.rule.figure.partition(":")
     if f"{kind}:" not in PARTS or judged.base == judged.other or lost == NOTHING_LOST:
         return False
@@ -290,12 +294,12 @@ def _hidden(judged: Judged, base: Sequence[Run], other: Sequence[Run], lost: Los
 
 
 def values_of(name: str, runs: Sequence[Run]) -> list[Figure]:
-    """A figure of each run; nothing where one has none."""
+    """A figure of each run; 0 for runs that lack it."""
     return [run.figures.get(name, Figure(0.0, 0, 0.0)) for run in runs]
 
 
 def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float) -> _Difference:
-    """A figure of both sides with how far the difference of its medians may lie off."""
+    """Medians of a figure, and the standard error of their difference."""
     sides = [values_of(name, runs) for runs in (base, other)]
     ours, theirs = (median(each.value for each in side) for side in sides)
     scales = [_OF_MEDIAN.get(len(side), _OF_LARGE_MEDIAN) for side in sides]
@@ -306,7 +310,7 @@ def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noi
     if noise.stated:
         if is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
             within = math.nan
-        # what rests on other repeats alone has their freedom, which is large
+        # without own repeats the pooled variance is used, which has many degrees of freedom
         freedom = sum(each.freedom for side in sides for each in side) or 30.0
         return _Difference(ours, theirs, math.sqrt(within), freedom, noise.between * max(ours, theirs))
     own = sum(
@@ -319,7 +323,7 @@ def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noi
 
 
 def is_sum(name: str) -> bool:
-    """Whether a figure is time added up: what repeats within a run tells how far it may lie off."""
+    """Whether a figure is a sum of times, so that repeats within a run give its variance."""
     return name == "total" or name.startswith(PARTS)
 
 
@@ -334,11 +338,11 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> tuple[Noise, float]:
-    """How far runs lie apart: of all parts together, each by its share of the time."""
+    """Variation between runs, pooled over all kernels, weighted by their time."""
     counts = len(base), len(other)
     if min(counts) < FEWEST:
         return Noise(_within(base, other), run_noise, *counts, stated=True), run_noise
-    # in a fixed order: sums of floats differ by it
+    # sorted: float sums depend on the order
     names = sorted(name for name in figures_of(base, other) if name.startswith(PARTS[0])) or ["total"]
     weight = total = 0.0
     for name in names:
@@ -356,7 +360,7 @@ def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> tuple
 
 
 def _within(base: Sequence[Run], other: Sequence[Run]) -> float | None:
-    """Standard deviation of a launch as a share of it, over all parts."""
+    """Relative standard deviation of a launch, over all kernels."""
     parts = [
         each.variance * each.count / each.value**2
         for run in (*base, *other)

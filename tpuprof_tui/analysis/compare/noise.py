@@ -1,12 +1,11 @@
-"""How much of a difference is noise: within a capture from what repeats in it, between runs measured or stated.
+"""Noise of differences: within a run estimated from repeats in the capture, between runs measured or stated.
 
 Repeats are launches of one kernel function with the same commands on one unit, or events of one operation with the same
-operands in one kernel function: a *stratum*. How much they differ from one another says how far a sum of them can lie
-from where it would lie in another try. It says nothing of how one run differs from the next: that is a floor, stated
-for fewer than three captures a side, measured from then on (`gating`).
+operands in one kernel function: a *stratum*. Their variance gives the variance of a sum of them, but not the variation
+from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gating``).
 
-How wide an interval has to be is told by Student's distribution: the cumulative one by the regularised incomplete beta
-function (continued fraction of Lentz; Press et al., Numerical Recipes, 6.4), its inverse by Newton's method.
+Intervals use Student's t distribution: its CDF by the regularised incomplete beta function (continued fraction of
+Lentz; Press et al., Numerical Recipes, 6.4), its quantiles by Newton's method.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 Status = Literal["same", "more", "less", "added", "removed", "unclear"]
-#: Name of what has none.
+#: Label of work without a name.
 UNKNOWN: Final = "-"
-#: How far runs of the same lie apart where nothing measures it: a share.
+#: Default variation between runs, as a share.
 RUN_NOISE: Final = 0.02
-#: Chance that an interval does not hold the difference.
+#: Probability that an interval does not contain the difference.
 LEVEL: Final = 0.01
 _TINY: Final = 1e-300
 _ROUNDS: Final = 300
-#: From so many degrees of freedom on it is the normal distribution.
+#: Degrees of freedom from which the normal distribution is used.
 _NORMAL: Final = 1e6
 
 
 class Noise(Struct, frozen=True):
-    """What a difference has to be beyond.
+    """Noise that a difference must exceed.
 
     Attributes:
-        within: Standard deviation of one launch, as a share of it; None where nothing repeats.
-        between: How far runs lie apart, a share.
-        base_runs, other_runs: How many captures there are of each side.
-        stated: Whether the latter is stated rather than measured.
+        within: Relative standard deviation of a single launch; None: nothing repeats.
+        between: Variation between runs, as a share.
+        base_runs, other_runs: Number of captures of each side.
+        stated: Whether ``between`` is stated rather than measured.
     """
 
     within: float | None
@@ -53,7 +52,7 @@ class Noise(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """Records known to be lost on each side."""
+    """Number of records known to be lost on each side."""
 
     base: int = 0
     other: int = 0
@@ -63,16 +62,16 @@ NOTHING_LOST: Final = Lost()
 
 
 class Amount(Struct, frozen=True):
-    """A sum on both sides.
+    """A sum on both sides, with the interval of its difference.
 
     Attributes:
+        name: Label.
         base, other: ns.
-        base_count, other_count: Of how many.
-        low, high: Interval of the difference, ns, by what repeats and what runs differ by; None where nothing
-            measures it.
+        base_count, other_count: Number of summands.
+        low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
         status: See ``status_of``.
-        variance, freedom: Of the difference by what repeats within each side, ns squared, and the degrees of freedom
-            it rests on; NaN where nothing measures it.
+        variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
+            degrees of freedom.
     """
 
     name: str
@@ -93,13 +92,13 @@ class Amount(Struct, frozen=True):
 
 
 class Strata(Struct, frozen=True, eq=False):
-    """Repeats of one side, by stratum; arrays of one length.
+    """Statistics of the repeats of one side, by stratum; arrays of one length.
 
     Attributes:
-        label: What each stratum belongs to.
-        count: int64, repeats.
+        label: Label that each stratum belongs to.
+        count: int64, number of repeats.
         mean: float64 ns.
-        squares: float64, sum of the squared distances from the mean.
+        squares: float64, sum of squared deviations from the mean.
     """
 
     label: Ints
@@ -109,7 +108,7 @@ class Strata(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, label: Ints, stratum: npt.NDArray[np.uint64], value: Ints) -> Strata:
-        """The strata of some repeats; O(n log n)."""
+        """Groups values by stratum; O(n log n)."""
         _, first, which, count = np.unique(stratum, return_index=True, return_inverse=True, return_counts=True)
         which = which.reshape(-1)
         mean = np.bincount(which, weights=value) / count
@@ -117,9 +116,9 @@ class Strata(Struct, frozen=True, eq=False):
         return cls(label[first], count.astype(np.int64), mean, squares)
 
     def spread(self, labels: int, within: float | None) -> tuple[Floats, Floats]:
-        """Variance, ns squared, of the sum of each label in another try, NaN where nothing measures it; its freedom.
+        """Variance of each label's sum, ns squared (NaN: unknown), and its degrees of freedom.
 
-        What does not repeat varies as everything does (``within``).
+        Strata without repeats are assumed to vary by ``within`` (relative standard deviation).
         """
         one = np.nan if within is None else (within * self.mean) ** 2
         each = np.where(self.count > 1, self.squares / np.maximum(self.count - 1, 1), one)
@@ -129,7 +128,7 @@ class Strata(Struct, frozen=True, eq=False):
 
 
 def within_share(*sides: Strata) -> float | None:
-    """Standard deviation of one repeat as a share of it, of all strata together; None where nothing repeats."""
+    """Relative standard deviation of a single repeat, pooled over all strata; None: nothing repeats."""
     known = [(each.squares[chosen] / each.mean[chosen] ** 2, each.count[chosen] - 1)
              for each in sides for chosen in [(each.count > 1) & (each.mean > 0)]]  # fmt: skip
     freedom = sum(int(count.sum()) for _, count in known)
@@ -139,22 +138,22 @@ def within_share(*sides: Strata) -> float | None:
 def interval(
     delta: float, variance: float, freedom: float, floor: float = 0.0, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Where a difference lies with a chance of 1 - level, and so much further out; None where it is not known."""
+    """Confidence interval (1 - ``level``) of a difference, widened by ``floor`` both ways; None: variance unknown."""
     if not math.isfinite(variance):
         return None
-    # what rests on other repeats alone has their freedom, which is large
+    # without own repeats the pooled variance is used, which has many degrees of freedom
     wide = quantile(level / 2, freedom if freedom >= 1 else 30.0) * math.sqrt(max(variance, 0.0)) + floor
     return delta - wide, delta + wide
 
 
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:
-    """What a sum became: more or less only beyond what repeats and what runs differ by, together.
+    """Status of a sum: more or less only if the difference exceeds the noise within and between runs.
 
-    ``same`` within what runs differ by alone; ``unclear`` between both, where nothing measures it, and where lost
-    records could explain it.
+    ``same`` if it is within the noise between runs; ``unclear`` if it exceeds that but the interval contains 0 or is
+    unknown, and wherever lost records could explain the difference.
     """
     delta, fewer = amount.delta, amount.other_count - amount.base_count
-    # less of it, or of what names it, may be lost
+    # records may be lost, or the records that name them
     explained = bool(lost.base or lost.other) if amount.name == UNKNOWN else \
         bool((lost.other and fewer < 0) or (lost.base and fewer > 0))  # fmt: skip
     if delta and explained:
@@ -171,7 +170,7 @@ def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status
 
 
 def upper_tail(value: float, freedom: float) -> float:
-    """Chance of a value at least so large; 0.5 at 0."""
+    """Upper tail probability of Student's t: P(T >= value); 0.5 at 0."""
     if value < 0:
         return 1 - upper_tail(-value, freedom)
     if freedom >= _NORMAL:
@@ -181,10 +180,10 @@ def upper_tail(value: float, freedom: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def quantile(tail: float, freedom: float) -> float:
-    """The value that is exceeded with this chance (below 0.5).
+    """Quantile of Student's t: the value with this upper tail probability (below 0.5).
 
-    Above 0 the chance falls ever more slowly, so that Newton's steps from 0 come nearer without passing the value.
-    Sums by the thousand have few degrees of freedom between them, hence the cache.
+    The tail is convex above 0, so that Newton's iteration from 0 approaches the value from below. Cached, since
+    thousands of sums share few degrees of freedom.
     """
     value = 0.0
     for _ in range(_ROUNDS):

@@ -1,6 +1,6 @@
-"""Operations that recordings call otherwise: those with the same codes are one, whatever they are called.
+"""Matching of operations that two recordings name differently: equal operation codes mean the same operation.
 
-A capture that tells more of its commands may have other names for them; codes are the same.
+A capture that records more of its commands may have other names for them, while the codes are the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import Profile
 
-#: Names that a recording has for each code of an operation; a code begins with the kind of lane it is of.
+#: Names of an operation in a recording, by its code: the kind of lane, then the values of the code columns.
 NamesByCode = Mapping[tuple[str, ...], Collection[str]]
 
 
 def names_by_code(profile: Profile) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Names of the operations of a profile, ascending; nothing where its source knows no codes. O(n)."""
+    """Names of the operations of a profile by code, ascending; empty if its source has no codes. O(n)."""
     found: dict[tuple[str, ...], set[str]] = {}
     for lane in profile.lanes:
         known = [key for key in profile.vocabulary.operation_codes if key in lane]
@@ -33,25 +33,25 @@ def names_by_code(profile: Profile) -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 def _distinct(columns: Sequence[npt.NDArray[np.integer[Any]]]) -> Iterator[tuple[int, ...]]:
-    """The different rows of some columns, of those without a missing value: none below 0."""
+    """Distinct rows of some columns, without rows that have a missing (negative) value."""
     known = np.logical_and.reduce([column >= 0 for column in columns])
     values = [column[known].astype(np.int64) for column in columns]
     sizes = [int(each.max(initial=0)) + 1 for each in values]
     if math.prod(sizes) >= 1 << 62:
         yield from map(tuple, np.unique(np.stack(values, axis=1), axis=0).tolist())
-    else:  # as one number: that sorts many times as fast
+    else:  # packed into one integer each: sorts many times as fast
         every = np.unique(np.ravel_multi_index(values, sizes))
         yield from zip(*(each.tolist() for each in np.unravel_index(every, sizes)), strict=True)
 
 
 def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...]]:
-    """Names that stand for one operation, by each of them, in the order of the recordings.
+    """Maps each name to all names of the same operation, in the order of the recordings.
 
-    Where two recordings have no name in common for a code, all that they call it is one; and so on with each of these
-    names. Names that are the same everywhere are left out.
+    Two recordings without a common name for a code name the same operation differently; this is applied transitively.
+    Names that need no mapping are left out.
     """
     together: dict[str, list[str]] = {}
-    # of thousands of recordings most call a code the same
+    # of thousands of recordings most have the same names for a code: collect distinct sets first
     every: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
     for recording in recordings:
         for code, called in recording.items():
@@ -68,7 +68,7 @@ def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...
 
 
 def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
-    """What operations of either side are called where they are compared, if otherwise: as in the base, by commas."""
+    """Joint names of operations that the sides name differently: the base's names, separated by commas."""
     if list(base.strings.get("name", ())) == list(other.strings.get("name", ())):
         return {}
     if base.vocabulary.operation_class:
@@ -82,7 +82,7 @@ def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
 
 
 def _of_classes(base: Profile, other: Profile) -> Iterator[tuple[str, str]]:
-    """Names of operations whose ends either recording made up, and the operation: of those with no name in common."""
+    """(Name, operation) for names with generated suffixes (``operation_class``), if the sides share no name of it."""
     sides: list[dict[str, set[str]]] = []
     for side in (base, other):
         found: dict[str, set[str]] = {}

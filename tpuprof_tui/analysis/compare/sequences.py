@@ -1,8 +1,8 @@
-"""Which elements of two sequences belong together: a long common subsequence in nearly linear time.
+"""Sequence alignment: a long common subsequence in nearly linear time.
 
-What begins and ends alike is matched first. Between, elements that each sequence has once are anchors (as in patience
-sorting: those of them that keep their order), then runs of elements that each has once. What no anchor divides is
-matched exactly where it is short, else from one difference to the next place where both go on alike.
+Common prefixes and suffixes are matched first. Between them, elements that occur once in each sequence are anchors (as
+in patience diff: those in the same order), then runs of elements that occur once. Parts without anchors are matched
+exactly if short, else from one difference to the next position where both continue equally.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-#: Cells of a table of the exact comparison.
+#: Maximum size of the table of the exact comparison.
 _EXACT: Final = 1 << 18
-#: Elements of the runs that are tried as anchors, one after the other.
+#: Lengths of runs that are tried as anchors, in this order.
 _RUNS: Final = (1, 3, 8, 24)
-#: Where nothing divides the sequences: elements that must be alike to go on, how far ahead they are sought, and
-#: elements of a piece that is matched where nothing is found.
+#: Without anchors: number of equal elements that resynchronise both sides, how far ahead they are searched, and length
+#: of a piece that is matched exactly if they are not found.
 _GO_ON: Final = 8
 _AHEAD: Final = (64, 1024)
 _PIECE: Final = 400
@@ -27,9 +27,9 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def matched(base: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Places of equal elements, int64, both ascending and of one length: a common subsequence. O(n log n).
+    """Indexes of a common subsequence in both sequences, int64, ascending, of one length. O(n log n).
 
-    The longest there is where the rest between anchors is short (``_EXACT``); else a long one.
+    It is a longest one where the parts between anchors are short (``_EXACT``); else merely long.
     """
     return _Matching(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
 
@@ -38,7 +38,7 @@ class _Matching:
     def __init__(self, base: Ints, other: Ints) -> None:
         self._base, self._other = base, other
         self._found: list[tuple[Ints, Ints]] = []
-        #: Matches of pieces that have been compared exactly: programs repeat themselves.
+        #: Cache of pieces that were compared exactly: programs repeat themselves.
         self._known: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
 
     def pairs(self) -> tuple[Ints, Ints]:
@@ -55,7 +55,7 @@ class _Matching:
         self._found.append((steps + low, steps + start))
 
     def _divided(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
-        """Matches what is clear of two parts; gives the parts between."""
+        """Matches prefix, suffix and anchors of a pair of parts; returns the parts left between them."""
         ahead = _alike(self._base[low:high], self._other[start:stop])
         self._run(low, start, ahead)
         low, start = low + ahead, start + ahead
@@ -83,7 +83,7 @@ class _Matching:
         return [each for each in ends if each[1] > each[0] and each[3] > each[2]]
 
     def _pieces(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
-        """From each difference on to the nearest place where both go on alike."""
+        """Matches parts without anchors: from each difference on to the next position where both continue equally."""
         ours, theirs = _runs(self._base[low:high], _GO_ON), _runs(self._other[start:stop], _GO_ON)
         one, two = low, start
         while one < high and two < stop:
@@ -110,7 +110,7 @@ class _Matching:
 
 
 def longest_common(base: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Places of a longest common subsequence; O(n m)."""
+    """Indexes of a longest common subsequence; O(n m)."""
     size = len(other)
     lengths = np.zeros((len(base) + 1, size + 1), np.int32)
     for row, element in enumerate(base.tolist(), 1):
@@ -134,7 +134,7 @@ def longest_common(base: Ints, other: Ints) -> tuple[Ints, Ints]:
 
 
 def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tuple[int, int] | None:
-    """How much to skip of each so that both go on alike, the least of both together; None where they do not."""
+    """Numbers of elements to skip on each side until both continue equally, with the least sum; None: not found."""
     ours, theirs = np.nonzero(base[:, None] == other[None, :])
     if not len(ours):
         return None
@@ -143,11 +143,11 @@ def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tup
 
 
 def _alike(base: Ints, other: Ints) -> int:
-    """How many elements are the same from the start on."""
+    """Length of the common prefix."""
     size = min(len(base), len(other))
     low = 0
     while low < size:
-        # most often few are, or all
+        # compare in growing chunks: mostly few elements are equal, or all
         high = min(size, max(2 * low, 64))
         differ = base[low:high] != other[low:high]
         if bool(differ.any()):
@@ -157,7 +157,7 @@ def _alike(base: Ints, other: Ints) -> int:
 
 
 def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
-    """Places of the elements of runs that each sequence has once, as far as they keep their order; None without."""
+    """Indexes of the elements of runs that occur once in each sequence, in the same order; None: no such runs."""
     once = []
     for each in (base, other):
         found, places, counts = np.unique(_runs(each, width), return_index=True, return_counts=True)
@@ -172,7 +172,7 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
     one, two = one[kept], two[kept]
     if width == 1:
         return one, two
-    # of runs that overlap alike each element is matched once; others begin behind the last
+    # overlapping runs at the same offset match each element once; others must start after the last match
     steps = np.arange(width)
     ones, twos = (one[:, None] + steps).reshape(-1), (two[:, None] + steps).reshape(-1)
     furthest = np.maximum.accumulate(np.maximum(ones, -1)), np.maximum.accumulate(twos)
@@ -183,7 +183,7 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
 
 
 def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
-    """A number for each run of so many elements; equal ones have the same."""
+    """Hash of each run of ``width`` elements."""
     found = values.astype(np.uint64)
     if width == 1:
         return found
@@ -197,7 +197,7 @@ def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
 
 
 def ascending_places(values: Ints) -> Ints:
-    """Places of a longest ascending subsequence; O(n log n)."""
+    """Indexes of a longest ascending subsequence; O(n log n)."""
     if bool((np.diff(values) > 0).all()):
         return np.arange(len(values))
     from bisect import bisect_left

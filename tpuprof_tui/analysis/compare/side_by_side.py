@@ -1,7 +1,7 @@
-"""A profile beside its base: which lanes and units belong together, and one time axis for both.
+"""A profile next to its base: pairs of lanes and units, and a common time axis.
 
-On the axis what belongs together begins together, and each side keeps its own lengths: between one anchor and the next
-it is as long as the longer side; the other has a gap before the next anchor.
+On the axis paired launches start at the same position, and each side keeps its durations: an interval between two
+anchors is as long as on the longer side; the shorter side has a gap before the next anchor.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class AlignedAxis(Struct, frozen=True, eq=False):
-    """Times of both sides that lie in one place; arrays of one length, two at least.
+    """A time axis for two profiles, piecewise linear between anchors; arrays of one length, at least two.
 
     Attributes:
-        other, base: int64 ns, ascending, on the time line of each side; the last are the ends.
-        place: int64 ns, ascending, on the axis.
+        other, base: int64 ns, ascending: times of the anchors on each side; the last are the ends.
+        place: int64 ns, ascending: positions of the anchors on the axis.
     """
 
     other: Ints
@@ -39,9 +39,9 @@ class AlignedAxis(Struct, frozen=True, eq=False):
     def of(
         cls, other_span: tuple[int, int], base_span: tuple[int, int], other_starts: Ints, base_starts: Ints
     ) -> AlignedAxis:
-        """The axis on which pairs of starts (ns) coincide, as far as they keep their order. O(n log n).
+        """The axis on which pairs of starts (ns) coincide, as far as they are in the same order. O(n log n).
 
-        A span is the first start and the last end of a side.
+        A span is (first start, last end) of a side.
         """
         order = np.lexsort((base_starts, other_starts))
         kept = order[ascending_places(base_starts[order])] if len(order) else order
@@ -55,7 +55,7 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         return cls(other, base, np.concatenate([[0], np.cumsum(longer)]))
 
     def place_of(self, time: int) -> int:
-        """Where a time of the other profile lies; behind the gap where one ends there."""
+        """Position of a time of the other profile; at an anchor, after the gap that ends there."""
         at = int(np.searchsorted(self.other, time, side="right")) - 1
         if at < 0 or at >= len(self.other) - 1:
             edge = 0 if at < 0 else -1
@@ -63,16 +63,16 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         return min(int(self.place[at]) + time - int(self.other[at]), int(self.place[at + 1]))
 
     def _window(self, start: int, end: int) -> tuple[int, int]:
-        """A window of the other profile on the axis, with the gaps inside it and at its end."""
+        """A window of the other profile on the axis, including gaps inside it and at its end."""
         low = int(self.place[0]) if start == int(self.other[0]) else self.place_of(start)
         return low, self.place_of(end)
 
     def edges(self, start: int, end: int, cells: int) -> Ints:
-        """Edges of the cells over a window of the other profile, in its time; those inside a gap are equal."""
+        """Edges of the cells over a window of the other profile, in its time; edges inside a gap are equal."""
         return self._times(self.other, start, end, cells)
 
     def base_edges(self, start: int, end: int, cells: int) -> Ints:
-        """The same edges in the base's time."""
+        """The same edges in the time of the base."""
         return self._times(self.base, start, end, cells)
 
     def _times(self, side: Ints, start: int, end: int, cells: int) -> Ints:
@@ -82,22 +82,22 @@ class AlignedAxis(Struct, frozen=True, eq=False):
         return found
 
     def cell_at(self, time: int, start: int, end: int, cells: int) -> int:
-        """The cell that a time of the other profile lies in; outside 0 ... cells - 1 where it is out of sight."""
+        """The cell that contains a time of the other profile; outside 0 ... cells - 1 if it is not visible."""
         return cell_at(self.place_of(time), *self._window(start, end), cells)
 
     def own_cells(self, start: int, end: int, cells: int) -> int:
-        """About how many of the cells are no gap of the other profile, 1 at least."""
+        """Approximate number of cells that are no gap of the other profile, at least 1."""
         low, high = self._window(start, end)
         return max(cells * (end - start) // max(high - low, 1), 1)
 
 
 class SideBySide:
-    """What a picture of a profile and its base needs.
+    """Pairs of lanes and units of a profile and its base, and their common axes.
 
     Attributes:
-        lanes: By lane of the session the lane of the base that belongs to it; -1 without one.
-        alone: Lanes of the base that belong to none.
-        units: By unit of the session the unit of the base.
+        lanes: By lane of the session, the corresponding lane of the base; -1: none.
+        alone: Lanes of the base without a partner.
+        units: Unit of the base by unit of the session.
     """
 
     def __init__(self, session: Session, base: Session, comparison: Comparison) -> None:
@@ -111,9 +111,9 @@ class SideBySide:
         self.alone = tuple(sorted({*range(len(base.profile.lanes))} - {*self.lanes}))
 
     def axis(self, scope: Scope) -> AlignedAxis:
-        """The axis on which launches of the unit of a scope with the most work that is paired begin together.
+        """The axis that aligns paired launches of the scope's unit with the most work among those paired.
 
-        Steps do where no launches are paired. O(launches) for a new scope.
+        Without paired launches it aligns steps. O(launches) for a new scope, cached.
         """
         group = self.session.unit_of(scope.lane) if scope.lane >= 0 else scope.group
         return self.session.derived.get("aligned axis", lambda: self._axis(group), group, most=8)
@@ -130,7 +130,7 @@ class SideBySide:
             mine &= np.isin(other.unit[pairs.other], places)
         one, two = pairs.base[mine], pairs.other[mine]
         if not len(one):
-            # steps with one number; those in one place where no number is the same
+            # steps with equal numbers; without any, steps by position
             steps, base_steps = (step_lane(side).lane for side in (self.session, self.base))
             _, two, one = np.intersect1d(steps["number"], base_steps["number"], return_indices=True)
             if not len(two):
@@ -142,7 +142,7 @@ class SideBySide:
 
 
 def _paired_lanes(base: Profile, other: Profile, ours: dict[int, int], theirs: dict[int, int]) -> tuple[int, ...]:
-    """Lanes of one kind of a pair of units: those with one label, then the others in their order."""
+    """By lane of ``other``, the lane of ``base`` of the same kind and unit: by label, then by order; -1: none."""
     found = [-1] * len(other.lanes)
     taken: set[int] = set()
     for by_label in (True, False):

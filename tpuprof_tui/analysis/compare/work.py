@@ -1,4 +1,4 @@
-"""Work of two profiles in codes that mean the same on both sides: what was done, how, and in which launch."""
+"""Device work of two profiles in joint codes: operations, operands and launches, comparable between both sides."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Work(Struct, frozen=True, eq=False):
-    """Events of the device that do work, by launch, then lane, then start; arrays of one length.
+    """Device events that do work, by launch, then lane, then start; arrays of one length.
 
     Attributes:
-        lane, row: int32 place in ``Profile.lanes`` and int64 row of it.
-        length: int64 ns.
-        label: int64, the operation: equal numbers mean the same operation on both sides.
-        kernel: int64, what it belongs to (code of the joint table of kernels); -1 for nothing.
-        command: uint64, operation and operands.
-        launch: int64, place in ``launches``.
+        lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
+        length: Duration, int64 ns.
+        label: int64, joint code of the operation, the same on both sides.
+        kernel: int64, joint code of the kernel; -1: none.
+        command: uint64, hash of operation and operands.
+        launch: int64, index in ``launches``.
+        launches: The launches.
     """
 
     lane: npt.NDArray[np.int32]
@@ -49,21 +50,22 @@ class Work(Struct, frozen=True, eq=False):
 
 
 class Launches(Struct, frozen=True, eq=False):
-    """Launches, by sequence, then in the order they began; arrays of one length.
+    """Launches, by sequence, then by start; arrays of one length.
 
-    A unit is a sequence. Of recordings that name none (``Vocabulary.restarts``) a launch is what one lane ran of it, or
-    all lanes of a unit; where nothing is known of launches also, and each event is one.
+    A sequence is a unit. In recordings that do not name launches (``Vocabulary.restarts``) a launch is what one lane,
+    or all lanes of a unit together, executed of it, and a sequence is that lane or unit. If launches are unknown, each
+    event is a launch and a sequence is a lane.
 
     Attributes:
-        sequence: int32, which sequence: the same on both sides; below 0: of a unit or lane that one side alone has.
-        unit: int32, place of its pair of units; -1 for all work that no launch of a unit issued, which is one launch.
+        sequence: int32, id of the sequence, the same on both sides; below 0: of a unit or lane of one side only.
+        unit: int32, index of the pair of units; -1 for the launch that holds all work that no launch issued.
         kernel: int64, as in ``Work``.
-        signature: uint64, kernel and commands.
+        signature: uint64, hash of kernel and commands.
         start, end: int64 ns.
-        work: int64 ns, sum of its events of work.
-        first: int64, place of its first event in ``Work``; one more at the end.
+        work: int64 ns, sum of its work events.
+        first: int64, index of its first event in ``Work``; one more element at the end.
         whole: Whether launches are known; else they are events.
-        named: Whether something names them; else kernels are how many events they have on each lane.
+        named: Whether kernels have names; else a kernel is the number of events on each lane.
     """
 
     sequence: npt.NDArray[np.int32]
@@ -82,13 +84,13 @@ class Launches(Struct, frozen=True, eq=False):
 
 
 class Both(Struct, frozen=True, eq=False):
-    """Two profiles in joint codes.
+    """The work of two profiles in joint codes.
 
     Attributes:
-        base, other: Their work.
+        base, other: Work of each side.
         operations, kernels: Texts of the joint codes.
         units: Label of each pair of units.
-        renamed: What operations are called in ``operations``, where that is another text.
+        renamed: Joint names of operations in ``operations``, by their own names where these differ.
     """
 
     base: Work
@@ -100,7 +102,7 @@ class Both(Struct, frozen=True, eq=False):
 
 
 def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> Both:
-    """The work of two profiles of one source; ``pairs`` as of `Comparison`. O(n log n)."""
+    """The work of two profiles of one source; ``pairs`` as in ``Comparison``. O(n log n)."""
     renamed = renamed_operations(base, other)
     operations, names = _joint(base, other, "name", renamed)
     kernels, scopes = _joint(base, other, "kernel", {})
@@ -110,12 +112,12 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     sequences: dict[Any, int] = {}
     shapes: dict[Any, int] | None = None
     together = False
-    # a profile beside itself has the same work
+    # compared with itself, a profile is computed once
     sides = (base,) if base is other else (base, other)
     restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
     if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
         restarts = [_restarts(profile) for profile in sides]
-        # lanes of a unit that began equally many launches ran them together: the first of each are one, and so on
+        # if all lanes of each unit have equally many launches, the n-th of each lane are one launch
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
                   for side, profile in enumerate(sides) for number, each in restarts[side].items()}  # fmt: skip
         whole, shapes, together = True, {}, len(counts) == len({each[:2] for each in counts})
@@ -131,13 +133,13 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     return Both(works[0], works[-1], operations, kernels if whole else operations, units, renamed)
 
 
-# what is the same on both sides
+# joint codes
 
 
 def _joint(
     base: Profile, other: Profile, key: str, renamed: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[Ints, Ints]]:
-    """One table of texts, and of each side the joint code of each of its own codes, at the end that of none: -1."""
+    """A joint table of texts, and for each side the joint code of each own code, with -1 appended for missing."""
     texts: dict[str, int] = {}
     codes: list[Ints] = []
     for side in (base, other):
@@ -149,7 +151,7 @@ def _joint(
 def paired_units(
     base: Profile, other: Profile, workers: Sequence[tuple[int, int]]
 ) -> tuple[tuple[str, ...], tuple[dict[int, int], dict[int, int]]]:
-    """Labels of pairs of units, and of each side the place of the pair by the id of a unit."""
+    """Labels of the pairs of units, and for each side the index of the pair by unit id."""
     labels: list[str] = []
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
     no_number_in_common = set(base.groups.numbers).isdisjoint(other.groups.numbers)
@@ -159,7 +161,7 @@ def paired_units(
         for side, (profile, top) in enumerate(((base, ours), (other, theirs))):
             units = profile.groups.units_within(top) if top > -2 else ()
             for turn, unit in enumerate(units):
-                # ranks of one run number their devices through: those of a worker pair by their order
+                # ranks of a run number their devices consecutively: pair the units of a worker by order
                 key: object = turn if renumbered else profile.groups[unit].number
                 if key not in places:
                     places[key] = len(labels)
@@ -169,7 +171,7 @@ def paired_units(
 
 
 def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]]:
-    """Columns of operands that lanes of a kind know on both sides, by kind."""
+    """By kind of lane, the operand columns that lanes of this kind have on both sides."""
     known: list[dict[str, set[str]]] = [{}, {}]
     for side, profile in enumerate((base, other)):
         for lane in profile.lanes:
@@ -181,13 +183,13 @@ def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]
 
 
 def operands_told(profile: Profile) -> tuple[str, ...]:
-    """Which operands its commands are told with: ``kind of lane.column``, ascending."""
+    """Operands included in the commands of a profile, as ``kind of lane.column``, ascending."""
     told = _shared_operands(profile, profile)
     return tuple(sorted(f"{kind}.{key}" for kind, keys in told.items() for key in keys))
 
 
 def mixed(*parts: npt.NDArray[Any]) -> Hashes:
-    """One number for each row of some columns."""
+    """uint64 hash of each row of some columns."""
     found = np.full(len(parts[0]), 1, np.uint64)
     with np.errstate(over="ignore"):
         for part in parts:
@@ -200,7 +202,7 @@ def mixed(*parts: npt.NDArray[Any]) -> Hashes:
 
 
 def hashes_of(texts: Iterable[str]) -> Hashes:
-    """A number for each of some texts, the same for ever; at the end that of none."""
+    """Stable uint64 hash of each text, with 0 appended for missing."""
     from hashlib import blake2b
 
     own = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
@@ -211,7 +213,7 @@ def hashes_of(texts: Iterable[str]) -> Hashes:
 
 
 def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
-    """Lanes with work that counts, and its rows."""
+    """Lanes with work in sums, and the rows that are work."""
     for number, lane in enumerate(profile.lanes):
         if lane.in_sums and len(lane):
             rows = np.flatnonzero(lane["role"] == Role.WORK)
@@ -255,7 +257,7 @@ def _work(
     ]
     if not whole:
         lane_number, row, length, label, _, command, _, sequence = joined
-        # events are their own launches: kernels are operations
+        # events are launches, operations are kernels
         count = len(length)
         unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
         start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -275,14 +277,14 @@ def _work(
 
 
 class _Restarts(Struct, frozen=True, eq=False):
-    """Launches of a lane that nothing names: rows that they begin with, and the number of the last event of each."""
+    """Unnamed launches of a lane: first row of each, and the number (id) of its last event."""
 
     first: Ints
     count: Ints
 
 
 def _restarts(profile: Profile) -> dict[int, _Restarts]:
-    """Launches of each lane with work: one begins where the numbers of its events start anew."""
+    """Unnamed launches of each lane with work: one starts where the event numbers restart."""
     column, found = profile.vocabulary.restarts, {}
     for number, lane, _ in _lane_parts(profile):
         ids = lane[column] if column in lane else np.arange(len(lane))
@@ -295,9 +297,9 @@ def _restarted(
     profile: Profile, unit_of: Mapping[int, int], sequences: dict[Any, int], shapes: dict[Any, int], together: bool,
     restarts: Mapping[int, _Restarts], joined: Sequence[Any],
 ) -> Work:  # fmt: skip
-    """Work by launches that nothing names: they are told apart by how many events they have on each lane.
+    """Work by unnamed launches; kernels are the numbers of events on each lane.
 
-    ``together``: a launch is what all lanes of a unit ran of it, else one lane.
+    ``together``: a launch comprises all lanes of a unit; else one lane.
     """
     lane_number, row, _, _, kernel, _, launch, sequence = joined
     parts: dict[int, list[int]] = {}
@@ -333,7 +335,7 @@ def _launched(
     profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: dict[Any, int], of_kernels: Hashes,
     joined: Sequence[Any],
 ) -> Work:  # fmt: skip
-    """Work by launch: launches of each unit by their start, behind them one of each unit for what none issued."""
+    """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
     scope = joined[6]
     units, kernels, starts, ends = [], [], [], []
     place_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
@@ -348,7 +350,7 @@ def _launched(
         ends.append(lane["end"])
         place_of_scope[lane["scope"]] = np.arange(count, count + size)
         count += size
-    # what no launch of a unit issued is one of its own, behind the others
+    # work that no launch issued becomes one launch at the end
     launch = place_of_scope[scope]
     if bool((launch < 0).any()):
         launch[launch < 0] = count
@@ -369,7 +371,7 @@ def _by_launch(
     joined: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
     *, kernels: Hashes | None = None,
 ) -> Work:  # fmt: skip
-    """Events in the order of their launches, told by the number of each; ``kernels``: of what names them."""
+    """Orders events by launch and builds the launches; ``kernels``: hashes of the kernels' names, None: unnamed."""
     lane_number, row, launch = joined[0], joined[1], joined[6]
     order = np.lexsort((row, lane_number, launch))
     lane_number, row, length, label, kernel, command, launch = (column[order] for column in joined[:7])
@@ -385,7 +387,7 @@ def _by_launch(
 
 
 def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[str, Hashes]) -> npt.NDArray[Any]:
-    """Values of a column of operands, the same numbers in every profile; one that a damaged lane lacks is 0."""
+    """Values of an operand column, comparable between profiles; 0 where a damaged lane lacks it."""
     if key not in lane:
         return np.zeros(len(rows), np.int64)
     values = lane.take(key, rows)
@@ -399,7 +401,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
 
 
 def _signatures(kernel: npt.NDArray[Any], command: Hashes, first: Ints) -> Hashes:
-    """A number for each launch: of its kernel and its commands in their order."""
+    """Hash of each launch: its kernel, and its commands in order."""
     size = np.diff(first)
     turn = turns(size)
     with np.errstate(over="ignore"):

@@ -1,1 +1,1 @@
-"""What is worth a look, and why."""
+"""Findings: instructions and units that deserve attention, and why."""

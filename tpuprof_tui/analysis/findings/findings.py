@@ -1,6 +1,6 @@
 """Findings about single instructions: the most exposed transfers, the slowest large ones, the longest waits.
 
-They have the largest scores in a window: of blocks of rows the best is known, few blocks are looked into.
+These are top-k queries over a window: with the maximum score of each block of rows cached, few blocks are scanned.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ..selecting.state import DisplayState, Scope
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-#: Scores some rows of a lane; -inf: not in the running.
+#: Scores some rows of a lane; -inf excludes a row.
 Score = Callable[[Lane, Rows], Floats]
-#: Transfers below this size tell little about bandwidth: 100 KiB.
+#: Minimum size of transfers judged by bandwidth, bytes: 100 KiB.
 LARGE: Final = 100 * 1024
 _NONE: Final = -np.inf
 
 
 class Found(Struct, frozen=True):
-    """An instruction worth a look: its lane, its row; exposed ns, GB/s or ns of waiting."""
+    """An instruction (lane, row) worth a look; ``value``: exposed ns, GB/s or ns of waiting."""
 
     lane: int
     row: int
@@ -40,10 +40,10 @@ class Found(Struct, frozen=True):
 
 
 def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> list[list[Found]]:
-    """Transfers by exposed time, large ones by falling time for a byte, waits by length: ``most`` of each.
+    """The top ``most`` transfers by exposed time, large transfers by lowest bandwidth, waits by duration.
 
-    Of what passes the state's filter; of lanes of no unit what the scope's unit submitted. O(instructions) the first
-    time, then O(lanes + blocks): meant for a thread.
+    Limited to the state's filter; on lanes outside any unit, to what the scope's unit submitted. O(instructions) the
+    first time, then O(lanes + blocks): call it from a worker thread.
     """
     shown = shown_session(session, state.filter)
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
@@ -58,7 +58,7 @@ def findings(session: Session, state: DisplayState, scope: Scope, most: int) -> 
 
 
 def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> Floats:
-    """Best score of each block of rows, of what ``owners`` submitted (empty: anybody); found once, O(rows)."""
+    """Best score of each block of rows submitted by ``owners`` (empty: any); cached, O(rows) the first time."""
 
     def make() -> Floats:
         scores = _scored(index.lane, slice(0, len(index.lane)), score, owners)
@@ -69,7 +69,7 @@ def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> F
 
 
 def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints:
-    """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
+    """Of the blocks [first, last), those with an event that ends after ``start``."""
     if index.max_end is index.sorted_ends:
         return np.arange(first, last)
 
@@ -90,19 +90,20 @@ def best_rows(
     owners: frozenset[int] = frozenset(),
     shared: Collection[int] = (),
 ) -> list[list[tuple[float, int, int]]]:
-    """The best instructions of some lanes that run in the window [start, end), by several scores.
+    """Top-k instructions of some lanes in the window [start, end), for several scores.
 
-    O(instructions) the first time, then O(blocks): a block is looked into only where its best row could be among the
-    best of all.
+    O(instructions) the first time, then O(blocks): a block is scanned only if its best row can be among the top k.
 
     Args:
         lanes: Number and index of each lane, numbers ascending.
-        most: How many at most.
-        owners: Groups whose submissions alone count on shared lanes; empty: everything counts.
-        shared: Numbers of the lanes that belong to none of these groups.
+        start, end: The window, ns.
+        scores: Score functions.
+        most: Maximum number of rows per score.
+        owners: On shared lanes, only rows submitted by these groups count; empty: all rows.
+        shared: Numbers of the lanes outside these groups.
 
     Returns:
-        For each score (value, number of the lane, row), the best first, of equals the first.
+        For each score, (value, lane number, row) by descending value; ties in order of lane and row.
     """
     spans = []
     for number, index in lanes:
@@ -134,7 +135,7 @@ def best_rows(
 def _best_of_block(
     index: LaneIndex, rows: slice, start: int, score: Score, owners: frozenset[int], number: int, most: int
 ) -> list[tuple[float, int, int]]:
-    """Minus the score, lane and row of the best of some rows that run after ``start``."""
+    """(-score, lane, row) of the best of some rows that end after ``start``."""
     scores = _scored(index.lane, rows, score, owners)
     if index.max_end is not index.sorted_ends:
         ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
@@ -144,13 +145,13 @@ def _best_of_block(
 
 
 def _scored(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
-    """The scores; of what other groups submitted none."""
+    """The scores, -inf for rows of other owners."""
     scores = score(lane, rows)
     return np.where(np.isin(lane.take("owner", rows), list(owners)), scores, _NONE) if owners else scores
 
 
 def exposed_score(lane: Lane, rows: Rows) -> Floats:
-    """Exposed ns; only what is exposed at all."""
+    """Exposed time, ns; -inf where it is 0 or missing."""
     if "exposed" not in lane:
         return np.full(len(lane.take("start", rows)), _NONE)
     exposed = lane.take("exposed", rows)
@@ -158,7 +159,7 @@ def exposed_score(lane: Lane, rows: Rows) -> Floats:
 
 
 def slow_score(lane: Lane, rows: Rows) -> Floats:
-    """Minus the bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest scores highest."""
+    """Negative bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest score highest."""
     starts = lane.take("start", rows)
     if "bytes" not in lane or not lane.may_do(MOVES):
         return np.full(len(starts), _NONE)
@@ -170,6 +171,6 @@ def slow_score(lane: Lane, rows: Rows) -> Floats:
 
 
 def wait_score(lane: Lane, rows: Rows) -> Floats:
-    """How long waits took, ns."""
+    """Duration of waits, ns."""
     waits = lane.take("role", rows) == Role.WAIT
     return np.where(waits, lane.take("end", rows) - lane.take("start", rows), _NONE)

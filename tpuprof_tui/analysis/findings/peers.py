@@ -1,4 +1,4 @@
-"""How an instruction compares: with those of the same operation, and with what runs before and after it."""
+"""Comparison of an event with its peers (same operation, similar operands) and its neighbours on the lane."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Ints = npt.NDArray[np.int64]
 
 
 class Peers(Struct, frozen=True):
-    """Events of one operation on all lanes of a kind that were asked to do about the same.
+    """Statistics of the events of one operation, on all lanes of a kind, with similar operands.
 
     Attributes:
-        count: How many there are.
-        median_ns: Median of their durations.
-        shortest_ns, longest_ns: The least and the most of them.
-        longest: Lane and row of the (first) longest; -1 without any.
-        by: Titles of the columns in which they are of one text, or of one size up to a factor of two.
+        count: Number of events.
+        median_ns: Median duration.
+        shortest_ns, longest_ns: Minimum and maximum duration.
+        longest: Lane and row of the (first) longest; -1: none.
+        by: Titles of the columns in which they agree: texts equal, numbers within a factor of two.
     """
 
     count: int
@@ -35,7 +35,7 @@ class Peers(Struct, frozen=True):
 
 
 def peers_of(session: Session, number: int, row: int) -> Peers:
-    """Figures of the peers of an event; looked through once for each operation and what it was asked to do."""
+    """Statistics of the peers of an event; cached per operation and operand classes."""
     lane = session.profile.lanes[number]
     name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
     if name < 0:
@@ -46,7 +46,7 @@ def peers_of(session: Session, number: int, row: int) -> Peers:
 
 
 def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:
-    """Codes of texts; of numbers the power of two they lie above, -1 where they are 0 or not known."""
+    """Classes of operand values: codes of texts; floor(log2) of numbers, -1 if 0 or missing."""
     values = lane.take(key, rows)
     if session.profile.vocabulary.is_text(key):
         return values.astype(np.int64)
@@ -74,14 +74,14 @@ def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int],
 
 
 class Neighbour(Struct, frozen=True):
-    """The row before or after another on its lane, and the time between the two, ns; negative where they overlap."""
+    """The previous or next row on a lane, and the gap to it, ns; negative if they overlap."""
 
     row: int
     gap_ns: int
 
 
 def neighbours(session: Session, lane: int, row: int) -> tuple[Neighbour | None, Neighbour | None]:
-    """What starts before and after a row of a lane."""
+    """The rows before and after a row of a lane, by start; None at the ends."""
     start, end = session.span_of(lane, row)
     before = after = None
     if row > 0:

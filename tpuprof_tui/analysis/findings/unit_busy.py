@@ -1,4 +1,4 @@
-"""What a unit did instead of work: its longest pauses, and what it got less of than others."""
+"""Where a unit lost time: its longest pauses, and its differences in work from the other units."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..index.lane_index import event_at
 from ..selecting.session import Session
 from ..totals.work_sums import TOTAL, Grouping, work_sums
 
-#: What a lane does in an event that is no work; annotations say nothing of it.
+#: Verb for events that are no work; roles not listed (annotations) are not described.
 _DOES: Final = {int(Role.WAIT): "waits", int(Role.SYNC): "synchronises"}
-#: Pauses and kernel functions that are told.
+#: Maximum number of pauses.
 PAUSES: Final = 3
 _DIFFERENCES: Final = 3
 _FOREVER: Final = 1 << 62
@@ -24,7 +24,7 @@ _BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
 class Pause(Struct, frozen=True):
-    """Time, ns, in which a unit neither computed nor moved data, and what it did instead."""
+    """An interval, ns, in which a unit did no work, and what it did instead."""
 
     start: int
     end: int
@@ -32,15 +32,15 @@ class Pause(Struct, frozen=True):
 
 
 def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
-    """The longest stretches of the window in which a unit did no work, the longest first.
+    """The longest intervals of the window in which a unit did no work, longest first.
 
-    Of a rank none before its recording begins and after it ends.
+    For a unit of a rank, limited to the time in which the rank was recorded.
     """
     start, end = _recorded(session, unit, start, end)
     busy = session.indexes.by_unit[unit].either.clip(start, end)
     starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
     lengths = ends - starts
-    # only those as long as the last of the longest are put in order
+    # sort only those at least as long as the shortest of the top ``PAUSES``
     least = np.partition(lengths, -PAUSES)[-PAUSES] if len(lengths) > PAUSES else 0
     near = np.flatnonzero(lengths >= least)
     longest = near[np.argsort(-lengths[near], kind="stable")][:PAUSES]
@@ -52,7 +52,7 @@ def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[P
 
 
 def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, int]:
-    """The part of a window in which there are events of what a unit lies in."""
+    """Clips a window to the events of the topmost group that contains a unit."""
     groups = session.profile.groups
     whole = groups.top(unit)
     if whole == unit:
@@ -60,7 +60,7 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
 
     def extent() -> tuple[int, int]:
         lanes = [lane for lane in session.profile.lanes_of(whole) if len(lane)]
-        # where a filter passes nothing of it, all of the window
+        # if a filter removes all events, the whole window counts
         return (min((int(lane["start"][0]) for lane in lanes), default=-_FOREVER),
                 max((int(lane["end"].max()) for lane in lanes), default=_FOREVER))  # fmt: skip
 
@@ -69,7 +69,7 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
 
 
 def _told(session: Session, unit: int, start: int, end: int) -> str:
-    """What a unit does in the middle of a pause."""
+    """Describes what a unit does in the middle of a pause."""
     profile = session.profile
     for index in session.indexes.by_unit[unit].lanes:
         lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1
@@ -82,15 +82,15 @@ def _told(session: Session, unit: int, start: int, end: int) -> str:
 
 
 def differences(session: Session, unit: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
-    """Text and ns of work beyond the mean of the units, where it differs most: with ``less`` than they, else with more.
+    """The labels with the largest deviation from the units' mean work, ns: below it if ``less``, else above it.
 
-    By kernel function; by operation where no kernel function is known, and nothing where neither is.
+    By kernel function; by operation if no kernel function is known; empty if neither is.
     """
     profile, indexes = session.profile, session.indexes
     if len(profile.units) < 2:
         return ()
     for by in _BY:
-        # place 0 is work without a label
+        # index 0 is work without a label
         every, own = (
             work_sums(profile, indexes, start, end, (by,), units=units)[by].sums[TOTAL][1:]
             for units in (profile.units, (unit,))

@@ -1,1 +1,1 @@
-"""Indexes of a lane: occupancy, sums and extremes of any window."""
+"""Per-lane indexes (occupancy, prefix sums, bounds), sorting by column, and the time axis."""

@@ -1,4 +1,4 @@
-"""The time axis: edges of cells, ticks of the ruler. Integer ns throughout."""
+"""The time axis: edges of cells and ticks of the ruler, in integer ns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def edges_of(start: int, end: int, cells: int) -> npt.NDArray[np.int64]:
 
 
 def cell_at(time: int, start: int, end: int, cells: int) -> int:
-    """The cell ``time`` lies in, with the edges of ``edges_of``; may be outside 0 ... cells - 1."""
+    """The cell that contains ``time``, with the edges of ``edges_of``; may be outside 0 ... cells - 1."""
     span = max(end - start, 1)
     cell = (time - start) * cells // span
     whole, rest = divmod(end - start, max(cells, 1))
@@ -32,13 +32,13 @@ def cell_at(time: int, start: int, end: int, cells: int) -> int:
 
 
 class StraightAxis(Struct, frozen=True):
-    """Cells of equal time, none of them a gap."""
+    """A linear time axis: cells of equal duration, no gaps left out."""
 
     edges = base_edges = staticmethod(edges_of)
     cell_at = staticmethod(cell_at)
 
     def own_cells(self, start: int, end: int, cells: int) -> int:
-        """How many of the cells are no gap."""
+        """Number of cells that show time rather than a gap: all."""
         return cells
 
 
@@ -57,9 +57,9 @@ class Ruler(Struct, frozen=True):
 def ruler(
     start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None, units: Sequence[TimeUnit] = UNITS
 ) -> Ruler:
-    """Ticks at round numbers of what ``units`` counts, as close as their labels allow, all in one unit.
+    """Ticks at round numbers, as dense as their labels allow, all labelled in one of ``units``.
 
-    ``cell_of`` says in which cell such a number lies on another axis.
+    ``cell_of`` maps a time to its cell on a non-linear axis; None: the linear axis.
     """
     cell_of = cell_of or (lambda time: cell_at(time, start, end, cells))
     unit = time_unit(max(abs(start), abs(end)), units)

@@ -1,4 +1,4 @@
-"""Sets of time as sorted, disjoint intervals with running sums: exact coverage of any window in O(log n)."""
+"""Sets of disjoint time intervals with prefix sums: exact coverage of any window in O(log n)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Intervals(Struct, frozen=True, eq=False):
 
     Attributes:
         starts, ends: int64, n each.
-        cum: int64, n + 1: total length of the intervals before each place.
+        cum: int64, n + 1: prefix sums of the lengths.
     """
 
     starts: Ints
@@ -25,9 +25,9 @@ class Intervals(Struct, frozen=True, eq=False):
 
     @staticmethod
     def union(starts: npt.ArrayLike, ends: npt.ArrayLike) -> Intervals:
-        """The time covered by intervals in any order, which may overlap; one that does not end later covers nothing.
+        """The union of intervals in any order, which may overlap; those with end <= start are ignored.
 
-        It shares the given arrays (int64 ns) where they are sorted and disjoint already.
+        It shares the given arrays (int64 ns) if they are sorted and disjoint already.
         """
         start, end = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
         real = end > start
@@ -36,7 +36,7 @@ class Intervals(Struct, frozen=True, eq=False):
         if bool((start[1:] >= end[:-1]).all()):
             return _summed(start, end)
         if bool((start[1:] < start[:-1]).any()):
-            # stable: joins already sorted runs in linear time
+            # the stable sort merges runs that are sorted already in linear time
             order = np.argsort(start, kind="stable")
             start, end = start[order], end[order]
         reach = np.maximum.accumulate(end)
@@ -45,7 +45,7 @@ class Intervals(Struct, frozen=True, eq=False):
 
     @staticmethod
     def empty() -> Intervals:
-        """No time at all."""
+        """The empty set."""
         nothing = np.zeros(0, dtype=np.int64)
         return _summed(nothing, nothing)
 
@@ -54,11 +54,11 @@ class Intervals(Struct, frozen=True, eq=False):
 
     @property
     def total(self) -> int:
-        """Covered ns in all."""
+        """Total covered time, ns."""
         return int(self.cum[-1])
 
     def covered(self, edges: Ints) -> Ints:
-        """How much lies before each edge (ns, any order and shape); the difference of two is what lies between."""
+        """Covered ns before each edge (any order and shape); the difference of two is the coverage between them."""
         place = np.searchsorted(self.starts, edges, side="left")
         if not len(self.starts):
             return np.zeros(np.shape(edges), dtype=np.int64)
@@ -72,7 +72,7 @@ class Intervals(Struct, frozen=True, eq=False):
         return self._before(end) - self._before(start)
 
     def _before(self, time: int) -> int:
-        """Covered ns before a time: as ``covered``, which costs several times as much for a single one."""
+        """Covered ns before a time: ``covered`` for a single one, several times as fast."""
         place = int(self.starts.searchsorted(time, side="left"))
         return int(self.cum[place]) - max(int(self.ends[place - 1]) - time, 0) if place else 0
 
@@ -87,13 +87,13 @@ class Intervals(Struct, frozen=True, eq=False):
         return _summed(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
 
     def intersect(self, other: Intervals) -> Intervals:
-        """What both cover; O(fewer log more + pieces)."""
+        """The intersection of both; O(fewer log more + pieces)."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
         mine, theirs = _meeting(few, many)
         return _summed(np.maximum(few.starts[mine], many.starts[theirs]), np.minimum(few.ends[mine], many.ends[theirs]))
 
     def minus(self, other: Intervals) -> Intervals:
-        """What this covers and ``other`` does not; fast where this is short."""
+        """The difference: this without ``other``; fast where this has few intervals."""
         _, theirs = _meeting(self, other)
         if not len(theirs):
             return self
@@ -102,25 +102,25 @@ class Intervals(Struct, frozen=True, eq=False):
         return self.intersect(gaps)
 
     def union_with(self, other: Intervals) -> Intervals:
-        """What one or the other covers."""
+        """The union of both."""
         if not len(self) or not len(other):
             return self if len(self) else other
         return Intervals.union(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
 
 def turns(counts: Ints) -> Ints:
-    """Of runs of so many elements, one after the other, the place of each element in its run; int64."""
+    """Position of each element in its run, for consecutive runs of the given lengths; int64."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts), dtype=np.int64)
 
 
 def last_of_each(order: Ints, key: npt.NDArray[Any]) -> Ints:
-    """Of rows in an order by their keys the last one with each key."""
+    """The last row of each key; ``order`` sorts rows by key."""
     keys = key[order]
     return np.asarray(order[np.append(keys[1:] != keys[:-1], True)[: len(order)]])
 
 
 def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
-    """Places of the intervals that share time, pair by pair, ascending; O(few log many + pairs)."""
+    """Indexes (into ``few``, ``many``) of all pairs of intervals that overlap, ascending; O(few log many + pairs)."""
     low = np.searchsorted(many.ends, few.starts, side="right")
     counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
     mine = np.repeat(np.arange(len(few)), counts)

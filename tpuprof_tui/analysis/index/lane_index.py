@@ -1,4 +1,4 @@
-"""What the timeline asks of a lane, answered in O(log n): occupancy of cells, the event at a time, rows of a window."""
+"""Index of a lane for O(log n) queries: occupancy of cells, the event at a time, the rows of a window."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .intervals import Intervals, Ints
 
 
 class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
-    """A lane with the sums and bounds its views need.
+    """A lane with its interval sets and sorted bounds.
 
     Attributes:
         lane: The lane.
-        work, wait, sync: When events of each role ran (unions: what overlaps counts once).
-        rest: When a wait or a sync ran and no work.
+        work, wait, sync: When events of each role ran (unions: overlapping events count once).
+        rest: When a wait or a sync ran and no work did.
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
-        max_end: Running maximum of the events' ends, an event of no length counted as 1 ns.
+        max_end: Running maximum of the events' ends; events of zero duration count as 1 ns.
         sorted_ends: The same ends, ascending.
-        derived: What is computed of this lane alone.
+        derived: Cache of results computed from this lane alone.
     """
 
     lane: Lane
@@ -38,12 +38,12 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
 
 
 class Cells(Struct, frozen=True, eq=False):
-    """What fills each of n cells of a lane.
+    """Contents of each of n cells of a lane.
 
     Attributes:
-        busy, wait, sync: int64 ns of work, waits and syncs inside the cell.
-        count: int64, events that run or start in the cell.
-        first: int64, row of the first event (by start) that runs or starts in the cell; -1 without one.
+        busy, wait, sync: ns of work, waits and syncs inside the cell, int64.
+        count: Number of events that run or start in the cell, int64.
+        first: Row of the first event (by start) that runs or starts in the cell, int64; -1: none.
     """
 
     busy: Ints
@@ -54,16 +54,16 @@ class Cells(Struct, frozen=True, eq=False):
 
 
 def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
-    """The index of a lane: O(n) where its events do not overlap, else O(n log n); nearly all of it outside the GIL.
+    """Builds the index of a lane: O(n) if its events do not overlap, else O(n log n); mostly outside the GIL.
 
-    ``arrays`` keep those of the index; None: they stay in memory.
+    ``arrays`` stores the arrays of the index; None: in memory.
     """
     arrays = MappedArrays() if arrays is None else arrays
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     chosen = (slice(None) if (mask := role == wanted).all() else mask for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
     work, wait, sync = (Intervals.union(starts[which], ends[which]) for which in chosen)
     rest = wait.union_with(sync).minus(work)
-    # an event of no length still has to be found where it lies
+    # an event of zero duration must still be found at its start
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
@@ -78,9 +78,9 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
 
 
 def cells(index: LaneIndex, edges: Ints) -> Cells:
-    """What fills the n cells between n + 1 ascending edges (ns), exactly, at any zoom; O(n log events).
+    """Exact contents of the n cells between n + 1 ascending edges (ns), at any zoom; O(n log events).
 
-    The sum of ``busy`` over the cells is ``index.work.between(edges[0], edges[-1])``; cells of no width hold nothing.
+    The sum of ``busy`` over the cells is ``index.work.between(edges[0], edges[-1])``; cells of no width are empty.
     """
     left, right = edges[:-1], edges[1:]
     started = np.searchsorted(index.starts, right, side="left")
@@ -97,7 +97,7 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
 
 
 def rows_starting(index: LaneIndex, start: int, end: int) -> slice:
-    """Rows of the events that start in the window [start, end): neighbours."""
+    """Rows of the events that start in the window [start, end); they are contiguous."""
     low, high = np.searchsorted(index.starts, (start, max(start, end)))
     return slice(int(low), int(high))
 
@@ -110,13 +110,13 @@ def starting_between(index: LaneIndex, start: int, end: int) -> int:
 def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:
     """Rows of the events that run or start inside the window [start, end), by start.
 
-    A slice where they are neighbours, else an int64 array of row numbers.
+    A slice where they are contiguous, else an int64 array of row numbers.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
     high = int(np.searchsorted(index.starts, end, side="left"))
     if end <= start or high <= low:
         return slice(low, low)
-    if index.max_end is index.sorted_ends:  # ends ascend as starts do: nothing between the two has ended
+    if index.max_end is index.sorted_ends:  # ends ascend: no row between the two has ended
         return slice(low, high)
     ends = np.maximum(index.lane.take("end", slice(low, high)), index.starts[low:high] + 1)
     running = ends > start
@@ -124,9 +124,9 @@ def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:
 
 
 def event_at(index: LaneIndex, time: int, near_ns: int = 0) -> int:
-    """Row of the event that runs at ``time``, of several the one that started last; -1 where there is none.
+    """Row of the event that runs at ``time``, the latest started if several do; -1: none.
 
-    Where nothing runs, the nearest event at most ``near_ns`` away is taken (the earlier one of two).
+    If none runs, the nearest event at most ``near_ns`` away (on a tie the earlier one).
     """
     rows = rows_between(index, time, time + 1)
     if isinstance(rows, slice):

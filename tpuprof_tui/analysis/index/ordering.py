@@ -1,6 +1,6 @@
-"""Instructions of all lanes in the order of a column: what the table shows, and what is written of it.
+"""Sorting the instructions of all lanes by a column, for the table and its export.
 
-Instructions are numbered over all lanes of a profile, lane by lane: ``offsets[lane] + row``.
+Instructions are numbered across the lanes of a profile, lane by lane: ``offsets[lane] + row``.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ Ints = npt.NDArray[np.int64]
 
 
 def first_numbers(profile: Profile) -> Ints:
-    """Number of the first instruction of each lane, and the number of all at the end; int64."""
+    """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
     offsets = np.zeros(len(profile.lanes) + 1, dtype=np.int64)
     np.cumsum([len(lane) for lane in profile.lanes], out=offsets[1:])
     return offsets
 
 
 def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | None:
-    """Values of a column for some rows of a lane, of text columns codes; None where nothing is known."""
+    """Values of a column for some rows of a lane (codes of text columns); None where the lane has no such column."""
     return lane.take(key, rows) if knows(profile, lane, key) else None
 
 
 def knows(profile: Profile, lane: Lane, key: str) -> bool:
-    """Whether a lane knows a column: it holds it, and the schema says that its kind can have it."""
+    """Whether a lane has a column: it is stored, and the schema allows it for this kind of lane."""
     column = profile.vocabulary.schema.get(key)
     return key in lane and (column is None or column.applies_to(lane.kind))
 
 
 def fixed_number(profile: Profile, lane: Lane, key: str) -> int:
-    """What all events of a lane have in a column that it need not hold: its unit's number, its port; -1 without one."""
+    """The constant value of a column that a lane need not store: its unit's number, its port; -1: none."""
     if key == "core":
         return profile.unit_number(lane)
     return lane.number if key == "port" and profile.unit_of(lane) < 0 else -1
 
 
 def lane_rows(profile: Profile, offsets: Ints, numbers: Ints) -> Iterator[tuple[Lane, Rows]]:
-    """Lanes on which instructions (ascending) lie, with their rows: neighbours as slices, which copy nothing."""
+    """Lanes that hold any of the (ascending) instruction numbers, with their rows: contiguous ones as slices."""
     bounds = np.searchsorted(numbers, offsets).tolist()
     for number, lane in enumerate(profile.lanes):
         first, last, offset = bounds[number], bounds[number + 1], int(offsets[number])
@@ -52,7 +52,7 @@ def lane_rows(profile: Profile, offsets: Ints, numbers: Ints) -> Iterator[tuple[
 
 
 def column_values(profile: Profile, key: str, chosen: Iterable[tuple[Lane, Rows]]) -> Array:
-    """Values of a column for rows of some lanes, of text columns codes; -1, INT_MISSING or NaN of what is not known."""
+    """Values of a column for rows of some lanes (codes of text columns); missing values are -1, INT_MISSING or NaN."""
     parts: list[Array] = []
     for lane, rows in chosen:
         values = lane_values(profile, lane, key, rows)
@@ -70,7 +70,7 @@ def column_values(profile: Profile, key: str, chosen: Iterable[tuple[Lane, Rows]
 
 
 def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool = False) -> Ints:
-    """Ascending ``numbers`` by a column; equals stay as they were, what is missing comes last, ``down`` or not."""
+    """Sorts ascending ``numbers`` by a column, ``down``: descending; stable, missing values last either way."""
     keys = column_values(profile, key, lane_rows(profile, offsets, numbers))
     if profile.vocabulary.is_text(key) and key in profile.strings:
         keys = profile.strings[key].ranks[keys]
@@ -82,21 +82,21 @@ def ordered(profile: Profile, offsets: Ints, numbers: Ints, key: str, down: bool
     order = _stable_order(present, down)
     if known is None:
         if len(numbers) and int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers):
-            order += numbers[0]  # numbers that follow one another need not be looked up
+            order += numbers[0]  # contiguous numbers need no lookup
             return order
         return np.asarray(numbers[order])
     return np.concatenate([numbers[known[order]], numbers[np.flatnonzero(gone)]])
 
 
 def _stable_order(keys: Array, down: bool) -> Ints:
-    """Places of ``keys`` (none missing) in ascending or descending order, equals as they were.
+    """Indexes that sort ``keys`` (none missing) in ascending or descending order; stable.
 
-    Key and place go into one number, as much of the key as has room: numpy sorts plain numbers several times as fast
-    as places by their keys, and places make the order stable.
+    Key and index are packed into one uint64, with as many high bits of the key as fit: numpy sorts plain integers
+    several times as fast as it does an argsort, and the index makes the order stable.
     """
     if not len(keys):
         return np.zeros(0, np.int64)
-    # changed in place from here on: at ten million rows each copy takes 80 MB
+    # modified in place from here on: at ten million rows each copy takes 80 MB
     whole = _as_whole(keys)
     if down:
         np.invert(whole, out=whole)
@@ -113,9 +113,9 @@ def _stable_order(keys: Array, down: bool) -> Ints:
 
 
 def _as_whole(keys: Array) -> npt.NDArray[np.uint64]:
-    """New numbers in the same order as the keys: signed ones moved up by half the range, floats by their bits."""
+    """Maps keys to new uint64 values in the same order: signed integers are offset by 2**63, floats compare by bits."""
     if keys.dtype.kind == "f":
-        # -0.0 equals 0.0; bits of negative numbers fall as the numbers rise
+        # + 0.0 makes -0.0 equal to 0.0; bits of negative floats descend as the values ascend
         found = (keys.astype(np.float64) + 0.0).view(np.int64)
         found ^= (found >> 63) & np.int64((1 << 63) - 1)
     else:
@@ -126,7 +126,7 @@ def _as_whole(keys: Array) -> npt.NDArray[np.uint64]:
 
 
 def _settled(whole: npt.NDArray[np.uint64], order: Ints, cut: int) -> Ints:
-    """``order`` where the lowest ``cut`` bits count too: those of different keys that looked alike without them."""
+    """Corrects ``order``, sorted without the lowest ``cut`` bits: runs of keys that differ in these bits alone."""
     ascending = whole[order]
     seen = ascending >> np.uint64(cut)
     alike = seen[1:] == seen[:-1]
@@ -138,6 +138,6 @@ def _settled(whole: npt.NDArray[np.uint64], order: Ints, cut: int) -> Ints:
     mixed = np.zeros(int(run[-1]) + 1, np.bool_)
     mixed[run[1:][wrong]] = True
     places = np.flatnonzero(mixed[run])
-    # whole runs, one behind the other: together they fill the same places in order
+    # whole runs are sorted together: being consecutive, each fills its own positions again
     order[places] = order[places][np.argsort(ascending[places], kind="stable")]
     return order

@@ -1,6 +1,6 @@
-"""Running sums over the rows of a lane, and over time: what any window holds, without looking at all of its rows.
+"""Prefix sums over the rows of a lane and over time: sums of any window without a scan of all its rows.
 
-Rows are added up in blocks once; a window then takes the difference of two sums and adds the few rows at its edges.
+Rows are summed in blocks once; a window is the difference of two prefix sums plus the few rows at its edges.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .lane_index import LaneIndex, rows_between
 
 Ints = npt.NDArray[np.int64]
 
-#: Rows of a block.
+#: Rows per block.
 BLOCK: Final = 512
-#: Lanes with fewer blocks are looked through each time.
+#: Lanes with fewer blocks than this are scanned each time.
 FEWEST: Final = 4
 Floats = npt.NDArray[np.float64]
 
 
 class RunningSums:
-    """Sums of whole numbers that every row of a lane has: ``weights`` gives int64 (k, rows) for some of its rows."""
+    """Prefix sums of k integer quantities per row: ``weights`` maps rows to int64 (k, rows)."""
 
     def __init__(self, count: int, weights: Callable[[Rows], Ints]) -> None:
         self._weights = weights
@@ -38,7 +38,7 @@ class RunningSums:
         self.total: Ints = self._sums[:, -1] + every[:, whole * BLOCK :].sum(axis=1)
 
     def over(self, rows: Rows) -> Ints:
-        """int64 of length k: the sums over some rows; O(blocks) of a slice, O(rows) of an array."""
+        """The sums over some rows, int64 (k,); O(BLOCK) for a slice, O(rows) for an array."""
         if not isinstance(rows, slice):
             return np.asarray(self._weights(rows).sum(axis=1), np.int64)
         first, last = -(-rows.start // BLOCK), min(rows.stop // BLOCK, self._sums.shape[1] - 1)
@@ -50,23 +50,23 @@ class RunningSums:
 
 
 def running_rows(index: LaneIndex, start: int, end: int) -> list[Rows]:
-    """Rows of the events that run or start in the window [start, end), in few pieces: slices where possible."""
+    """Rows of the events that run or start in the window [start, end), in at most two pieces: slices where possible."""
     rows = rows_between(index, start, end)
     if isinstance(rows, slice):
         return [rows]
     began = int(np.searchsorted(index.starts, start, side="left"))
     inside = int(np.searchsorted(rows, began, side="left"))
-    # what starts in the window is without gaps
+    # rows that start in the window are contiguous
     return [rows[:inside], slice(began, int(rows[-1]) + 1)] if inside < len(rows) else [rows]
 
 
 def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
-    """First start and last end of some rows as ``running_rows`` gives them; O(log n) where nothing else ended later."""
+    """First start and last end of rows from ``running_rows``, ns; O(log n) unless another row reaches the same end."""
     firsts = [each.start if isinstance(each, slice) else int(each[0]) for each in rows]
     lasts = [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows]
     end = int(index.max_end[max(lasts)])
     row = int(index.max_end.searchsorted(end, side="left"))
-    # an event of no length counts as 1 ns there, and another row may reach further
+    # in max_end an event of zero duration counts as 1 ns, and a row not among these may reach further
     if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(
         each.start <= row < each.stop if isinstance(each, slice) else row in each for each in rows
     ):
@@ -75,9 +75,10 @@ def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
 
 
 def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[int, int, Rows]:
-    """Blocks of ``block`` rows that lie wholly in the window [start, end), and the other rows that run in it.
+    """Blocks of ``block`` rows that lie wholly inside the window [start, end), and the remaining rows that run in it.
 
-    The first block, the one after the last (both 0: none), and the rows beside them.
+    Returns:
+        The first block and the one after the last (both 0: none), and the rows outside these blocks.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
     high = int(np.searchsorted(index.starts, end, side="left"))
@@ -94,11 +95,11 @@ def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[in
 
 
 class Flow(Struct, frozen=True, eq=False):
-    """A quantity that flows at a constant rate during each of some stretches of time, which do not overlap.
+    """A quantity that flows at a constant rate during each of n disjoint intervals.
 
     Attributes:
-        starts, ends: int64 ns, ascending; stretches of no length hold nothing.
-        amounts: float64, one more than there are stretches: what has flowed before each.
+        starts, ends: int64 ns, ascending; intervals of zero duration carry nothing.
+        amounts: float64, n + 1: amount before each interval (prefix sums), then the total.
     """
 
     starts: Ints
@@ -107,7 +108,7 @@ class Flow(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
-        """The flow of instructions by start, ``rates`` per ns. O(n), O(n log n) where they overlap; once."""
+        """The flow of intervals sorted by start, ``rates`` per ns; O(n), O(n log n) where they overlap."""
         if bool((starts[1:] < ends[:-1]).any()):
             starts, ends, rates = _apart(starts, ends, rates)
         amounts = np.zeros(len(starts) + 1)
@@ -115,7 +116,7 @@ class Flow(Struct, frozen=True, eq=False):
         return cls(starts, ends, amounts)
 
     def between(self, edges: Ints) -> Floats:
-        """What flows in each cell between neighbouring edges; O(cells log n)."""
+        """Amount in each cell between neighbouring edges; O(cells log n)."""
         if not len(self.starts):
             return np.zeros(len(edges) - 1)
         begun = np.searchsorted(self.starts, edges, side="left")
@@ -128,7 +129,7 @@ class Flow(Struct, frozen=True, eq=False):
 
 
 def _apart(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
-    """Stretches between all starts and ends, with the sum of the rates of what runs in them."""
+    """Splits overlapping intervals at all starts and ends; the rate of a piece is the sum of the rates active in it."""
     times = np.concatenate((starts, ends))
     order = np.argsort(times, kind="stable")
     rate = np.cumsum(np.concatenate((rates, -rates))[order])

@@ -1,1 +1,1 @@
-"""What released what: dependencies and launches."""
+"""Causal links between events: dependencies, releases of waits, and launches."""

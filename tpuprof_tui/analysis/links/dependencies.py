@@ -1,4 +1,4 @@
-"""Which event waited for which: the links that a profile's source knows, found from either end."""
+"""Dependencies between events (waiter and releaser), as recorded by the source, looked up from either end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tpuprof_tui.model import Lane, Links, Profile
 from ..selecting.session import Session
 
 I64 = npt.NDArray[np.int64]
-#: Of so many a selected instruction waited for, or released, the timeline marks where they are.
+#: Maximum number of dependencies, each way, that the timeline marks for the selected instruction.
 MARKED: Final = 64
 
 
 class Dependency(Struct, frozen=True):
-    """One dependency, with lanes as places in ``Profile.lanes`` and rows of those lanes.
+    """One dependency between two events, each given as (index in ``Profile.lanes``, row).
 
     Attributes:
-        kind: What it means.
+        kind: Kind of dependency, in words.
         waiter, releaser: Lane and row.
         slack_ns: As in ``Dependencies``.
-        ends: Whether the releaser let the waiter end; else it let it begin.
-        guessed: Whether it rests on guesswork.
+        ends: Whether the releaser ended the waiter; else it allowed it to start.
+        guessed: Whether the link is inferred rather than recorded.
     """
 
     kind: str
@@ -40,15 +40,15 @@ class Dependency(Struct, frozen=True):
 
 
 class Dependencies(Struct, frozen=True, eq=False, dict=True):
-    """All dependencies of a profile, ordered by waiter.
+    """All dependencies of a profile as columns of one length, ordered by waiter.
 
     Attributes:
-        links: As the source tells them, ordered by ``to_row``.
-        waiter_lane, waiter_row: Who waited.
-        releaser_lane, releaser_row: Who released it.
-        slack_ns: Time between the releaser's end (in a collective its start) and the waiter's start (of a wait that it
-            let end: its end). 0 means that nothing but the releaser held the waiter up; negative: the waiter began
-            before.
+        links: The links of the source, ordered by ``to_row``.
+        waiter_lane, waiter_row: The event that waited.
+        releaser_lane, releaser_row: The event that released it.
+        slack_ns: From the releaser's end (in a collective its start) to the waiter's start (for a wait that the
+            releaser ended: its end). 0 means that only the releaser delayed the waiter; negative: the waiter started
+            earlier.
     """
 
     links: Links
@@ -62,18 +62,18 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
         return len(self.links)
 
     def waits_for(self, lane: int, row: int) -> tuple[Dependency, ...]:
-        """What a row waited for."""
+        """The dependencies in which a row is the waiter."""
         first, last = np.searchsorted(self._waiters, [lane << 40 | row, (lane << 40 | row) + 1])
         return tuple(self._at(place) for place in range(int(first), int(last)))
 
     def releases(self, lane: int, row: int) -> tuple[Dependency, ...]:
-        """What waited for a row."""
+        """The dependencies in which a row is the releaser."""
         order, keys = self._releasers
         first, last = np.searchsorted(keys, [lane << 40 | row, (lane << 40 | row) + 1])
         return tuple(self._at(place) for place in order[int(first) : int(last)].tolist())
 
     def started_in(self, lanes: Sequence[Lane], lane: int, row: int) -> tuple[tuple[Dependency, ...], int]:
-        """Of an event that holds others what these let begin on devices: the first of it, and how much there is."""
+        """Device events that the children of a host event started: the first dependency (or none), and the count."""
         own = lanes[lane]
         if "parent" not in own:
             return (), 0
@@ -109,7 +109,7 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
 
 
 def find_dependencies(profile: Profile) -> Dependencies:
-    """All dependencies of a profile as it was read; none where its source knows none, or without times. O(n log n)."""
+    """All dependencies of a profile; empty if its source records none, or it has no times. O(n log n)."""
     none = np.zeros(0, np.int64)
     known = profile.links is not None and profile.timed
     links = profile.links() if known and profile.links is not None else Links((), none.astype(np.int8), none, none)
@@ -117,12 +117,12 @@ def find_dependencies(profile: Profile) -> Dependencies:
 
 
 def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
-    """Links with the lanes, rows and times of what they lead from and to."""
+    """Resolves links into lanes, rows and slack."""
     if (links.to_row[1:] < links.to_row[:-1]).any():
         order = np.argsort(links.to_row, kind="stable")
         links = replace(links, kind=links.kind[order], from_row=links.from_row[order], to_row=links.to_row[order])
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
-    # of empty lanes, which begin where the next one does, the last
+    # empty lanes share the offset of the lane after them; side="right" picks the last, which holds the row
     waiter_lane, releaser_lane = (
         np.searchsorted(first, rows, side="right").astype(np.int32) - 1 for rows in (links.to_row, links.from_row)
     )
@@ -140,29 +140,29 @@ def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
 
 
 def known_dependencies(session: Session) -> Dependencies | None:
-    """The dependencies where they have been found; None before."""
+    """The dependencies if they have been computed; None before."""
     found: Dependencies | None = session.derived.known("dependencies")
     return found
 
 
 def dependencies_of(session: Session) -> Dependencies:
-    """All dependencies of a profile, found once. O(n log n): to be asked for in a thread where there are many."""
+    """All dependencies of a profile, cached. O(n log n) the first time: call it from a worker thread."""
     return session.derived.get("dependencies", lambda: find_dependencies(session.profile))
 
 
 def may_have_dependencies(session: Session) -> bool:
-    """Whether it is worth to look for dependencies: the source knows some."""
+    """Whether the source of the profile can have dependencies."""
     return session.profile.links is not None
 
 
 class Tie(Struct, frozen=True):
-    """An instruction that the selected one waited for, or that waited for it.
+    """An instruction that released the selected one, or was released by it.
 
     Attributes:
         lane, row: The instruction.
-        time: When it released the selected one (its last ns), or was let go itself (of a wait its last ns).
+        time: When it released the selected one (its last ns), or was released itself (for a wait: its last ns).
         released: Whether it released the selected one; else it was released by it.
-        slack_ns: Time between the two.
+        slack_ns: As in ``Dependencies``.
     """
 
     lane: int
@@ -173,7 +173,7 @@ class Tie(Struct, frozen=True):
 
 
 def ties_of(session: Session, lane: int, row: int) -> tuple[Tie, ...]:
-    """What an instruction waited for, then what waited for it, the closest first; empty while that is not known.
+    """The releasers of an instruction, then the instructions it released, each by slack; empty until computed.
 
     O(log dependencies), and at most ``MARKED`` of each.
     """

@@ -1,4 +1,4 @@
-"""Launches of kernel functions as a lane of each unit: from the first start to the last end of their instructions."""
+"""Kernel launches as one lane per unit: each spans from the first start to the last end of its instructions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..steps.launch_sequence import launch_lane
 
 
 def launches(session: Session, unit: int) -> LaneIndex:
-    """The launches of a unit as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
+    """The launches of a unit as a lane with columns ``kernel`` and ``scope``; empty if none are known.
 
     O(instructions of the unit) the first time.
     """
@@ -25,9 +25,9 @@ def launches(session: Session, unit: int) -> LaneIndex:
 
 
 def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
-    """The launches of a unit that issued any of the instructions of ``passing``, at their full length.
+    """The launches of a unit that issued at least one instruction of ``passing``, at their full length.
 
-    ``passing``: the same capture with some of its instructions. O(instructions of the unit) the first time.
+    ``passing`` is the same capture, filtered. O(instructions of the unit) the first time.
     """
 
     def make() -> LaneIndex:
@@ -41,7 +41,7 @@ def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
 
 
 def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:
-    """The launch that runs at a time, in words."""
+    """Describes the launch that runs at a time: kernel, duration, number."""
     index = launches(session, unit)
     row = event_at(index, time) if len(index.lane) else -1
     if row < 0:
@@ -54,7 +54,7 @@ def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME)
 
 
 def unit_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:
-    """What the lanes of a unit do at a time, the kernel function of the launch, and which of them do nothing."""
+    """Describes what the lanes of a unit run at a time, the kernel of the launch, and the idle lanes."""
     profile = session.profile
     parts: list[str] = []
     idle: list[str] = []
@@ -76,7 +76,7 @@ def unit_text(session: Session, unit: int, time: int, measure: Measure = TIME) -
     told = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
     if not idle:
         return told
-    # on a narrow screen the end is cut: what runs comes first
+    # a narrow screen cuts the end: busy lanes come first
     return f"{told}; {', '.join(idle)} idle" if parts else f"{', '.join(idle)} idle{f', in {kernel}' if kernel else ''}"
 
 
@@ -87,9 +87,9 @@ def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
 
 
 def stepped_launch(session: Session, state: DisplayState, unit: int, steps: int) -> DisplayState:
-    """The state with the launch ``steps`` after that of the range as the range, or that at the cursor.
+    """The state with a launch as its range: ``steps`` after the launch that is the range, else the one at the cursor.
 
-    The window moves to show it, the cursor stands at its start.
+    The window moves to show it, and the cursor to its start.
     """
     index = launches(session, unit)
     if not len(index.lane):
@@ -106,7 +106,7 @@ def stepped_launch(session: Session, state: DisplayState, unit: int, steps: int)
 
 
 def opened(profile: Profile) -> Session:
-    """A profile with its indexes, its steps, and of each unit a lane of its launches; meant for a thread."""
+    """Builds the session of a profile with its indexes, steps and launches of each unit; runs in a worker thread."""
     session = Session.build(profile)
     _ = session.steps
     for unit in profile.units:

@@ -1,4 +1,4 @@
-"""Waits with the unit that released them, and barriers with the unit that arrived last."""
+"""Waits and the unit that released each; barriers and the unit that arrived last."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .dependencies import dependencies_of
 
 I64 = npt.NDArray[np.int64]
 
-#: From so many events on only their sum is told: no key waits for their names.
+#: With this many events or more only their sum is reported: grouping by name would delay the key press.
 MOST_NAMED: Final = 20_000
 
 
 class Releases(Struct, frozen=True, eq=False):
-    """Waits in columns of one length, ascending by number.
+    """Waits as columns of one length, ordered by number.
 
     Attributes:
         waiter: Number of the wait (``Session.number``).
-        releaser: Number of what let it end; -1: not known.
-        start, end: When it waited, ns.
+        releaser: Number of the event that ended it; -1: unknown.
+        start, end: The wait, ns.
         unit: Id of the unit that waited.
-        by: Id of the unit that released it; -1: not known.
-        guessed: Whether that is guesswork.
+        by: Id of the unit that released it; -1: unknown.
+        guessed: Whether the releaser is inferred rather than recorded.
     """
 
     waiter: I64
@@ -44,16 +44,16 @@ class Releases(Struct, frozen=True, eq=False):
 
 
 class Barriers(Struct, frozen=True, eq=False):
-    """Waits of several units that one event released, in columns of one length, those that cost most first.
+    """Barriers (one event that released waits of several units) as columns of one length, by ``waited_ns`` descending.
 
     Attributes:
-        releaser: Number of that event (``Session.number``).
-        unit: Id of its unit, which came last.
-        time: When it let them go, ns.
-        late_ns: How much later it came than the last of the others.
-        waited_ns: How long the waits of the other units took together.
-        waits: How many waits it released.
-        guessed: Whether it rests on guesswork.
+        releaser: Number of the releasing event (``Session.number``).
+        unit: Id of its unit, which arrived last.
+        time: When it released the waits, ns.
+        late_ns: How much later it arrived than the last of the other units.
+        waited_ns: Sum of the waits of the other units.
+        waits: Number of waits it released.
+        guessed: Whether any of its links is inferred rather than recorded.
     """
 
     releaser: I64
@@ -69,7 +69,7 @@ class Barriers(Struct, frozen=True, eq=False):
 
 
 def releases_of(session: Session) -> Releases:
-    """All waits of units, found once; O(n log n) the first time."""
+    """All waits of units, cached; O(n log n) the first time."""
     return session.derived.get("releases", lambda: _releases(session))
 
 
@@ -77,7 +77,7 @@ def _releases(session: Session) -> Releases:
     dependencies = dependencies_of(session)
     links, offsets = dependencies.links, session.offsets
     ending = np.flatnonzero(np.isin(links.kind, list(links.ending)))
-    # of several the one that came last held it up
+    # of several releasers the last one, with the least slack, is the cause
     order = ending[np.lexsort((dependencies.slack_ns[ending], links.to_row[ending]))]
     waiter, first = np.unique(links.to_row[order], return_index=True)
     releaser, kind = links.from_row[order[first]], links.kind[order[first]]
@@ -102,14 +102,14 @@ def _releases(session: Session) -> Releases:
 
 
 def barriers_in(session: Session, waits: Releases) -> Barriers:
-    """The barriers among some waits; of each barrier all waits have to be given. O(waits log waits)."""
+    """The barriers among some waits, which must include all waits of each barrier. O(waits log waits)."""
     waits = taken(waits, (waits.by >= 0) & (waits.unit >= 0))
     waits = taken(waits, np.lexsort((waits.unit, waits.releaser)))
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
     first, last = bounds[:-1], bounds[1:] - 1
     several = waits.unit[first] != waits.unit[last]
     first, last = first[several], last[several]
-    # what lies between two barriers is summed too, and left out by the step of two
+    # reduceat also sums the rows between two barriers; [::2] drops these sums
     ends = np.column_stack((first, last + 1)).ravel()
     others = waits.unit != waits.by
     took, start = np.where(others, waits.end - waits.start, 0), np.where(others, waits.start, np.iinfo(np.int64).min)
@@ -126,13 +126,13 @@ def barriers_in(session: Session, waits: Releases) -> Barriers:
 
 
 def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
-    """The barrier that an event (lane, row) released; none where it released none. O(waits)."""
+    """The barrier that an event (lane, row) released, as one row; empty if it released none. O(waits)."""
     waits = releases_of(session)
     return barriers_in(session, taken(waits, waits.releaser == session.number(*releaser)))
 
 
 def _ends(session: Session, numbers: I64) -> I64:
-    """Ends of events, by their numbers, ns."""
+    """Ends of events by their numbers, ns."""
     result = np.zeros(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane in np.unique(lanes).tolist():
@@ -142,12 +142,13 @@ def _ends(session: Session, numbers: I64) -> I64:
 
 
 class WorkMeanwhile(Struct, frozen=True):
-    """What a lane worked on in a stretch of time.
+    """Work of one lane during an interval.
 
     Attributes:
-        busy: Share of the time, 0 to 1.
-        name: What took most of it; empty where ``MOST_NAMED`` events or more ran.
-        share: Share of the time that took, 0 to 1.
+        lane: Index in ``Profile.lanes``.
+        busy: Busy share of the interval, 0 to 1.
+        name: Name with the longest time; empty with ``MOST_NAMED`` events or more.
+        share: Its share of the interval, 0 to 1.
     """
 
     lane: int
@@ -157,7 +158,7 @@ class WorkMeanwhile(Struct, frozen=True):
 
 
 def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[WorkMeanwhile]:
-    """What the lanes of a unit worked on in a stretch of time, those of the host and idle ones left out."""
+    """Work of the device lanes of a unit during an interval; host and idle lanes are left out."""
     found, length = [], end - start
     for number, lane in enumerate(session.profile.lanes):
         if session.unit_of(number) != unit or lane.on_host:
@@ -181,7 +182,7 @@ def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[W
 
 
 def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
-    """What a unit worked on longest in a stretch of time, with its lane and how long; empty where it did not work."""
+    """Describes the name that a unit worked on longest in an interval, with lane and share; empty if it was idle."""
     most = max(lanes_meanwhile(session, unit, start, end), key=lambda each: each.share, default=None)
     if most is None or not most.share:
         return ""

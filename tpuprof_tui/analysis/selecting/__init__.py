@@ -1,1 +1,1 @@
-"""What is looked at: filters, searches, ranges, order."""
+"""What the user is looking at: filters, search, ranges, sort order, display state."""

@@ -1,4 +1,4 @@
-"""Values of columns as text: cells of the table, lines of the detail pane."""
+"""Column values as text, for cells of the table and lines of the detail pane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .session import Ints, Session, lane_values
 
 
 def value_text(column: Column, value: int | float) -> str:
-    """A known value of a number column, without its unit."""
+    """Formats a known value of a numeric column, without its unit."""
     if column.kind == "float":
         return f"{value:,.{column.decimals}f}"
     if column.kind == "percent":
@@ -23,7 +23,7 @@ def value_text(column: Column, value: int | float) -> str:
 
 
 def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> list[str]:
-    """Texts of one column for some rows of a lane; ``-`` where nothing is known."""
+    """Texts of a column for some rows of a lane; ``-`` for missing values."""
     values = lane_values(session.profile, lane, column.key, rows)
     if values is None:
         return [MISSING] * len(rows)
@@ -39,7 +39,7 @@ def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> li
 
 
 def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
-    """Texts of some instructions: one list of cells for each, in the order asked for."""
+    """Cell texts of some instructions: one list per instruction, in the order of ``numbers``."""
     texts: list[list[str]] = [[] for _ in range(len(numbers))]
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane_number in np.unique(lanes).tolist():
@@ -53,12 +53,12 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
 
 
 def header_text(title: str, unit: str) -> str:
-    """A column's header: its title, and its unit where that says something."""
+    """A column's header: its title, and its unit unless that is redundant."""
     return f"{title} {unit}" if unit and unit not in ("%", "cycles", "ops") and unit not in title else title
 
 
 def text_of(profile: Profile, lane: Lane, key: str, row: int) -> str:
-    """Cleaned text of a text column of one instruction; empty where it is unknown."""
+    """Cleaned value of a text column for one instruction; empty if unknown."""
     if key not in lane or row < 0:
         return ""
     code = int(lane.take(key, slice(row, row + 1))[0])

@@ -1,4 +1,4 @@
-"""What passes a filter: a mask over all instructions, and a session of these instructions alone."""
+"""Results of filters: a mask over all instructions, and a session restricted to those that pass."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .state import DisplayState
 
 Mask = npt.NDArray[np.bool_]
 
-#: Filters whose masks are kept: the one that holds, and those one comes back to.
+#: Number of filters whose masks are cached: the current one and recent ones.
 KEPT: Final = 4
-#: Columns every view of a lane reads whole: taken once, the others when they are asked for.
+#: Columns that every view of a lane reads whole: copied at once, the others lazily.
 _EAGER: Final = ("start", "end", "role", "sublane")
 
 
@@ -26,11 +26,11 @@ class Passing(Struct, frozen=True, eq=False):
     """The instructions that pass a filter.
 
     Attributes:
-        text: The filter.
+        text: The filter expression.
         whole: The session of all instructions.
-        mask: By instruction number, whether it passes.
-        count: How many pass.
-        derived: What is computed of these instructions alone.
+        mask: bool, by instruction number.
+        count: Number of instructions that pass.
+        derived: Cache of results computed from these instructions alone.
     """
 
     text: str
@@ -40,20 +40,20 @@ class Passing(Struct, frozen=True, eq=False):
     derived: Derived = field(default_factory=Derived)
 
     def lane(self, number: int) -> Mask:
-        """Which rows of a lane pass."""
+        """Mask over the rows of a lane."""
         return self.mask[int(self.whole.offsets[number]) : int(self.whole.offsets[number + 1])]
 
     @property
     def session(self) -> Session:
-        """The same capture with nothing but what passes: figures and indexes of it follow the filter.
+        """The capture restricted to the instructions that pass: its figures and indexes follow the filter.
 
-        Its instructions are numbered anew. Made once, in O(instructions): ask for it in a thread.
+        Its instructions are renumbered. Cached; O(instructions) the first time: call it from a worker thread.
         """
         return self.derived.get("session", self._session)
 
     @property
     def has_session(self) -> bool:
-        """Whether ``session`` answers at once."""
+        """Whether ``session`` is cached."""
         return self.derived.known("session") is not None
 
     def _session(self) -> Session:
@@ -64,18 +64,18 @@ class Passing(Struct, frozen=True, eq=False):
             for lane, mask in zip(profile.lanes, masks, strict=True)
         )
         session = Session.build(replace(profile, lanes=lanes))
-        # steps are those of all instructions, whatever passes
+        # steps are detected from all instructions, regardless of the filter
         session.derived.get("steps", lambda: self.whole.steps)
         return session
 
 
 def passing(session: Session, text: str) -> Passing:
-    """What passes a filter (``filters``), or FilterError; the latest ones are kept. O(instructions) the first time."""
+    """The instructions that pass a filter, cached (``KEPT``); raises FilterError. O(instructions) the first time."""
     return session.derived.get("passing", lambda: _passing(session, text), text, most=KEPT)
 
 
 def _passing(session: Session, text: str) -> Passing:
-    from .filters import compile_filter  # commands without a filter start sooner without it
+    from .filters import compile_filter  # lazy: commands without a filter start faster
 
     predicate = compile_filter(text, session.profile)
     mask = np.empty(session.profile.instructions, np.bool_)
@@ -85,22 +85,22 @@ def _passing(session: Session, text: str) -> Passing:
 
 
 def is_known(session: Session, text: str) -> bool:
-    """Whether ``passing`` answers at once."""
+    """Whether ``passing`` is cached."""
     return not text or session.derived.known("passing", text) is not None
 
 
 def shown_session(session: Session, text: str) -> Session:
-    """The session of what passes the filter; ``session`` itself without one. May take O(instructions)."""
+    """The session restricted by a filter; ``session`` itself without one. O(instructions) the first time."""
     return passing(session, text).session if text else session
 
 
 def row_of_all(session: Session, text: str, lane: int, row: int) -> int:
-    """Row among all events of a lane of what is row ``row`` of those that pass the filter."""
+    """Converts a row of the filtered lane into a row of the unfiltered lane."""
     return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row
 
 
 def numbers_shown(session: Session, state: DisplayState) -> Ints:
-    """Numbers of the instructions the table holds: of the scope, the filter, and the window where it is asked for."""
+    """Numbers of the instructions in the table: in scope, passing the filter, and in the window if ``in_window``."""
     numbers = numbers_in(session, state.scope, state.figures_window if state.in_window else None)
     if not state.filter:
         return numbers
@@ -111,13 +111,13 @@ def numbers_shown(session: Session, state: DisplayState) -> Ints:
 
 
 def total_duration(session: Session, numbers: Ints) -> int:
-    """Sum of the durations of instructions, ns; ``numbers`` ascending."""
+    """Sum of the durations of instructions (``numbers`` ascending), ns."""
     chosen = lane_rows(session.profile, session.offsets, numbers)
     return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 
 
 def narrowed(text: str, condition: str) -> str:
-    """A filter that asks for one condition more."""
+    """The filter with a further condition added by ``and``."""
     text = text.strip()
     if not text or text == condition:
         return condition

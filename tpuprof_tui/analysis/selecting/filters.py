@@ -1,12 +1,12 @@
-"""The language of filters: which instructions to keep.
+"""The filter language: parses a filter expression and compiles it into row masks.
 
     dur>10us  bw<20  name=MM2*  core=3 engine=GDMA kernel=rmsnorm*  !sys  (TIU | SDMA)  kernel~^rms.*core$  "two words"
 
-A condition is a column's key (or alias), an operator and a value; a word alone is looked for in engines, names,
-types, kernel functions (``Vocabulary.searched``); a word between slashes is a regular expression there. ``role`` is
-``work``, ``wait`` or ``sync`` (several with commas); a source may have conditions of its own
-(``Vocabulary.conditions``). Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes keep blanks. Capitals
-count only where the value has some. What is missing passes no condition.
+A condition is a column's key (or alias), an operator and a value. A bare word is searched in engines, names, types and
+kernel functions (``Vocabulary.searched``); a word between slashes is a regular expression for the same columns.
+``role`` is ``work``, ``wait`` or ``sync`` (several with commas); a source may define further conditions
+(``Vocabulary.conditions``). Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes preserve blanks.
+Matching ignores case unless the value contains capitals. Missing values pass no condition.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tpuprof_tui.model.vocabulary import imported
 from ..index.ordering import knows, lane_values
 
 Mask = npt.NDArray[np.bool_]
-#: Rows of a lane that pass.
+#: Maps a lane to the mask of the rows that pass.
 Predicate = Callable[[Lane], Mask]
 
-#: What instructions are to the figures; several may be named, with commas between them.
+#: Roles of instructions in figures; several may be named, separated by commas.
 _ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
 _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
     "=": lambda values, goal: values == goal,
@@ -48,16 +48,16 @@ _TOKEN: Final = re.compile(
         |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",
     re.VERBOSE,
 )
-#: Short names that every source's columns have.
+#: Short names of columns, valid for every source.
 _EVERYWHERE: Final = {"dur": "duration"}
 _UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
-#: The condition that asks for a step.
+#: The condition that selects a step.
 STEP_KEY = "step"
 
 
 class FilterError(UsageError):
-    """A filter that cannot be understood, and the place of the fault in the text, from 0 (``column``)."""
+    """A filter with a syntax error at character ``column`` (from 0) of its text."""
 
     def __init__(self, message: str, column: int, hint: str = "") -> None:
         super().__init__(f"{message} (at column {column + 1} of the filter)", hint)
@@ -65,13 +65,13 @@ class FilterError(UsageError):
 
 
 class Token(Struct, frozen=True):
-    """A word of a filter.
+    """A token of a filter.
 
     Attributes:
-        kind: ``condition``, ``word``, ``regex``, or the mark itself.
-        place, end: Where it begins in the text, and where what follows does.
+        kind: ``condition``, ``word``, ``regex``, or the punctuation mark itself.
+        place, end: Range of characters in the text, half-open.
         text: The word, the regular expression, or the condition's value.
-        key, op: Of a condition.
+        key, op: Key and operator of a condition.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Token(Struct, frozen=True):
 
 
 def compile_filter(text: str, profile: Profile) -> Predicate:
-    """A filter as a predicate of lanes, for which texts are looked through once; FilterError where it is at fault."""
+    """Compiles a filter into a predicate of lanes; each distinct string is matched once. Raises FilterError."""
     tokens = tokens_of(text)
     if not tokens:
         return lambda lane: np.ones(len(lane), np.bool_)
@@ -95,9 +95,9 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
 
 
 def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
-    """Every name a condition may have, in small letters, with its column.
+    """All names of columns valid in conditions, in lower case, with their columns.
 
-    Keys, aliases, names in published files, and titles as the table shows them, ``_`` for blanks.
+    Keys, aliases, names in published files, and titles as in the table with ``_`` for blanks.
     """
     keys = {column.key.lower(): column for column in vocabulary.columns}
     for column in vocabulary.columns:
@@ -114,7 +114,7 @@ def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words of a filter; FilterError where a part of it is none."""
+    """Splits a filter into tokens; raises FilterError where no token matches."""
     if len(text) > _LONGEST:
         raise FilterError("The filter is too long", _LONGEST)
     result: list[Token] = []
@@ -144,7 +144,7 @@ def _unquoted(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent: or of ands of nots of conditions."""
+    """Recursive-descent parser: ``or`` of ``and`` of negations of conditions."""
 
     def __init__(self, tokens: list[Token], profile: Profile, length: int) -> None:
         self.tokens = tokens
@@ -232,7 +232,7 @@ class _Parser:
         return others
 
     def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
-        """Rows where some text column matches; the pattern looks at each distinct string once."""
+        """Rows where any of the text columns matches; the pattern is applied once to each distinct string."""
         tables = {
             key: np.array([*(bool(pattern.search(text)) for text in self.profile.strings[key]), False], np.bool_)
             for key in keys
@@ -288,7 +288,7 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
                 continue
             known = open_rows & ~is_missing(values)
             if len(keys) > 1:
-                known &= values != 0  # the first that is set decides
+                known &= values != 0  # the first column with a value decides
             result |= known & compare(values, goal)
             open_rows &= ~known
         return result
@@ -297,7 +297,7 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
 
 
 def with_step(text: str, number: int | None) -> str:
-    """A filter that asks for a step, in place of another one; None: for no step any more."""
+    """The filter with its step condition replaced; None: removed."""
     _, rest = split_step(text)
     if number is None:
         return rest
@@ -307,7 +307,7 @@ def with_step(text: str, number: int | None) -> str:
 
 
 def split_step(text: str) -> tuple[int | None, str]:
-    """The step, and the filter without it."""
+    """The number in the filter's step condition (None: none), and the filter without that condition."""
     text = text.strip()
     try:
         tokens = tokens_of(text)
@@ -328,7 +328,7 @@ def split_step(text: str) -> tuple[int | None, str]:
 
 
 def _has_or(text: str) -> bool:
-    """Whether a filter asks for one of several things, outside of parentheses."""
+    """Whether a filter has an ``|`` outside of parentheses."""
     depth = 0
     for token in tokens_of(text):
         depth += {"(": 1, ")": -1}.get(token.kind, 0)

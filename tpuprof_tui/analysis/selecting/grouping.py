@@ -1,4 +1,4 @@
-"""What the table holds, grouped by a column: labels of the groups, and the filter that leaves one of them."""
+"""Groups the instructions of the table by a column, with a label and a filter for each group."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .filter_masks import numbers_shown
 from .session import Ints, Session
 from .state import DisplayState
 
-#: Instructions looked at together while names are sought.
+#: Instructions per chunk when searching for any name.
 _AT_ONCE: Final = 65_536
-#: From this many different numbers on they are put into ranges.
+#: Above this number of distinct values, numbers are grouped into ranges.
 MANY: Final = 60
-#: Columns whose values lie evenly: times, places, addresses. Others span orders of magnitude.
+#: Columns with evenly distributed values (times, positions, addresses). Others span orders of magnitude.
 _EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch", "step")
-#: What one groups by, in the order one key goes through them; after these it begins anew.
+#: Columns to group by, in the order in which the key cycles through them.
 GROUPINGS: Final = ("name", "kernel", "type", "core", "engine", "step")
 
 
@@ -37,11 +37,11 @@ class GroupTable(Struct, frozen=True, eq=False):
     Attributes:
         column: The column.
         groups: Count, total, ... of each group.
-        labels: Text of each group, clean.
-        conditions: Filter that leaves just one group, for each.
-        rows: Instructions grouped.
-        work_only: Whether waits and other system commands are left out.
-        base: int64 ns, total of each group in the profile that this one is compared with; None: nothing to compare.
+        labels: Cleaned label of each group.
+        conditions: Filter that selects exactly one group, for each.
+        rows: Number of instructions grouped.
+        work_only: Whether waits and other system commands are excluded.
+        base: Total of each group in the baseline, int64 ns; None: no baseline.
     """
 
     column: Column
@@ -54,12 +54,12 @@ class GroupTable(Struct, frozen=True, eq=False):
 
     @property
     def delta(self) -> Ints:
-        """ns, by how much each group took longer than in the base."""
+        """Total of each group minus its total in the baseline, ns."""
         return self.groups.total - (0 if self.base is None else self.base)
 
 
 def knows_names(session: Session) -> bool:
-    """Whether any work has a name; without commands only waits may have one. O(instructions) where none has."""
+    """Whether any work has a name; a capture without commands names only waits. O(instructions) if none has."""
     return any(
         bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
         for lane in session.profile.lanes
@@ -71,9 +71,9 @@ def knows_names(session: Session) -> bool:
 def group_table(
     session: Session, state: DisplayState, key: str, *, work_only: bool, base: DisplayState | None = None
 ) -> GroupTable:
-    """Groups what the table holds in a state by a column, of numbers that differ much in ranges. O(instructions).
+    """Groups the instructions of the table by a column, numbers with many distinct values by range. O(instructions).
 
-    ``base``: the same state of what this is compared with: groups have a total of each side, by what they are called.
+    ``base``: the state of the baseline; groups are then matched by label and have a total of each side.
     """
     column = session.profile.vocabulary.schema[key]
     values, durations = _grouped_columns(session, state, key, work_only=work_only)
@@ -106,7 +106,7 @@ def group_table(
     labels += [names[place] for place in gone]
     conditions += [filters[place] for place in gone]
     told: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
-    # two groups of one name share a total: the first has it
+    # the total of a label that two groups share is given to the first of them
     base_total = np.array(
         [totals.get(name, 0) if told[name] == place else 0 for place, name in enumerate(labels)], np.int64
     )
@@ -114,7 +114,7 @@ def group_table(
 
 
 def _grouped_columns(session: Session, state: DisplayState, key: str, *, work_only: bool) -> tuple[Array, Ints]:
-    """Values and durations, ns, of what is grouped."""
+    """Values of the column and durations (ns) of the instructions to group."""
     profile = session.profile
     chosen = list(lane_rows(profile, session.offsets, numbers_shown(session, state)))
     if work_only:
@@ -124,13 +124,13 @@ def _grouped_columns(session: Session, state: DisplayState, key: str, *, work_on
 
 
 def _told(session: Session, column: Column, groups: Groups, edges: list[float]) -> tuple[list[str], list[str]]:
-    """Label of each group, and the filter that leaves it."""
+    """Label of each group, and the filter that selects it."""
     table, key = session.profile.strings[column.key] if column.kind == "text" else (), column.key
     same = Counter(text.lower() for text in table)
     labels, conditions = [], []
     for value, gone in zip(groups.values.tolist(), groups.missing.tolist(), strict=True):
         if gone:
-            # what is missing passes no condition: it is what does not pass one that everything else passes
+            # missing values pass no condition: negate one that every known value passes
             label, condition = "-", f"!{key}=*" if column.kind == "text" else f"!{key}>=-9e99"
         elif column.kind == "text":
             text = table[int(value)]
@@ -148,7 +148,7 @@ def _told(session: Session, column: Column, groups: Groups, edges: list[float]) 
 
 
 def _edges(column: Column, low: float, high: float) -> list[float]:
-    """Edges of ranges that suit a column."""
+    """Edges of ranges for a column: evenly or logarithmically spaced."""
     if column.kind == "hex" or column.key in _EVEN or low < 0:
         return even_edges(low, high)
     if column.kind != "int":
@@ -165,9 +165,9 @@ def _at_work(lane: Lane, rows: Rows) -> Rows:
 
 
 def text_condition(key: str, text: str, *, alone: bool = True) -> str:
-    """The filter that only one text of a column passes; what cannot be typed or quoted stands as ``?``, any character.
+    """The filter that only one text of a column passes; characters that cannot be typed or quoted become ``?``.
 
-    ``alone``: no other text differs from it by capitals alone.
+    ``alone``: no other text of the column differs from it only in case.
     """
     exact_case = any(letter.isupper() for letter in text)
     if not alone and not exact_case:

@@ -1,4 +1,4 @@
-"""Moving in time: typed times, marks, ranges, and the next instruction of the same name."""
+"""Navigation in time: typed times, marks, ranges, and the next instruction of the same name."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .time_scale import TIME, Measure, base_of_state, measure_of
 
 Chosen = npt.NDArray[np.bool_]
 
-#: Rows looked at together while a name is sought.
+#: Rows per chunk when searching for a name.
 _ROWS: Final = 65_536
 
 
 def time_of(text: str, state: DisplayState, device: Device | None = None) -> int:
-    """The time a text names (``formats.typed``), ns; TypedError where it is none, or lies outside the capture."""
+    """Parses a time (``formats.parsing``), ns; TypedError if invalid or outside the capture."""
     time = time_typed(text, base_of_state(state, device))
-    # the end is the first that is no more in it
+    # the end itself is outside; "100%" means the last ns
     time = min(time, state.full_end - 1) if time == state.full_end and "%" in text else time
     if not state.full_start <= time < state.full_end:
         raise _outside(state, device)
@@ -39,7 +39,7 @@ def _outside(state: DisplayState, device: Device | None) -> TypedError:
 
 
 def window_of(text: str, state: DisplayState, device: Device | None = None) -> tuple[int, int]:
-    """The part of the capture that a range names, ns, up to its ends; TypedError where nothing lies in it."""
+    """Parses a range of time and clips it to the capture, ns; TypedError if nothing is left."""
     start, end = range_typed(text, base_of_state(state, device))
     start = state.full_start if start is None else max(start, state.full_start)
     end = state.full_end if end is None else min(end, state.full_end)
@@ -49,7 +49,7 @@ def window_of(text: str, state: DisplayState, device: Device | None = None) -> t
 
 
 def gone_to(state: DisplayState, time: int) -> DisplayState:
-    """The cursor at a time; a window that did not show it has it in the middle."""
+    """The state with the cursor at a time, the window centered on it if it was not visible."""
     return state.showing(time, time + 1).at(time)
 
 
@@ -57,7 +57,7 @@ def gone_to(state: DisplayState, time: int) -> DisplayState:
 
 
 def marked(state: DisplayState, letter: str) -> DisplayState:
-    """The cursor's time marked with a letter; a letter that stands there already is taken away."""
+    """Toggles a mark: sets the letter at the cursor, or removes it if it is there already."""
     return _toggled(state, "marks", (letter, state.cursor))
 
 
@@ -68,12 +68,12 @@ def _toggled(state: DisplayState, key: str, entry: tuple[Any, ...]) -> DisplaySt
 
 
 def spanned(state: DisplayState, letter: str, start: int, end: int) -> DisplayState:
-    """A span of time kept under a letter; a letter that holds that span already is taken away."""
+    """Toggles a span: stores it under a letter, or removes it if the letter holds that span already."""
     return _toggled(state, "spans", (letter, start, end))
 
 
 def without_mark(state: DisplayState, letter: str) -> DisplayState:
-    """The state without what a letter stands for."""
+    """The state without the mark or span of a letter, and without its text."""
     return replace(
         state,
         marks=tuple(mark for mark in state.marks if mark[0] != letter),
@@ -83,14 +83,14 @@ def without_mark(state: DisplayState, letter: str) -> DisplayState:
 
 
 def span_at_hand(state: DisplayState, session: Session) -> tuple[int, int]:
-    """The span that is kept when nothing else is said: the range, the selected instruction, or the window."""
+    """The default span to store: the range, else the selected instruction, else the window."""
     if state.range is not None:
         return state.range
     return _selected_span(state, session) or (state.start, state.end)
 
 
 def _selected_span(state: DisplayState, session: Session) -> tuple[int, int] | None:
-    """Start and end of the selected instruction, 1 ns at least; None where none is selected or it has no times."""
+    """Start and end of the selected instruction, at least 1 ns apart; None: no selection, or no times."""
     if state.selection.row < 0:
         return None
     start, end = session.span_of(state.selection.lane, state.selection.row)
@@ -98,7 +98,7 @@ def _selected_span(state: DisplayState, session: Session) -> tuple[int, int] | N
 
 
 def gone_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
-    """The cursor at a mark, or a kept span as the range and in view; None where the letter stands for nothing."""
+    """The state with the cursor at a mark, or with a stored span as the range; None if the letter is unused."""
     time = dict(state.marks).get(letter)
     if time is not None:
         return gone_to(state, time)
@@ -109,7 +109,7 @@ def gone_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
 
 
 def nearest_start(session: Session, numbers: Ints, time: int) -> int:
-    """Of some instructions (one at least) the one that starts nearest to a time, the first of equals; O(numbers)."""
+    """The instruction (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
     apart = np.empty(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for number, lane in enumerate(session.profile.lanes):
@@ -119,7 +119,7 @@ def nearest_start(session: Session, numbers: Ints, time: int) -> int:
 
 
 def marks_text(state: DisplayState, measure: Measure = TIME) -> str:
-    """All marks and their times, all spans and their lengths."""
+    """All marks with their times and all spans with their lengths, as text."""
     told = [f"{letter} {measure.exact(time)}" for letter, time in state.marks]
     told += [
         f"{letter} {measure.length(end - start)} from {measure.exact(start)}" for letter, start, end in state.spans
@@ -128,7 +128,7 @@ def marks_text(state: DisplayState, measure: Measure = TIME) -> str:
 
 
 def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
-    """What is measured: the range's length, or the distance of two marks, or of the cursor from the nearest one."""
+    """The current measurement as text: the range's length, the distance of two marks, or from the nearest mark."""
     if state.range is not None:
         return f"range {measure.length(state.range[1] - state.range[0])}"
     if state.anchor is not None:
@@ -137,7 +137,7 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
         (first, one), (second, other) = state.marks
         return f"{first} to {second} {measure.length(abs(other - one))}"
     if state.marks:
-        # of many marks the nearest says most
+        # of many marks the nearest one is most likely meant
         letter, time = min(state.marks, key=lambda mark: abs(mark[1] - state.cursor))
         return f"from {letter} {measure.length(abs(state.cursor - time))}"
     return ""
@@ -147,10 +147,10 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
 
 
 def ranged(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
-    """The state after the key for ranges, and what to say about it.
+    """Handles the range key: the new state, and a message for the status line.
 
-    A range that was begun ends at the cursor; else the selected instruction becomes the range, or none again if it
-    was; else a range begins at the cursor.
+    It ends a started range at the cursor; else toggles the selected instruction as the range; else starts a range at
+    the cursor.
     """
     measure = measure_of(session.profile.device, state.scale)
     selection = state.selection
@@ -175,10 +175,10 @@ def ranged(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
 
 
 def same_name(session: Session, lane_number: int, row: int, steps: int, passes: Chosen | None = None) -> int:
-    """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the name of ``row``; -1 without one.
+    """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the same name as ``row``; -1: none.
 
-    Looks through the lane in pieces: O(instructions between the two). Where ``passes`` says of each instruction of the
-    lane whether it passes the filter, the others are stepped over.
+    Scans the lane in chunks: O(instructions between the two). ``passes``: mask over the lane's rows of those that pass
+    the filter; the others are skipped.
     """
     lane = session.profile.lanes[lane_number]
     if "name" not in lane:
@@ -196,14 +196,14 @@ def same_name(session: Session, lane_number: int, row: int, steps: int, passes: 
 
 
 def selected(session: Session, state: DisplayState, lane: int, row: int) -> DisplayState:
-    """The state with an instruction selected and in view, the cursor at its start."""
+    """The state with an instruction selected and visible, and the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = state.showing(start, max(end, start + 1)).at(start)
     return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
 
 
 def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
-    """The state with the event ``steps`` after the selected one, or the nearest to the cursor, of those that pass."""
+    """Selects the event ``steps`` after the selected one, else the one nearest to the cursor; respects the filter."""
     if lane < 0 or not len(session.profile.lanes[lane]):
         return state
     if state.selection.lane == lane and state.selection.row >= 0:
@@ -211,7 +211,7 @@ def stepped_event(session: Session, state: DisplayState, steps: int, lane: int) 
     else:
         row = event_at(session.indexes[lane], state.cursor, state.full_end - state.full_start)
     if state.filter and is_known(session, state.filter):
-        # the first that passes in the direction of the steps
+        # the first event in the direction of the steps that passes
         rows = np.flatnonzero(passing(session, state.filter).lane(lane))
         rows = rows[rows <= row][-1:] if steps < 0 else rows[rows >= row][:1]
         if not len(rows):

@@ -1,4 +1,4 @@
-"""Notes of an investigation in a small file: marks, kept spans, what is written about them, and the filter."""
+"""Notes of an investigation, stored as a JSON file: marks, spans, their texts, and the filter."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tpuprof_tui.model import Profile
 
 from .state import DisplayState
 
-#: The file's name in the folder of a capture; of a capture that is a file that file's name stands before it.
+#: Name of the file in a capture's folder; for a capture that is a file, prefixed with that file's name.
 FILE: Final = ".tpuprof-notes.json"
 SCHEMA: Final = "1.0"
-#: Characters of a text, of a filter; bytes of a file: more is not believed.
+#: Limits of untrusted input: characters of a text or filter, bytes of a file.
 _LONGEST: Final = 2_000
 _MOST_BYTES: Final = 1 << 20
 _LATEST: Final = (1 << 63) - 1
 
 
 class NotesError(TpuprofError):
-    """A file of notes could not be read."""
+    """A file of notes that cannot be read."""
 
 
 class Notes(Struct, frozen=True):
-    """What somebody noted about a profile.
+    """A user's notes on a profile.
 
     Attributes:
         marks: Letter and time, ns.
         spans: Letter, start and end, ns.
-        texts: Letter and what is written about its mark or span.
-        filter: The filter that held; empty: none.
+        texts: Letter of a mark or span, and its text.
+        filter: The filter in use; empty: none.
     """
 
     marks: tuple[tuple[str, int], ...] = ()
@@ -48,16 +48,16 @@ class Notes(Struct, frozen=True):
 
     @classmethod
     def of(cls, state: DisplayState) -> Notes:
-        """Those of a state."""
+        """The notes contained in a state."""
         return cls(state.marks, state.spans, state.texts, state.filter)
 
     @property
     def any(self) -> bool:
-        """Whether something is marked; a filter alone is no note."""
+        """Whether there are marks or spans; a filter alone does not count."""
         return bool(self.marks or self.spans)
 
     def applied_to(self, state: DisplayState) -> DisplayState:
-        """A state with them: those that lie in the capture."""
+        """The state with these notes, without marks and spans outside the capture."""
         start, end = state.full_start, state.full_end
         marks = tuple(mark for mark in self.marks if start <= mark[1] < end)
         spans = tuple(span for span in self.spans if start <= span[1] < span[2] <= end)
@@ -67,7 +67,7 @@ class Notes(Struct, frozen=True):
 
 
 def notes_path(profile: Profile) -> Path | None:
-    """Where the notes of a profile are: the file that was named, else beside it; None of standard input."""
+    """Path of a profile's notes: the one given by the user, else in or next to the capture; None for standard input."""
     if profile.notes:
         return Path(profile.notes)
     if profile.path == "-":
@@ -77,7 +77,7 @@ def notes_path(profile: Profile) -> Path | None:
 
 
 def read_notes(path: Path) -> Notes:
-    """The notes in a file, those in it that are sound; none without a file; NotesError of another or unreadable one."""
+    """Reads notes, ignoring invalid entries; empty if there is no file. Raises NotesError if it is not a notes file."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise NotesError(f"{path} is no file of notes.")
@@ -113,7 +113,7 @@ def read_notes(path: Path) -> Notes:
 
 
 def write_notes(path: Path, notes: Notes) -> None:
-    """Writes a file of notes, whole or not at all; WriteError where it cannot be written."""
+    """Writes a file of notes atomically; WriteError if it cannot be written."""
     texts = dict(notes.texts)
     record = {
         "schema": SCHEMA,
@@ -129,7 +129,7 @@ def write_notes(path: Path, notes: Notes) -> None:
 
 
 def noted(state: DisplayState, letter: str, text: str) -> DisplayState:
-    """The state with a text about a mark or span; an empty one takes it away."""
+    """The state with a text for a mark or span; an empty text removes it."""
     others = [each for each in state.texts if each[0] != letter]
     return replace(state, texts=tuple(sorted([*others, *([(letter, text[:_LONGEST])] if text else [])])))
 

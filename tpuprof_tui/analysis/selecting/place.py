@@ -1,4 +1,4 @@
-"""A place in a profile as a command line names it: what to look at, which part of the time, and which event."""
+"""Places in a profile as given on a command line: scope, time range, filter and selected event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .time_scale import base_of
 
 
 def at_place(session: Session, state: DisplayState, place: Place) -> DisplayState:
-    """A state that shows a place; UsageError where there is none such in the profile."""
+    """The state that shows a place; UsageError if the profile has no such place."""
     profile = session.profile
     scope = scope_named(profile, place.core, place.group)
     if place.filter:
@@ -40,7 +40,7 @@ def at_place(session: Session, state: DisplayState, place: Place) -> DisplayStat
 
 
 def place_of(session: Session, state: DisplayState) -> Place:
-    """The place that a state shows: its range, else its window."""
+    """The place that a state shows; its range is the selected one, else the window."""
     profile, scope = session.profile, state.scope
     group = scope.group
     core = profile.groups[group].number if group >= 0 and group in profile.units else -1
@@ -56,7 +56,7 @@ def place_of(session: Session, state: DisplayState) -> Place:
 
 
 def place_words(path: str, place: Place, notes: str = "", against: str = "") -> str:
-    """The command line that opens a place, for a shell; ``against``: what it is compared with."""
+    """The shell command line that opens a place; ``against``: path of the baseline, if any."""
     words = ["tpuprof", path]
     for flag, value in (
         ("--against", against), ("--range", place.range), ("--core", "" if place.core is None else str(place.core)),
@@ -67,7 +67,7 @@ def place_words(path: str, place: Place, notes: str = "", against: str = "") -> 
 
 
 def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
-    """The scope of a unit's number or a group's name, else of all; UsageError where there is none, or several."""
+    """The scope of a unit's number or a group's name, else of all; UsageError if unknown or ambiguous."""
     groups = profile.groups
     if core is not None:
         found = groups.numbered(core)
@@ -96,7 +96,7 @@ def _path(groups: Groups, place: int) -> str:
 
 
 def _event_named(profile: Profile, text: str) -> tuple[int, int]:
-    """Lane and row of ``LANE:ROW``."""
+    """Parses ``LANE:ROW`` into lane and row."""
     title, _, row = text.rpartition(":")
     titles = [profile.title_of(lane).casefold() for lane in profile.lanes]
     lane = titles.index(title.casefold()) if title.casefold() in titles else -1

@@ -1,4 +1,4 @@
-"""Search over names: which instructions match, in the order one goes through them."""
+"""Search over names: the matching instructions, in table order or by start."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .session import Ints, Session
 
 Mask = npt.NDArray[np.bool_]
 
-#: Columns whose texts are searched: function, kernel function, type.
+#: Text columns that are searched: function, kernel function, type.
 SEARCHED: Final = ("name", "kernel", "type")
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
-    """What a search text means: a regular expression, or itself where it is none; capitals count where it has some."""
+    """Compiles a search text: as a regular expression if valid, else literally; case-sensitive if it has capitals."""
     flags = 0 if any(letter.isupper() for letter in text) else re.IGNORECASE
     try:
         return re.compile(text, flags)
@@ -28,7 +28,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
 
 
 def matching(session: Session, text: str) -> Mask:
-    """By instruction number, whether one of its names matches; each distinct name is looked at once. Empty: none."""
+    """Mask by instruction number: whether one of its names matches; each distinct name is matched once. Empty: none."""
     pattern = pattern_of(text)
     profile = session.profile
     tables = {
@@ -46,11 +46,12 @@ def matching(session: Session, text: str) -> Mask:
 
 
 class Hits(Struct, frozen=True, eq=False):
-    """Matching instructions in the order one goes through them, and what was searched.
+    """Matching instructions in the order of navigation.
 
     Attributes:
-        keys: int64, ascending: the place in the table, or the start, of each hit.
-        numbers: int64, their numbers; of equal keys ascending.
+        text: The search text.
+        keys: int64, ascending: row in the table, or start, of each hit.
+        numbers: int64, instruction numbers; ascending where keys are equal.
     """
 
     text: str
@@ -61,13 +62,13 @@ class Hits(Struct, frozen=True, eq=False):
         return len(self.keys)
 
     def place(self, key: int, number: int) -> int:
-        """Place of the first hit at or after an instruction."""
+        """Index of the first hit at or after an instruction."""
         low = int(np.searchsorted(self.keys, key, side="left"))
         high = int(np.searchsorted(self.keys, key, side="right"))
         return low + int(np.searchsorted(self.numbers[low:high], number, side="left"))
 
     def stepped(self, key: int, number: int, steps: int) -> tuple[int, bool]:
-        """Place of the hit ``steps`` after (before) an instruction, and whether an end was passed; not for no hits."""
+        """Index of the hit ``steps`` from an instruction, and whether the search wrapped around; requires any hits."""
         place = self.place(key, number)
         on_hit = place < len(self) and int(self.numbers[place]) == number and int(self.keys[place]) == key
         wanted = place + steps - (steps > 0 and not on_hit)
@@ -75,23 +76,23 @@ class Hits(Struct, frozen=True, eq=False):
 
 
 def hits_in_table(session: Session, text: str, order: Ints) -> Hits:
-    """Hits in the order of the table (numbers of its rows), with places in it as keys; none for an empty text."""
+    """Hits in table order (``order``: instruction number of each row), keyed by row; none for an empty text."""
     return marked_in_table(matching(session, text), order, text)
 
 
 def marked_in_table(mask: Mask, order: Ints, text: str = "") -> Hits:
-    """The instructions of a mask (by number) in the order of the table."""
+    """The instructions of a mask (by number) in table order."""
     places = np.flatnonzero(mask[order])
     return Hits(text, places, order[places])
 
 
 def hits_in_time(session: Session, text: str, numbers: Ints) -> Hits:
-    """Hits among instructions (ascending numbers) by start, with starts as keys; none for an empty text."""
+    """Hits among instructions (ascending numbers), keyed and sorted by start; none for an empty text."""
     return marked_in_time(session, matching(session, text), numbers, text)
 
 
 def marked_in_time(session: Session, mask: Mask, numbers: Ints, text: str = "") -> Hits:
-    """Those of ``numbers`` (ascending) that a mask (by number) has, by start."""
+    """The instructions of a mask (by number) that are among ``numbers`` (ascending), by start."""
     found = numbers[mask[numbers]]
     chosen = lane_rows(session.profile, session.offsets, found)
     keys = np.concatenate([np.zeros(0, np.int64), *(lane.take("start", rows) for lane, rows in chosen)])

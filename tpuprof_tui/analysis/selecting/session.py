@@ -1,4 +1,4 @@
-"""A profile made ready for the screen: indexes, numbers of instructions over all lanes, values of cells and sorts."""
+"""Session: a profile with its lazily computed indexes, instruction numbers, steps and headline figures."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Columns the table begins with: what, when, how long.
+#: The first columns of the table.
 _FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "exposed", "kernel")
-#: Columns that every lane can answer, whether the source names them or not.
+#: Columns available for every lane, whether the source provides them or not.
 _OF_LANE: Final = ("engine", "core", "port", "duration")
 
 
-# said in a few words: Textual says the arguments of a thread in its log, and a profile's columns take seconds to say
+# the repr must stay short: Textual logs the arguments of workers, and the repr of a profile's columns takes seconds
 class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """A profile and what the views derive from it once.
+    """A profile and the data that views derive from it once.
 
-    Instructions are numbered over all lanes: ``offsets[lane] + row``. Views hold such numbers, never rows of values.
+    Instructions are numbered across all lanes: ``offsets[lane] + row``. Views hold such numbers, not rows of values.
 
     Attributes:
         profile: The profile.
-        derived: All that is computed of it and kept.
-        baseline: What it is compared with; None: nothing.
+        derived: Cache of all results computed from it.
+        baseline: Session of the profile that it is compared with; None: no comparison.
     """
 
     profile: Profile
@@ -52,39 +52,39 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @classmethod
     def build(cls, profile: Profile) -> Session:
-        """A profile with its indexes and headline; meant for a thread."""
+        """Builds a session with indexes and headline computed; call it from a worker thread."""
         session = cls.of(profile)
         _ = session.headline
         return session
 
     @classmethod
     def of(cls, profile: Profile) -> Session:
-        """A profile of which nothing is computed yet."""
+        """Builds a session without computing anything yet."""
         return cls(with_steps(with_exposed(profile)), Derived(profile.arrays.give_back))
 
     @cached_property
     def indexes(self) -> Indexes:
-        """Index of each lane."""
+        """Index of each lane, by lane number."""
         return self.derived.get("indexes", lambda: build_indexes(self.profile))
 
     @cached_property
     def offsets(self) -> Ints:
-        """int64, number of the first instruction of each lane, and the number of all at the end."""
+        """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
         return self.derived.get("offsets", lambda: ordering.first_numbers(self.profile))
 
     @cached_property
     def headline(self) -> Headline:
-        """Figures of the whole profile."""
+        """Headline figures of the whole profile."""
         return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
 
     @cached_property
     def steps(self) -> ProfileSteps:
-        """The steps, and which of them events belong to; O(instructions) the first time."""
+        """The detected steps, and the step of each event; O(instructions) the first time."""
         return self.derived.get("steps", lambda: steps_of(self.profile))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Columns the table shows: those that some lane knows, the preferred ones first."""
+        """Columns of the table: those that any lane has, the preferred ones first."""
         return self.derived.get("columns", self._columns)
 
     def _columns(self) -> tuple[Column, ...]:
@@ -101,16 +101,16 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return tuple(sorted(columns, key=lambda column: (first.get(column.key, len(_FIRST)), not column.shown)))
 
     def number(self, lane: int, row: int) -> int:
-        """Number of an instruction."""
+        """Number of the instruction in a row of a lane."""
         return int(self.offsets[lane]) + row
 
     def place(self, number: int) -> tuple[int, int]:
-        """Lane and row of an instruction's number."""
+        """Lane and row of an instruction number."""
         lane = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return lane, number - int(self.offsets[lane])
 
     def lanes_in(self, scope: Scope) -> tuple[int, ...]:
-        """Indexes of the lanes of a scope; of a group also those of no unit that it submitted to."""
+        """Indexes of the lanes in a scope; for a group also lanes outside any unit that it submitted work to."""
         if scope.lane >= 0:
             return (scope.lane,)
         lanes = range(len(self.profile.lanes))
@@ -125,11 +125,11 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         )
 
     def unit_of(self, lane: int) -> int:
-        """Id of the unit of a lane; -1 where it belongs to none."""
+        """Id of a lane's unit; -1: none."""
         return self.profile.unit_of(self.profile.lanes[lane])
 
     def title_of(self, lane: int) -> str:
-        """What a lane is called."""
+        """Display title of a lane."""
         return self.profile.title_of(self.profile.lanes[lane])
 
     def span_of(self, lane: int, row: int) -> tuple[int, int]:
@@ -140,16 +140,16 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def device_window(self) -> tuple[int, int]:
-        """First start and last end of the device's instructions, ns; of all where a host alone was traced."""
+        """First start and last end of the device's instructions, ns; of all instructions if only a host was traced."""
         device = self.profile.device_part
         known = device if device.instructions else self.profile
         return known.start_ns, known.end_ns
 
     def counted(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
-        """The part of a window that shares and sums are of, in all panes.
+        """Clips a window to the time that shares and sums refer to, in all panes.
 
-        The host begins before the device and ends after it: of cores, ports and their lanes only the device's time
-        counts, of a ``lane`` of the host all of the window.
+        The host starts before the device and ends after it: cores, ports and their lanes count only the device's time,
+        a ``lane`` of the host the whole window.
         """
         if lane >= 0 and self.profile.lanes[lane].on_host:
             return start, end
@@ -158,7 +158,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return start, max(min(end, last), start)
 
     def count_text(self, numbers: Ints) -> str:
-        """How many instructions of the device some are, as all panes count them, and how many slices of the host."""
+        """Describes the number of device instructions and of host slices among some instructions."""
         on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
         if not on_host.any():
             return self.profile.vocabulary.event.of(len(numbers))
@@ -167,20 +167,20 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return f"{told} and {plural(slices, 'host slice')}" if slices else told
 
     def say(self, sentence: str, **more: object) -> str:
-        """A sentence in the words of the profile's source (``Vocabulary.say``)."""
+        """Fills a sentence with the words of the profile's source (``Vocabulary.say``)."""
         return self.profile.vocabulary.say(sentence, **more)
 
     def scope_title(self, scope: Scope) -> str:
-        """What a scope is called."""
+        """Display title of a scope."""
         if scope.lane >= 0:
             return self.title_of(scope.lane)
         return self.say("all {units}") if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
 
 
 def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
-    """Numbers of the instructions of a scope, int64, ascending; of a window [start, end) those that run or start in it.
+    """Numbers of the instructions of a scope that run or start in a window [start, end); int64, ascending.
 
-    A group's scope holds of lanes of no unit only what it submitted.
+    For a group, lanes outside any unit contribute only the events that it submitted.
     """
     if scope.everything and window is None:
         return np.arange(session.profile.instructions, dtype=np.int64)
@@ -197,5 +197,5 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
 
 
 def ordered(session: Session, numbers: Ints, sort: Sort) -> Ints:
-    """``numbers`` (ascending) in the order of a sort: equals stay as they were, what is missing comes last."""
+    """``numbers`` (ascending) in sort order; stable, missing values last."""
     return ordering.ordered(session.profile, session.offsets, numbers, sort.key, sort.down)

@@ -1,4 +1,4 @@
-"""What the explorer shows: one small immutable value, owned by the screen. Panes get it and answer with messages."""
+"""Display state of the explorer: one immutable value, owned by the screen; panes receive it and post messages back."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-#: What a line of the timeline shows.
+#: Unit of a line of the timeline.
 Rows = Literal["engines", "cores"]
-#: What colours mean: ``operation``, ``kernel``, or a share of the vocabulary.
+#: Meaning of colours: ``operation``, ``kernel``, or the key of a share (``Vocabulary.shares``).
 Colouring = str
-#: What is drawn below each lane; empty: nothing.
+#: Chart drawn below each lane; empty: none.
 StripKind = Literal["", "bandwidth", "utilisation"]
-#: What times are told in: units of time, or cycles of the clock.
+#: Scale of displayed times: units of time, or cycles of the clock.
 TimeScale = Literal["time", "cycles"]
 
 
 class Scope(Struct, frozen=True):
-    """What is looked at: all, one group, or one lane.
+    """Part of the profile under inspection: all, one group, or one lane.
 
     Attributes:
-        group: Id of the group; -1: all of them.
+        group: Id of the group; -1: all groups.
         lane: Index into ``Profile.lanes``; -1: all lanes of the group.
     """
 
@@ -30,18 +30,18 @@ class Scope(Struct, frozen=True):
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the scope is the whole profile."""
         return self.group < 0 and self.lane < 0
 
 
 class Selection(Struct, frozen=True):
-    """What is selected; each field narrows the one before.
+    """The selection; each field narrows the one before.
 
     Attributes:
-        group: Id of the group, of a lane that of its unit; -1: none.
+        group: Id of the group, or of the selected lane's unit; -1: none.
         lane: Index into ``Profile.lanes``; -1: none.
         row: Row of that lane; -1: none.
-        counters: Number of a line of counters in the timeline; -1: none.
+        counters: Index of a counter line in the timeline; -1: none.
     """
 
     group: int = -1
@@ -51,21 +51,21 @@ class Selection(Struct, frozen=True):
 
 
 class Sort(Struct, frozen=True):
-    """Order of the table: column key and direction."""
+    """Sort order of the table: column key and direction."""
 
     key: str = "start"
     down: bool = False
 
 
 class Place(Struct, frozen=True):
-    """A place in a profile that was asked for on a command line; as typed, nothing where it was not.
+    """A place in a profile as given on a command line; empty fields were not given.
 
     Attributes:
         range: ``A..B``.
         core: Number of a unit.
         group: Name of a group.
-        filter: A filter.
-        select: An event: ``LANE:ROW``, the lane by its title or its number.
+        filter: A filter expression.
+        select: An event as ``LANE:ROW``, the lane by title or index.
     """
 
     range: str = ""
@@ -76,30 +76,30 @@ class Place(Struct, frozen=True):
 
 
 class DisplayState(Struct, frozen=True):
-    """All that decides what the screen shows of a profile. Times are int ns; windows are half-open.
+    """Everything that determines what the screen shows of a profile. Times are int ns; windows are half-open.
 
     Attributes:
-        full_start, full_end: The whole profile.
+        full_start, full_end: Extent of the whole profile.
         start, end: The visible window.
         selection: Shared by all panes.
-        scope: What tree, timeline, table and summary are narrowed to.
-        in_window: Whether the table holds only instructions of the visible window.
-        rows: Whether the timeline shows engines or whole cores.
+        scope: Restriction of tree, timeline, table and summary.
+        in_window: Whether the table is limited to instructions of the visible window.
+        rows: Whether a line of the timeline is an engine or a whole core.
         filter: Filter expression of table and timeline; empty: none.
-        marks: Times marked, with their letters.
-        spans: Spans of time that are kept: letter, start, end.
-        path: Whether the critical path is a lane of the timeline, where it has been found.
-        texts: What is written about marks and spans, by their letters.
-        search: What was searched for last; empty: nothing.
-        columns: Keys of the table's columns in their order; empty: the usual ones.
-        percent: Whether the table tells each duration's share of the total.
+        marks: Marks: letter, time.
+        spans: Stored spans of time: letter, start, end.
+        path: Whether the critical path, once computed, is a lane of the timeline.
+        texts: Notes on marks and spans: letter, text.
+        search: Last search text; empty: none.
+        columns: Keys of the table's columns in order; empty: the default ones.
+        percent: Whether the table shows each duration as a share of the total.
         picked: Numbers of the instructions picked in the table, in that order.
-        range: Start and end of the chosen range of time; None: none.
-        anchor: Where a range was begun that has no end yet; None: nowhere.
-        legend: Whether the timeline explains its colours.
-        strip: What is drawn below each lane of the timeline.
-        pinned: Lane and unit of the lines that stay on top of the timeline, and number of a line of counters.
-        unfolded: Numbers of the lines of counters whose own lines show.
+        range: Start and end of the selected range of time; None: none.
+        anchor: Where an unfinished range starts; None: none.
+        legend: Whether the timeline shows the legend of its colours.
+        strip: Chart drawn below each lane of the timeline.
+        pinned: Lines pinned to the top of the timeline: lane, unit, index of a counter line.
+        unfolded: Indexes of the counter lines that are expanded.
     """
 
     full_start: int
@@ -132,7 +132,7 @@ class DisplayState(Struct, frozen=True):
 
     @classmethod
     def of(cls, start: int, end: int) -> DisplayState:
-        """The state in which a profile from ``start`` to ``end`` opens: all of it, the cursor in the middle."""
+        """The initial state for a profile from ``start`` to ``end``: everything visible, the cursor in the middle."""
         end = max(end, start + 1)
         return cls(start, end, start, end, (start + end) // 2)
 
@@ -143,24 +143,24 @@ class DisplayState(Struct, frozen=True):
 
     @property
     def lines_shown(self) -> tuple[object, ...]:
-        """All that decides how many lines the timeline has."""
+        """All fields that determine the number of lines of the timeline, to detect when its layout changes."""
         return (self.rows, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.path,
                 self.legend and self.colouring)  # fmt: skip
 
     @property
     def figures_window(self) -> tuple[int, int]:
-        """Start and end of what figures are about: the range, else the visible window."""
+        """Window of the figures, [start, end): the range, else the visible window."""
         return self.range or (self.start, self.end)
 
     @property
     def figured(self) -> DisplayState:
-        """The state with the window that figures are about."""
+        """The state with the window of the figures as its visible window."""
         start, end = self.figures_window
         return replace(self, start=start, end=end)
 
     @property
     def figures_scope(self) -> Scope:
-        """What figures are about: the scope, else the selected unit or lane of none, else everything."""
+        """Scope of the figures: the scope, else the selected unit, else the selected lane without a unit, else all."""
         if not self.scope.everything:
             return self.scope
         return Scope(self.selection.group) if self.selection.group >= 0 else Scope(-1, self.selection.lane)
@@ -171,27 +171,27 @@ class DisplayState(Struct, frozen=True):
         return self.start <= self.full_start and self.end >= self.full_end
 
     def windowed(self, start: int, span: int) -> DisplayState:
-        """The window at ``start``, as long as ``span``, moved and cut so that it lies in the profile."""
+        """Sets the window: at ``start``, of length ``span``, clamped to the profile."""
         span = min(max(span, 1), self.full_end - self.full_start)
         start = min(max(start, self.full_start), self.full_end - span)
         cursor = min(max(self.cursor, start), start + span - 1)
         return replace(self, start=start, end=start + span, cursor=cursor)
 
     def zoomed(self, span: int, minimum: int) -> DisplayState:
-        """The window ``span`` long about the cursor, which keeps its place; never shorter than ``minimum``."""
+        """Sets the window's length (at least ``minimum``), keeping the cursor's position on the screen."""
         span = min(max(span, minimum, 1), self.full_end - self.full_start)
         offset = (self.cursor - self.start) * span // max(self.span, 1)
         return self.windowed(self.cursor - offset, span)
 
     def panned(self, offset: int) -> DisplayState:
-        """The window moved by ``offset`` ns; the cursor keeps its place on the screen."""
+        """Moves the window by ``offset`` ns, keeping the cursor's position on the screen."""
         moved = self.windowed(self.start + offset, self.span)
         shift = moved.start - self.start
         cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
         return replace(moved, cursor=cursor)
 
     def at(self, time: int) -> DisplayState:
-        """The cursor at ``time``, the window moved no further than needed to show it."""
+        """Moves the cursor to ``time``, and the window no further than needed to show it."""
         time = min(max(time, self.full_start), self.full_end - 1)
         if time < self.start:
             moved = self.windowed(time, self.span)
@@ -202,7 +202,7 @@ class DisplayState(Struct, frozen=True):
         return replace(moved, cursor=time)
 
     def showing(self, start: int, end: int) -> DisplayState:
-        """The window moved so that [start, end) is visible: not at all, or to put it in the middle."""
+        """Moves the window so that [start, end) is visible: not if it is already, else centered on it."""
         if start >= self.start and end <= self.end:
             return self
         if end - start > self.span:
@@ -210,5 +210,5 @@ class DisplayState(Struct, frozen=True):
         return self.windowed((start + end) // 2 - self.span // 2, self.span)
 
     def fitted(self) -> DisplayState:
-        """The whole profile."""
+        """Zooms out to the whole profile."""
         return self.windowed(self.full_start, self.full_end - self.full_start)

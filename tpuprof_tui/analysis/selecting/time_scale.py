@@ -1,4 +1,4 @@
-"""What times are told in: units of time, or cycles of the capture's clock, counted from time zero."""
+"""Formatting of times in units of time, or in cycles of the capture's clock counted from time zero."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from tpuprof_tui.model import Device, Profile
 from ..index.axis import Ruler, cell_at, ruler
 from .state import DisplayState, TimeScale
 
-#: Units of cycles, as those of time: the size is a number of cycles.
+#: Units of cycles, analogous to units of time; the size is in cycles.
 CYCLE_UNITS: Final = (
     TimeUnit("cycles", 1), TimeUnit("kcycles", 1_000), TimeUnit("Mcycles", 1_000_000), TimeUnit("Gcycles", 10**9),
 )  # fmt: skip
 
 
 class Measure(Struct, frozen=True):
-    """How times are written: in cycles of a clock of ``mhz``; 0: in units of time."""
+    """Formatter of times: in cycles of a clock of ``mhz``, or in units of time if 0."""
 
     mhz: Fraction = Fraction(0)
 
     def exact(self, ns: int, resolution_ns: int = 1) -> str:
-        """A time with as many digits as ``resolution_ns`` asks for; cycles are whole."""
+        """A time as text with the digits that ``resolution_ns`` requires; cycles are whole."""
         return plural(self.cycles(ns), "cycle") if self.mhz else exact_time(ns, resolution_ns)
 
     def length(self, ns: int) -> str:
-        """A length of time in about four digits; in cycles whole."""
+        """A duration as text, with about four digits; cycles are whole."""
         return plural(self.cycles(ns), "cycle") if self.mhz else time_text(ns)
 
     def cycles(self, ns: int) -> int:
-        """The cycle a time is nearest to."""
+        """Converts ns to cycles, rounded."""
         return round(ns * self.mhz / 1000)
 
     def ns(self, cycles: Fraction) -> int:
-        """The time of a cycle, ns."""
+        """Converts cycles to ns, rounded."""
         return round(cycles * 1000 / self.mhz)
 
     def ruler(self, start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None) -> Ruler:
-        """Ticks of a window at round times, or at round cycles; ``cell_of`` says where a time lies on another axis."""
+        """Ticks of a window at round times or cycles; ``cell_of`` maps a time to its cell on a non-linear axis."""
         if not self.mhz:
             return ruler(start, end, cells, cell_of)
         place = cell_of or (lambda time: cell_at(time, start, end, cells))
@@ -55,21 +55,21 @@ TIME: Final = Measure()
 
 
 def clock_of(device: Device) -> Fraction:
-    """The clock cycles are counted in, MHz: the first that is known; 0 where there is none."""
+    """Frequency of the clock that cycles refer to, MHz: the first known one; 0: none."""
     return Fraction(next((mhz for _, mhz in device.clocks if mhz), 0))
 
 
 def base_of(profile: Profile) -> TimeBase:
-    """What times count from where nothing but a profile is there: the command line."""
+    """Reference points for parsing times typed on a command line: start, end and clock of a profile."""
     return TimeBase(profile.start_ns, profile.end_ns, mhz=clock_of(profile.device))
 
 
 def base_of_state(state: DisplayState, device: Device | None) -> TimeBase:
-    """What times count from on the screen; without a device there are no cycles."""
+    """Reference points for parsing times typed on the screen; without a device, cycles are unavailable."""
     mhz = clock_of(device) if device is not None else Fraction(0)
     return TimeBase(state.full_start, state.full_end, state.cursor, mhz, cycles=state.scale == "cycles")
 
 
 def measure_of(device: Device, scale: TimeScale) -> Measure:
-    """How times are written where people asked for units of time or for cycles."""
+    """The formatter of a time scale chosen by the user."""
     return Measure(clock_of(device)) if scale == "cycles" else TIME

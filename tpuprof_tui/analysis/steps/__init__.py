@@ -1,1 +1,1 @@
-"""Steps of a run: as its source tells them, or found as sequences of launches that repeat; figures of each."""
+"""Steps of a run: recorded by the source, or detected as repeated launch sequences; figures of each step."""

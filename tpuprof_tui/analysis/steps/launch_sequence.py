@@ -1,4 +1,4 @@
-"""What a unit launched, in order: its launches of scopes, or the names of its work where there are none."""
+"""Launch sequence of a unit: its kernel launches (scopes) in order, or its named work where there are no scopes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class LaunchSequence(Struct, frozen=True, eq=False):
-    """Launches in the order they began; arrays of one length.
+    """Launches of a unit in order of start; arrays of one length.
 
     Attributes:
         unit: Id of the unit.
-        code: int64, what was launched: codes of a text column.
+        code: int64, code of what was launched in the text column ``key``.
         start, end: int64 ns.
-        scope: int64 ids of the scopes; empty where the launches are events.
+        scope: int64 ids of the scopes; empty if the launches are events.
         key: The text column.
-        lane, rows: The events that the launches are; None where they are scopes.
+        lane, rows: The events that are the launches; None if they are scopes.
     """
 
     unit: int
@@ -41,18 +41,18 @@ class LaunchSequence(Struct, frozen=True, eq=False):
 def launch_lane(profile: Profile, unit: int) -> Lane:
     """The scopes of a unit as a lane: each from the first start to the last end of its events. O(events of the unit).
 
-    Its columns ``kernel`` and ``scope`` tell what was launched.
+    Columns ``kernel`` and ``scope`` identify the launch.
     """
     count = len(profile.scopes)
     first = np.full(count, np.iinfo(np.int64).max, np.int64)
     last = np.full(count, np.iinfo(np.int64).min, np.int64)
     for lane in profile.lanes_of(unit):
         if "scope" in lane and len(lane) and count:
-            # neighbours of one launch are taken together
+            # reduce runs of rows with the same scope first
             scope, starts = lane["scope"], lane["start"]
             begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
             numbers, ends = scope[begins], np.maximum.reduceat(lane["end"], begins)
-            # a capture may claim launches that are not there
+            # events may refer to scopes that do not exist
             real = (numbers >= 0) & (numbers < count)
             np.minimum.at(first, numbers[real], starts[begins][real])
             np.maximum.at(last, numbers[real], ends[real])
@@ -70,7 +70,7 @@ def launch_lane(profile: Profile, unit: int) -> Lane:
 
 
 def launch_sequences(profile: Profile, units: Sequence[int]) -> list[LaunchSequence]:
-    """What each of some units launched; of units that launched nothing nothing. O(events)."""
+    """The launch sequences of some units, without empty ones. O(events)."""
     lanes = [launch_lane(profile, unit) for unit in units] if len(profile.scopes) else []
     sequences = [
         LaunchSequence(each.group, each["kernel"].astype(np.int64), each["start"], each["end"], each["scope"], "kernel")
@@ -82,7 +82,7 @@ def launch_sequences(profile: Profile, units: Sequence[int]) -> list[LaunchSeque
 
 
 def _of_names(profile: Profile, unit: int) -> LaunchSequence | None:
-    """The named work of the lane of a unit that has most of it; None where none has any."""
+    """Named work of the lane of a unit that has the most of it; None: no named work."""
     best: tuple[Lane, Ints] | None = None
     for lane in profile.lanes_of(unit):
         if not lane.in_sums or "name" not in lane:

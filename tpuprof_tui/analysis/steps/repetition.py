@@ -1,10 +1,10 @@
-"""Sequences of launches that repeat: steps, and layers or blocks within them, found by what is launched.
+"""Detection of repetition in launch sequences: steps, and layers or blocks nested within them.
 
-A launch is a whole number: the code of its name. An *anchor* is a few launches in a row, by their codes. Where the
-launches from one occurrence of an anchor to the next are the same as the equally many that follow them, both are
-repetitions. An anchor whose repetitions cover enough of the sequence cuts all of it: each of its occurrences begins a
-repetition, also one that differs (the first ones of a warm-up, one with a launch more, a last one that is cut off).
-The outermost such cut are the steps; within the usual step the search begins anew, for layers within steps.
+A launch is an integer: the code of its name. An *anchor* is a short run of launches, by their codes. If the launches
+from one occurrence of an anchor to the next equal the same number of launches after that, both parts are repetitions.
+An anchor whose repetitions cover enough of the sequence cuts all of it: each occurrence starts a repetition, also
+irregular ones (warm-up steps, steps with an extra launch, a truncated last one). The outermost such cut gives the
+steps; the search is repeated within the usual step, for layers within steps.
 
 O(n log n) for n launches.
 """
@@ -22,39 +22,39 @@ from msgspec.structs import replace
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Launches of an anchor. Longer ones tell places apart where each name is launched several times in a repetition.
+#: Lengths of anchors, in launches. Longer ones are needed where each name occurs several times per repetition.
 WIDTHS: Final = (1, 2, 4, 8, 16)
-#: Share of the launches that repetitions must cover, of a run and of a step.
+#: Minimum share of the launches that repetitions must cover, in a run and in a step.
 LEAST_OF_RUN, LEAST_OF_STEP = 1 / 3, 1 / 2
-#: Launches of the shortest repetition.
+#: Minimum launches per repetition.
 SHORTEST: Final = 2
-#: Levels that are sought at most: steps, and what repeats within them.
+#: Maximum number of levels: steps, and what repeats within them.
 DEEPEST: Final = 4
-#: Cuts into repetitions whose usual lengths differ by less than this factor are cuts of one level.
+#: Cuts whose usual lengths differ by less than this factor belong to the same level.
 _SAME_LENGTH: Final = 1.1
-#: The first of the cuts of a level is taken that covers this share of what the best does. More is covered where what
-#: was put in now and then lies between repetitions: they would begin in the middle.
+#: Of a level's cuts the first is used that covers at least this share of what the best one covers. The best may be a
+#: cut in mid-repetition, which also covers launches inserted occasionally between repetitions.
 _AS_GOOD: Final = 0.6
-#: An outer level has launches of its own, at least one for so many of the level within; fewer were put in now and then.
+#: An outer level needs at least one launch of its own per this many of the inner level; fewer are occasional inserts.
 _INSERTED: Final = 20
-#: What differs from the usual repetition is none of them below this share of its length, and is cut at this multiple.
+#: Irregular repetitions shorter than this share of the usual length are dropped; longer than this multiple, truncated.
 _LEAST_LENGTH, _MOST_LENGTH = 0.5, 2.0
-#: Where parts begin and end.
+#: Start and end indexes of parts of a sequence.
 _Parts = tuple[Ints, Ints]
-#: Two primes below 2**31: products of remainders fit int64, both remainders together tell 2**62 sequences apart.
+#: Two primes below 2**31, so that products of remainders fit int64; both together distinguish 2**62 values.
 _PRIMES: Final = (2_147_483_647, 2_147_483_629)
-#: What hashes are made with, one for each prime; any other odd number would do.
+#: Bases of the polynomial hashes, one per prime; any odd numbers will do.
 _BASES: Final = (1_540_483_477, 1_812_433_253)
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Level(Struct, frozen=True, eq=False):
-    """Repetitions of one kind, in their order; arrays of one length.
+    """Repetitions of one kind, in order; arrays of one length.
 
     Attributes:
-        start, stop: int64, place of the first launch, and of the one after the last.
-        usual: Whether its launches are those that most repetitions have.
-        parent: int64, place of the repetition of the level above that holds it; -1 at the top.
+        start, stop: int64, half-open range of launches.
+        usual: Whether its launches equal those of the most common repetition.
+        parent: int64, index of the enclosing repetition of the level above; -1 at the top.
     """
 
     start: Ints
@@ -67,13 +67,13 @@ class Level(Struct, frozen=True, eq=False):
 
     @property
     def unit(self) -> slice:
-        """Places of the launches of the first usual repetition."""
+        """Range of launches of the first usual repetition."""
         first = int(np.argmax(self.usual))
         return slice(int(self.start[first]), int(self.stop[first]))
 
 
 class Anchor(Struct, frozen=True):
-    """What cuts a sequence: its first place, its launches, those of the usual repetition, and how many precede it."""
+    """A cut of a sequence: anchor's first index and width, usual length of a repetition, launches before its anchor."""
 
     place: int
     width: int
@@ -82,11 +82,11 @@ class Anchor(Struct, frozen=True):
 
 
 class SequenceHash:
-    """Polynomial hashes of parts of a sequence of whole numbers from 0 on: unequal ones collide with chance 2**-62."""
+    """Polynomial hashes of parts of a sequence of non-negative integers; collision probability 2**-62."""
 
     def __init__(self, codes: Ints) -> None:
         size = len(codes)
-        # numpy's random numbers take longer to import than all hashes of a profile
+        # no numpy.random: its import takes longer than hashing all of a profile
         spread = np.arange(1, int(codes.max(initial=-1)) + 2, dtype=np.uint64) * _SPREAD
         spread = (spread ^ (spread >> np.uint64(29))) * _SPREAD
         self._size = size
@@ -94,12 +94,12 @@ class SequenceHash:
         for prime, base in zip(_PRIMES, _BASES, strict=True):
             weights = ((spread ^ np.uint64(base)) % np.uint64(prime - 1)).astype(np.int64) + 1
             before = np.zeros(size + 1, np.int64)
-            # below 2**31 each: sums of four thousand million of them fit
+            # each term is below 2**31: sums of 4e9 terms fit int64
             np.cumsum(weights[codes] * _powers(base, size, prime) % prime, out=before[1:])
             self._parts.append((prime, before % prime, _powers(pow(base, -1, prime), size + 1, prime)))
 
     def of(self, start: Ints, stop: Ints) -> Ints:
-        """int64 hashes of the parts [start, stop)."""
+        """Hashes of the parts [start, stop), int64."""
         found = np.zeros(len(start), np.int64)
         for prime, before, inverse in self._parts:
             part = (before[stop] - before[start]) % prime * inverse[start] % prime
@@ -107,15 +107,15 @@ class SequenceHash:
         return found
 
     def alike_from(self, one: Ints, other: Ints) -> Ints:
-        """int64, how many numbers are the same from two places on; the second lies behind the first."""
+        """Length of the common run of codes starting at two indexes each, int64; ``other`` > ``one``."""
         return self._alike(self._size - other, lambda count: (one, one + count), lambda count: (other, other + count))
 
     def alike_before(self, one: Ints, other: Ints) -> Ints:
-        """int64, how many numbers are the same up to two places; the second lies behind the first."""
+        """Length of the common run of codes ending before two indexes each, int64; ``other`` > ``one``."""
         return self._alike(one, lambda count: (one - count, one), lambda count: (other - count, other))
 
     def _alike(self, most: Ints, one: Callable[[Ints], _Parts], other: Callable[[Ints], _Parts]) -> Ints:
-        """The longest equal parts, of at most so many numbers: found bit by bit, as shorter ones are equal then."""
+        """Binary search, bit by bit, for the longest equal parts of at most ``most`` codes."""
         found = np.zeros(len(most), np.int64)
         for bit in reversed(range(int(most.max(initial=0)).bit_length())):
             longer = np.minimum(found + (1 << bit), most)
@@ -124,7 +124,7 @@ class SequenceHash:
 
 
 def find_level(codes: Ints) -> Level | None:
-    """The outermost repetitions of a sequence of launches, any whole numbers; None where nothing repeats."""
+    """The outermost repetitions of a launch sequence (any integers); None: no repetition."""
     if len(codes) < 2 * SHORTEST:
         return None
     codes = _dense(codes)
@@ -133,7 +133,7 @@ def find_level(codes: Ints) -> Level | None:
 
 
 def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
-    """What repeats within the usual repetition of a level, and within that; the outermost first."""
+    """Repetitions nested within the usual repetition of a level, outermost first."""
     codes = _dense(codes)
     found: list[Level] = []
     hashes: SequenceHash | None = None
@@ -149,24 +149,24 @@ def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
 
 
 def signatures(codes: Ints, start: Ints, stop: Ints) -> Ints:
-    """int64, equal where the launches of two parts are equal."""
+    """Ids (int64) of the parts [start, stop), equal for equal launches."""
     known: dict[bytes, int] = {}
     parts = (codes[first:last].tobytes() for first, last in zip(start.tolist(), stop.tolist(), strict=True))
     return np.array([known.setdefault(part, len(known)) for part in parts], np.int64)
 
 
 def _dense(codes: Ints) -> Ints:
-    """Numbers from 0 on, equal where the codes are, in the order of these."""
+    """Maps codes to dense ranks from 0."""
     return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def anchors(codes: Ints, least: float) -> Ints:
-    """Every anchor whose repetitions cover at least this share of a sequence of whole numbers.
+    """All anchors whose repetitions cover at least the share ``least`` of a sequence of integers.
 
     Returns:
-        int64 (5, anchors): where the anchor occurs first, at the start of a repetition or of what is about as long;
-        its launches; the launches of the repetitions that cover most; the launches that all of them cover; the
-        launches of a repetition that stand before the anchor.
+        int64 (5, anchors): index of the anchor's first occurrence that starts a repetition of about usual length; its
+        width; length of the repetitions that cover most; launches covered by all its repetitions; launches of a
+        repetition before the anchor.
     """
     codes, size = _dense(codes), len(codes)
     hashes = SequenceHash(codes)
@@ -190,7 +190,7 @@ def anchors(codes: Ints, least: float) -> Ints:
 
 
 def _grams(codes: Ints) -> Iterator[tuple[int, Ints]]:
-    """Widths, and for each place a number from 0 on that is equal where so many launches from there on are equal."""
+    """Yields each width with the n-grams of that width: for each index a dense id, equal for equal launches."""
     grams = codes
     for width in WIDTHS:
         if width > 1:
@@ -203,7 +203,7 @@ def _grams(codes: Ints) -> Iterator[tuple[int, Ints]]:
 
 
 def _repeated(hashes: SequenceHash, grams: Ints, order: Ints, size: int) -> tuple[Ints, Ints]:
-    """Where repetitions begin, ascending, and how many launches each has."""
+    """Starts of all repetitions, ascending, and their lengths in launches."""
     again = grams[order[1:]] == grams[order[:-1]]
     here, there = order[:-1][again], order[1:][again]
     length = there - here
@@ -212,22 +212,22 @@ def _repeated(hashes: SequenceHash, grams: Ints, order: Ints, size: int) -> tupl
     same = hashes.of(here, there) == hashes.of(there, there + length)
     lengths = np.zeros(len(grams), np.int64)
     lengths[here[same]] = length[same]
-    # what is equal to the one before it is as long, wherever the next occurrence is
+    # an equal successor has the same length, wherever the next occurrence of the anchor is
     lengths[there[same]] = length[same]
     start = np.flatnonzero(lengths)
     return start, lengths[start]
 
 
 def _two(hashes: SequenceHash, grams: Ints, order: Ints, width: int, least: float) -> Ints:
-    """Anchors in two repetitions, as ``anchors`` gives them, that begin where no anchor stands: before both of these.
+    """Anchors inside exactly two adjacent repetitions, in the form of ``anchors``, with the launches before the anchor.
 
-    Of three repetitions two begin with an anchor, wherever it stands in them.
+    Three or more do not need this: wherever the anchor is in them, two complete repetitions start with it.
     """
     again = grams[order[1:]] == grams[order[:-1]]
     here, there = order[:-1][again], order[1:][again]
     length = there - here
     large = (3 * length >= least) & (length >= SHORTEST)
-    # neighbours as far from their next occurrences are of the same repetitions: the first of them will do
+    # adjacent anchors at the same distance from their next occurrence belong to the same two: keep the first
     distance = np.zeros(len(grams) + 1, np.int64)
     distance[here + 1] = length
     large &= distance[here] != length
@@ -239,7 +239,7 @@ def _two(hashes: SequenceHash, grams: Ints, order: Ints, width: int, least: floa
 
 
 def _usual_lengths(grams: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
-    """Each gram, its first place, and the length of its repetitions that cover most (the shorter of two)."""
+    """Each n-gram, its first index, and the length of its repetitions that covers most (the shorter on a tie)."""
     order = np.lexsort((start, length, grams))
     grams, start, length = grams[order], start[order], length[order]
     runs = np.flatnonzero(np.append(True, (grams[1:] != grams[:-1]) | (length[1:] != length[:-1])))
@@ -251,7 +251,7 @@ def _usual_lengths(grams: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints, 
 
 
 def _outermost(codes: Ints, least: float) -> Anchor | None:
-    """The anchor that cuts a sequence into the longest repetitions; None where nothing repeats enough."""
+    """The anchor that cuts a sequence into the longest repetitions; None if too little repeats."""
     known = anchors(codes, least)
     while known.shape[1]:
         length = known[2]
@@ -270,7 +270,7 @@ def _anchor(known: Ints, number: int) -> Anchor:
 
 
 def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
-    """Whether a level has launches of its own beside the repetitions of one within: more than were put in there."""
+    """Whether a level has launches outside the inner level's repetitions: more than occasional inserts."""
     hashes = SequenceHash(codes)
     outside, within = (_cut(codes, hashes, each) for each in (outer, inner))
     held = np.zeros(len(codes) + 1, np.int64)
@@ -282,7 +282,7 @@ def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
 
 
 def _turned(codes: Ints, anchor: Anchor) -> Anchor:
-    """An anchor with the place where repetitions begin: its own, or further left where one more of them is whole."""
+    """Moves the start of repetitions left of the anchor if that makes one more repetition complete."""
     cut = _cut(codes, SequenceHash(codes), anchor)
     unit = cut.unit
     length, last = unit.stop - unit.start, int(np.flatnonzero(cut.usual)[-1])
@@ -296,7 +296,7 @@ def _turned(codes: Ints, anchor: Anchor) -> Anchor:
 
 
 def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
-    """The repetitions that an anchor, found from ``offset`` on, cuts those of a level or the whole sequence into."""
+    """Cuts the whole sequence, or the repetitions of ``level``, at an anchor that was found relative to ``offset``."""
     begins, ends = (level.start, level.stop) if level is not None else (np.array([0]), np.array([len(codes)]))
     gram = codes[anchor.place + offset : anchor.place + offset + anchor.width]
     places = np.flatnonzero(codes[: len(codes) - anchor.width + 1] == gram[0])
@@ -307,10 +307,10 @@ def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, lev
     places, parent = places[inside], parent[inside]
     start = np.maximum(places - anchor.shift, begins[parent])
     stop, same = _stops(hashes, start, parent, ends[parent], anchor.length)
-    # the launches of an anchor may begin within the last of some repetitions and end behind it
+    # occurrences that straddle the end of a run of equal repetitions are not starts
     reached = np.maximum.accumulate(np.append(0, np.where(same, stop, 0)))[:-1]
     kept = same | ((start >= reached) & ((stop - start >= _LEAST_LENGTH * anchor.length) | (stop == len(codes))))
-    # two begin with the first launch of all where less stands before an anchor than in a repetition
+    # clamped to the start of the parent, two repetitions may start together: the first is then empty
     kept &= stop > start
     start, stop, parent = start[kept], stop[kept], parent[kept]
     stop[:-1] = np.minimum(stop[:-1], start[1:])
@@ -322,7 +322,7 @@ def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, lev
 
 
 def _resembles(hashes: SequenceHash, start: Ints, stop: Ints, number: int) -> Mask:
-    """Whether repetitions begin and end as one of them does, with at least half of its launches."""
+    """Mask of repetitions that share at least half of the launches of repetition ``number``, at its start and end."""
     here, end = np.full(len(start), start[number]), np.full(len(stop), stop[number])
     length = end - here
     begins = hashes.alike_from(np.minimum(here, start), np.maximum(here, start))
@@ -332,7 +332,7 @@ def _resembles(hashes: SequenceHash, start: Ints, stop: Ints, number: int) -> Ma
 
 
 def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual: int) -> tuple[Ints, Mask]:
-    """Where repetitions end that begin at these places, and which are equal to the one before or after them."""
+    """Ends of the repetitions that start at ``places``, and the mask of those equal to a neighbour."""
     count = len(places)
     stop = np.minimum(bound, places + usual)
     rest = bound - places
@@ -353,14 +353,14 @@ def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual:
 
 
 def commonest(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
-    """Which parts are equal to the one that occurs most, each counting ``weight`` times; of several the first."""
+    """Mask of the parts equal to the most common one, weighted by ``weight``; on a tie the first."""
     _, first, which, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     share = counts * np.broadcast_to(weight, len(hashes))[first]
     return np.asarray(which.reshape(-1) == np.lexsort((first, -share))[0])
 
 
 def _powers(base: int, count: int, prime: int) -> Ints:
-    """The first powers of a number modulo a prime: those there are, times the next, double their number."""
+    """The first ``count`` powers of ``base`` modulo a prime, by doubling."""
     found = np.ones(count, np.int64)
     known, factor = 1, base
     while known < count:

@@ -1,8 +1,8 @@
-"""The steps of a profile, found: the one place that answers what they are.
+"""Detection of a profile's steps, and the assignment of events to steps.
 
-Steps are those that the source lists (``Profile.steps``); else those that a column numbers
-(``Vocabulary.step_column``); else, where launches repeat, the repetitions. An event belongs to the step that its source
-says, else to that of its launch, whenever it runs; what no launch is known of to the step that runs when it starts.
+Steps are those that the source lists (``Profile.steps``); else those numbered by a column
+(``Vocabulary.step_column``); else repetitions in the launch sequence. An event belongs to the step that its source
+records, else to that of its launch, whenever it runs; without a launch, to the step that runs when it starts.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from .repetition import Level, commonest, find_level, levels_within, signatures
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-#: Key of the column that tells the number of the step of an event.
+#: Key of the column with the step number of each event.
 KEY: Final = STEP.key
-#: Place of no step.
+#: Index that means no step.
 NO_STEP: Final = -1
-#: Numbers are looked up in a table of at most so many times their count.
+#: Step numbers are looked up in a dense table if it has fewer than this many entries per step.
 _DENSE: Final = 4
 
 
 class RepeatedSequence(Struct, frozen=True, eq=False):
-    """A sequence of launches that repeats: the steps of a group, or what repeats within them. Arrays of one length.
+    """A repeated launch sequence: the steps of a group, or repetitions nested within them. Arrays of one length.
 
     Attributes:
-        group: Id of the group whose steps they are or lie in; -1: everything together.
-        depth: 0 for steps, 1 for what repeats within them, and so on.
-        launches: Launches of the usual repetition.
+        group: Id of the group; -1: the whole profile.
+        depth: 0 for steps, 1 for repetitions within steps, and so on.
+        launches: Number of launches of the usual repetition.
         first, last: Names of its first and last launch.
         start, end: int64 ns, of each repetition on one unit.
-        usual: Whether its launches are the usual ones.
+        usual: Whether the repetition's launches are the usual ones.
     """
 
     group: int
@@ -61,13 +61,13 @@ class RepeatedSequence(Struct, frozen=True, eq=False):
 
 
 class StepCut(Struct, frozen=True, eq=False):
-    """What cuts the launches of a group into its steps.
+    """How the launch sequence of a group is cut into steps.
 
     Attributes:
-        group: Id of the group; -1: everything together.
-        unit: Id of a unit whose launches they are.
+        group: Id of the group; -1: the whole profile.
+        unit: Id of the unit that the launch sequence is from.
         level: The steps.
-        longest: The same, the usual ones those that are looked into.
+        longest: The same steps, ``usual`` limited to the longest: those searched for nested repetitions.
     """
 
     group: int
@@ -77,7 +77,7 @@ class StepCut(Struct, frozen=True, eq=False):
 
 
 class StepSet(Struct, frozen=True, eq=False, dict=True):
-    """Steps of one group: their places by number, and by time."""
+    """Steps of one group, indexed by number and by start; ``place``: index into ``ProfileSteps.steps``."""
 
     place: Ints
     number: Ints
@@ -87,13 +87,13 @@ class StepSet(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, steps: Steps, places: Ints) -> StepSet:
-        """Some of the steps, by their places."""
+        """Builds the lookup of some steps, given by their indexes into ``steps``."""
         by_number = places[np.argsort(steps.number[places], kind="stable")]
         by_start = places[np.lexsort((steps.end[places], steps.start[places]))]
         return cls(by_number, steps.number[by_number], by_start, steps.start[by_start], steps.end[by_start])
 
     def numbered(self, numbers: Ints) -> Ints:
-        """Places of the steps with these numbers; -1 without one."""
+        """Index of the step with each number; -1: none."""
         first, last = int(self.number[0]), int(self.number[-1])
         if last - first < _DENSE * len(self.number):
             known = (numbers >= first) & (numbers <= last)
@@ -102,7 +102,7 @@ class StepSet(Struct, frozen=True, eq=False, dict=True):
         return np.where(self.number[where] == numbers, self.place[where], NO_STEP)
 
     def at(self, times: Ints) -> Ints:
-        """Places of the steps that run at these times: the last to start, else the one that runs longest; else -1."""
+        """Index of the step that runs at each time: the last to start, else the one with the latest end; -1: none."""
         last = np.searchsorted(self.start, times, side="right") - 1
         longest = self._longest[last]
         found = np.where(times < self.end[last], last, np.where(times < self.end[longest], longest, NO_STEP))
@@ -110,30 +110,30 @@ class StepSet(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _by_number(self) -> Ints:
-        """Place of each number from the first on; at the end that of no step."""
+        """Lookup table from (number - first number) to index; the extra last entry is ``NO_STEP``."""
         table = np.full(int(self.number[-1] - self.number[0]) + 2, NO_STEP, np.int64)
         table[self.number - self.number[0]] = self.place
         return table
 
     @cached_property
     def _longest(self) -> Ints:
-        """Of the steps up to each the one that ends last."""
+        """For each step by start, the one up to it with the latest end."""
         ends = np.maximum.accumulate(self.end)
         return np.maximum.accumulate(np.where(self.end == ends, np.arange(len(ends)), 0))
 
 
 class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
-    """Steps, and which of them events belong to.
+    """The steps of a profile, and the assignment of events to them.
 
     Attributes:
         steps: The steps.
-        word: What one is called.
-        guessed: Whether they were found by repetition.
-        usual: By step, whether its launches are those that most steps of its group have.
-        cuts: What cuts launches into them.
+        word: The source's word for a step.
+        guessed: Whether they were detected by repetition.
+        usual: By step, whether its launches are those of most steps of its group.
+        cuts: How launch sequences are cut into the steps.
         groups: Groups of the profile.
-        column: Key of a column that numbers steps; empty: none but ``step`` does.
-        by_scope: int64, place of the step of each scope, by its id; -1 without one.
+        column: Key of the column that numbers steps; empty: none but ``step``.
+        by_scope: int64, index of the step of each scope by scope id; -1: none.
     """
 
     steps: Steps
@@ -149,7 +149,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         return len(self.steps)
 
     def places(self, lane: Lane, rows: Rows = ALL) -> Ints:
-        """int64, place in ``steps`` of the step that each row belongs to; -1 where it belongs to none."""
+        """Index into ``steps`` of each row's step, int64; -1: none."""
         column = lane.columns.get(KEY)
         if isinstance(column, StepColumn):
             return self.places(column.lane, rows)
@@ -174,34 +174,34 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         return found
 
     def numbers(self, lane: Lane, rows: Rows = ALL) -> Ints:
-        """int64, number of the step that each row belongs to; ``INT_MISSING`` where it belongs to none."""
+        """Number of each row's step, int64; ``INT_MISSING``: none."""
         found = self.places(lane, rows)
         return np.where(found >= 0, self.steps.number[found] if len(self) else INT_MISSING, INT_MISSING)
 
     def numbered(self, number: int) -> Ints:
-        """Places of the steps with a number: one of each group that has it."""
+        """Indexes of the steps with a number: one per group that has it."""
         return np.flatnonzero(self.steps.number == number)
 
     def numbers_text(self, most: int) -> str:
-        """The numbers there are: ``0 to 39``, or up to so many of them where some between are not there."""
+        """The step numbers as text: ``0 to 39``, or the first ``most`` of them if there are gaps."""
         numbers = np.unique(self.steps.number).tolist()
         if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
             return f"{numbers[0]} to {numbers[-1]}"
         return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
     def label(self, place: int) -> str:
-        """What a step is called."""
+        """Label of a step."""
         return self.steps.labels[int(self.steps.label[place])]
 
     # groups
 
     @cached_property
     def _by_group(self) -> dict[int, StepSet]:
-        groups = sorted(set(self.steps.group.tolist()))  # np.unique imports numpy.ma: 8 ms of a start
+        groups = sorted(set(self.steps.group.tolist()))  # np.unique would import numpy.ma: 8 ms of startup
         return {group: StepSet.of(self.steps, np.flatnonzero(self.steps.group == group)) for group in groups}
 
     def set_of(self, group: int) -> StepSet | None:
-        """The steps of a group, of the nearest one above it, of one with the same top; else those of everything."""
+        """Steps of a group, else of its nearest ancestor with steps, of a group under its root, or of the profile."""
         known, groups = self._by_group, self.groups
         if len(known) == 1 and (group < 0 or -1 in known):
             return next(iter(known.values()))
@@ -214,7 +214,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         return next((steps for each, steps in known.items() if each >= 0 and groups.top(each) == top), known.get(-1))
 
     def _sets(self, lane: Lane, rows: Rows) -> Sequence[tuple[Mask | slice, StepSet]]:
-        """Which of some rows can belong to which steps; a slice: all of them."""
+        """Pairs of (mask or slice over some rows, step set that applies to them)."""
         if "owner" not in lane or self.groups.unit_of(lane.group) >= 0:
             found = self.set_of(lane.group)
             return [] if found is None else [(ALL, found)]
@@ -224,7 +224,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
         return [(chosen, found) for chosen, found in of_owners if found is not None]
 
     def numbered_rows(self, lane: Lane, rows: Rows, numbers: Ints) -> Ints:
-        """Places of the steps with these numbers, one for each of some rows of a lane; -1 without one."""
+        """Index of the step with each row's number; -1: none."""
         found = np.full(len(numbers), NO_STEP, np.int64)
         for chosen, steps in self._sets(lane, rows):
             found[chosen] = steps.numbered(numbers[chosen])
@@ -232,19 +232,19 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
 
 
 class StepColumn:
-    """The column of steps' numbers of a lane whose source gives none; nothing is computed before it is asked for."""
+    """Lazy column of step numbers, for lanes whose source records none."""
 
     def __init__(self, lane: Lane, find: Callable[[], ProfileSteps]) -> None:
         self.lane = lane
         self.find = find
 
     def __call__(self, rows: Rows) -> Ints:
-        """Numbers of some rows."""
+        """Step numbers of some rows."""
         return self.find().numbers(self.lane, rows)
 
 
 def with_steps(profile: Profile) -> Profile:
-    """The profile, its lanes with a column ``step`` where there can be steps: computed when it is asked for."""
+    """The profile with a lazy column ``step`` in its lanes, if it can have steps."""
     lanes = profile.lanes
     if any(isinstance(lane.columns.get(KEY), StepColumn) for lane in lanes) or not _may_have_steps(profile):
         return profile
@@ -257,9 +257,9 @@ def with_steps(profile: Profile) -> Profile:
 
 
 def steps_of(profile: Profile) -> ProfileSteps:
-    """The steps of a profile. O(events) where its source does not list them.
+    """The steps of a profile; O(events) if its source does not list them.
 
-    Of a profile of ``with_steps`` it is found once, and with the columns of its lanes.
+    A profile from ``with_steps`` caches them, shared with the columns of its lanes.
     """
     for lane in profile.lanes:
         column = lane.columns.get(KEY)
@@ -269,10 +269,10 @@ def steps_of(profile: Profile) -> ProfileSteps:
 
 
 def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:
-    """What repeats: the steps of each group, behind them what repeats within them. O(launches log launches)."""
+    """All repeated sequences: for each group its steps, then nested repetitions. O(launches log launches)."""
     sequences: list[RepeatedSequence] = []
     for cut in found.cuts:
-        # of a part of a profile the unit may be left out
+        # a filtered profile may lack the unit
         for launched in launch_sequences(profile, [cut.unit]):
             levels = (cut.level, *levels_within(launched.code, cut.longest))
             sequences += [_sequence(profile, launched, each, cut.group, depth) for depth, each in enumerate(levels)]
@@ -300,15 +300,15 @@ def _find(profile: Profile) -> ProfileSteps:
 
 
 def _nothing(profile: Profile, column: str) -> tuple[Mask, tuple[StepCut, ...], Groups, str, Ints]:
-    """What is not known yet of steps that a column tells."""
+    """Remaining fields of ``ProfileSteps`` for steps from a column, before ``_told`` fills them in."""
     return np.zeros(0, np.bool_), (), profile.groups, column, np.zeros(0, np.int64)
 
 
-# steps that the source tells
+# steps recorded by the source
 
 
 def _numbered_steps(profile: Profile, column: str, word: Word) -> Steps:
-    """Steps of everything together, from the first start to the last end of the device's events with each number."""
+    """Steps of the whole profile: per number from the first start to the last end of the device's events."""
     parts: list[tuple[Ints, Ints, Ints]] = []
     for lane in profile.lanes:
         if column in lane and len(lane) and lane.in_sums:
@@ -334,7 +334,7 @@ def _made(word: Word, group: Ints, number: Ints, start: Ints, end: Ints) -> Step
 
 
 def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
-    """Steps that a column of events tells, with the launches that belong to them."""
+    """Adds scopes, usual launches and cuts to steps that a column of events records."""
     by_scope = np.full(len(profile.scopes), NO_STEP, np.int64)
     for lane in profile.lanes:
         if found.column in lane and "scope" in lane and len(lane) and len(by_scope):
@@ -354,7 +354,7 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
         places = by_scope[launched.scope]
         if launched.lane is not None and launched.rows is not None:
             places = found.places(launched.lane, launched.rows)
-        # repetitions are the launches of steps, where those of a step are one behind the other
+        # steps are cuts of the launch sequence if the launches of each are contiguous
         begins = _runs(places)
         known = places[begins] >= 0
         count = int(np.count_nonzero(known))
@@ -374,7 +374,7 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
 
 
 def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]]]:
-    """Groups of steps, and the units whose events belong to them."""
+    """Groups with steps, and the units whose events belong to these."""
     units: dict[int, list[int]] = {}
     for unit in profile.units:
         steps = found.set_of(unit)
@@ -383,11 +383,11 @@ def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]
     return list(units.items())
 
 
-# steps that repeat
+# steps detected by repetition
 
 
 def _repeated(profile: Profile) -> ProfileSteps:
-    """Repetitions of what the units launch: those of units with one top together, if that is no unit itself."""
+    """Detects steps by repetition: per root group over all its units, globally for root groups that are units."""
     word = Word("step")
     by_top: dict[int, list[int]] = {}
     for unit in profile.units:
@@ -426,7 +426,7 @@ def _repeated(profile: Profile) -> ProfileSteps:
 
 
 def _times(launched: LaunchSequence, level: Level) -> tuple[Ints, Ints]:
-    """First start and last end of each repetition."""
+    """First start and last end of each repetition, ns."""
     edges = np.stack((level.start, level.stop), axis=1).reshape(-1)
     ends = np.append(launched.end, np.iinfo(np.int64).min)
     return launched.start[level.start], np.maximum.reduceat(ends, edges)[::2]
@@ -439,5 +439,5 @@ def _sequence(profile: Profile, launched: LaunchSequence, level: Level, group: i
 
 
 def _runs(values: Ints) -> Ints:
-    """Where another value begins."""
+    """Start indexes of runs of equal values."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])

@@ -1,4 +1,4 @@
-"""How long steps took and how evenly, figures of every step at once, and steps as a lane over time.
+"""Figures of steps: lengths, steadiness, sums for all steps at once, and steps as a lane.
 
 Figures are of the events that belong to a step, whenever they run. Repetitions have a warm-up and a steady state with
 median, quartiles and outliers.
@@ -25,31 +25,31 @@ from .step_detection import ProfileSteps
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Columns that figures of units need.
+#: Columns that the figures of units need.
 _NEEDED: Final = ("start", "end", "role", "activity", "owner")
-#: Steps are laid out one behind the other on a time line of at most this length, ns.
+#: Maximum length of the time line on which steps are laid out one after another, ns.
 _LONGEST: Final = 1 << 61
-#: Fewer say nothing of what is out of the ordinary.
+#: Minimum number of repetitions to detect outliers.
 FEWEST: Final = 4
-#: Beyond the quartiles by so many times the distance between them something is an outlier (Tukey, Exploratory Data
-#: Analysis, 1977).
+#: Values beyond the quartiles by more than this multiple of the interquartile range are outliers (Tukey, Exploratory
+#: Data Analysis, 1977).
 _FENCE: Final = 1.5
-#: The distance between quartiles counts as no less than this share of the median: clocks and caches jitter.
+#: Lower bound of the interquartile range, as a share of the median: clocks and caches jitter.
 _JITTER: Final = 0.01
-#: Fewer tell nothing over time.
+#: Minimum number of steps for a chart over time.
 FEWEST_OVER_TIME = 2
 
 
 class Steadiness(Struct, frozen=True, eq=False):
-    """What some repetitions took, in their order.
+    """Statistics of the durations of repetitions, in order of time.
 
     Attributes:
-        warm_up: How many come before the steady state: other launches than usual, or longer than those of the second
-            half ever are.
-        steady: Which are usual ones of the steady state.
-        median, low, high: ns, median and quartiles of the steady ones; NaN without any.
-        shortest, longest: ns, of the steady ones; NaN without any.
-        outlier: Which steady ones took unusually long or short.
+        warm_up: Number of repetitions before the steady state: with unusual launches, or longer than the upper fence of
+            the second half.
+        steady: Mask of the usual repetitions in the steady state.
+        median, low, high: Median and quartiles of the steady ones, ns; NaN if there are none.
+        shortest, longest: Of the steady ones, ns; NaN if there are none.
+        outlier: Mask of the steady ones that are unusually long or short.
     """
 
     warm_up: int
@@ -63,17 +63,18 @@ class Steadiness(Struct, frozen=True, eq=False):
 
 
 class StepLengths(Struct, frozen=True, eq=False):
-    """How long each step took: a row for each, by group, then in the order of time; arrays of one length. Times are ns.
+    """Lengths of steps: a row per step, by group, then by start; arrays of one length. Times are ns.
 
     Attributes:
-        place: Places in ``ProfileSteps.steps``.
-        group: Ids of the groups that made them; -1: everything together.
-        start, length: When it began, and from there to its end.
-        gap: From the end of the one before to its start, below 0 where they overlap; ``INT_MISSING`` of the first.
-        difference: float, length minus the median of the steady steps of its group; NaN without one.
-        usual, warm_up, outlier: Whether its launches are the usual ones, it comes before the steady state, or it took
-            unusually long or short.
-        steadiness: Of the steps of each group, by its id.
+        place: Index into ``ProfileSteps.steps``.
+        number: Number of the step.
+        group: Id of the group; -1: the whole profile.
+        start, length: Start, and duration.
+        gap: From the previous step's end to this start, negative if they overlap; ``INT_MISSING`` for the first.
+        difference: float, length minus the median of the group's steady steps; NaN if there are none.
+        usual, warm_up, outlier: Masks: the launches are the usual ones; before the steady state; unusually long or
+            short.
+        steadiness: Statistics of the steps of each group, by group id.
     """
 
     place: Ints
@@ -93,11 +94,11 @@ class StepLengths(Struct, frozen=True, eq=False):
 
 
 class StepTable(StepLengths, frozen=True, eq=False):
-    """What happened in each step: sums over units, as ``totals.figures`` defines them, of the events of the step alone.
+    """Figures of each step: sums over units, as ``totals.figures`` defines them, of the step's own events.
 
     Attributes:
-        events: Events of the device.
-        busy, compute, transfer, communication, exposed: What units did; exposed: transfer that nothing covered.
+        events: Number of device events.
+        busy, compute, transfer, communication, exposed: ns; exposed: transfer without compute and communication.
     """
 
     events: Ints
@@ -116,13 +117,12 @@ def step_table(
     lanes: Collection[int] | None = None,
     indexes: Sequence[LaneIndex] = (),
 ) -> StepTable:
-    """The figures of all steps, of the events of a profile; a filter may have left some out. O(events log events).
+    """The figures of all steps, from the events of a (possibly filtered) profile. O(events log events).
 
     Args:
-        units: Ids of the units whose times are added up; None: all.
-        lanes: Places in ``profile.lanes`` of those whose events are counted; None: those of the device.
-        indexes: What ``build_indexes`` made of the profile, where it is there: steps that have no time in common take
-            their figures from it.
+        units: Ids of the units whose times are summed; None: all.
+        lanes: Indexes into ``profile.lanes`` of the lanes whose events are counted; None: those of the device.
+        indexes: Result of ``build_indexes`` for the profile, if available: used for steps that do not overlap.
     """
     lengths = step_lengths(found)
     events, busy, compute, transfer, communication, exposed = _figures(
@@ -133,7 +133,7 @@ def step_table(
 
 
 def step_lengths(found: ProfileSteps) -> StepLengths:
-    """The lengths of all steps, and which of them are the usual ones."""
+    """The lengths of all steps, with warm-up, usual steps and outliers."""
     steps = found.steps
     count = len(found)
     place = np.lexsort((steps.start, steps.group))
@@ -160,7 +160,7 @@ def _figures(
     profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None,
     indexes: Sequence[LaneIndex],
 ) -> Ints:  # fmt: skip
-    """int64 (6, steps): events, busy, compute, transfer, communication, exposed."""
+    """int64 (6, steps): events, and ns of busy, compute, transfer, communication, exposed."""
     count = len(found)
     figures = np.zeros((6, count), np.int64)
     parts: list[_Part] = []
@@ -182,7 +182,7 @@ def _figures(
             figures[1:] += _between(index, first, last)
             continue
         for low, high in _pieces(last - first):
-            # one behind the other, steps have no time in common, whatever runs at once
+            # laid out one after another, steps do not overlap, even if they ran concurrently
             edges = np.append(0, np.cumsum((last - first)[low:high]))
             shift = edges[:-1] - first[low:high]
             laid_out = [build_index(part.laid_out(low, high, shift)) for part in mine]
@@ -192,25 +192,25 @@ def _figures(
 
 
 class _Part(Struct, frozen=True, eq=False, dict=True):
-    """A lane, or some rows of it, with the place of each row's step, -1 without one."""
+    """A lane, or some rows of it, with the index of each row's step (-1: none)."""
 
     lane: Lane
     place: npt.NDArray[np.int32]
 
     @cached_property
     def runs(self) -> tuple[Ints, Ints]:
-        """First rows of neighbours of one step, and the places of their steps: neighbours mostly are of one."""
+        """Runs of rows of one step: their first rows and step indexes; rows of a step are mostly contiguous."""
         begins = np.flatnonzero(np.append(True, self.place[1:] != self.place[:-1]))
         return begins, self.place[begins].astype(np.int64)
 
     def counts(self, steps: int) -> Ints:
-        """Events of each step."""
+        """Number of events of each step."""
         begins, which = self.runs
         lengths = np.diff(begins, append=len(self.place))
         return np.bincount(which[which >= 0], lengths[which >= 0], steps).astype(np.int64)
 
     def laid_out(self, low: int, high: int, shift: Ints) -> Lane:
-        """The rows of some steps at other times, which ascend."""
+        """The rows of steps [low, high), shifted in time by ``shift`` ns per step, by start."""
         rows = np.flatnonzero((self.place >= low) & (self.place < high))
         if bool((self.place[rows[1:]] < self.place[rows[:-1]]).any()):
             rows = rows[np.argsort(self.place[rows], kind="stable")]
@@ -220,7 +220,7 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
 
 
 def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_Part]:
-    """The lanes of a unit, and what it submitted to lanes of no unit."""
+    """The lanes of a unit, and the rows that it submitted to lanes outside any unit."""
     within = profile.groups.within(unit)
     for part in parts:
         lane = part.lane
@@ -233,7 +233,7 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
 
 
 def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:
-    """First start and last end of each step, ns; both 0 where it has no events."""
+    """First start and last end of each step, ns; both 0 if it has no events."""
     first, last = np.full(steps, np.iinfo(np.int64).max), np.full(steps, np.iinfo(np.int64).min)
     for part in parts:
         begins, which = part.runs
@@ -245,14 +245,14 @@ def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:
 
 
 def _apart(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
-    """Whether no two steps have time in common, and nothing runs that belongs to none."""
+    """Whether no two steps overlap, and every row belongs to a step."""
     some = np.flatnonzero(last > first)
     order = some[np.argsort(first[some], kind="stable")]
     return bool((last[order[:-1]] <= first[order[1:]]).all()) and all((part.place >= 0).all() for part in parts)
 
 
 def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
-    """int64 (5, windows): busy, compute, transfer, communication, exposed."""
+    """int64 (5, windows): ns of busy, compute, transfer, communication, exposed in each window."""
     busy, compute, transfer, communication, covering = (
         spans.covered(last) - spans.covered(first)
         for spans in (index.either, index.compute, index.transfer, index.communication, index.covering)
@@ -261,7 +261,7 @@ def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
 
 
 def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
-    """Neighbouring steps that fit one time line together."""
+    """Ranges of consecutive steps that fit one time line of ``_LONGEST`` ns."""
     low = total = 0
     for number, each in enumerate(length.tolist()):
         if total + each > _LONGEST and number > low:
@@ -272,7 +272,7 @@ def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
 
 
 def steadiness(length: Ints, usual: Mask) -> Steadiness:
-    """Judges repetitions by their lengths, int64 ns in the order of time; ``usual``: which have the usual launches."""
+    """Statistics of repetitions from their durations, int64 ns in order of time; ``usual``: mask of usual launches."""
     count = len(length)
     known = np.flatnonzero(usual)
     first = int(known[0]) if len(known) else 0
@@ -292,29 +292,29 @@ def steadiness(length: Ints, usual: Mask) -> Steadiness:
 
 
 def _quartiles(length: Ints) -> tuple[float, float, float]:
-    """As of np.percentile, which imports numpy.ma as np.unique does: 8 ms of a start."""
+    """Quartiles as from np.percentile, which would import numpy.ma as np.unique does: 8 ms of startup."""
     places = np.multiply((0.25, 0.5, 0.75), len(length) - 1)
     low, median, high = np.interp(places, np.arange(len(length)), np.sort(length)).tolist()
     return low, median, high
 
 
 def _fences(length: Ints) -> tuple[float, float, float]:
-    """The median, and the shortest and longest that are no outliers."""
+    """The median, and Tukey's lower and upper fence."""
     low, median, high = _quartiles(length)
     spread = max(high - low, _JITTER * median)
     return median, low - _FENCE * spread, high + _FENCE * spread
 
 
 def step_lane(session: Session, group: int = -1) -> LaneIndex:
-    """The steps that events of a group belong to, of all groups where it is -1; those with one number as one.
+    """The steps of a group as a lane, of all groups if -1; steps with the same number are merged.
 
-    Columns besides times: ``number`` and ``usual``.
+    Extra columns: ``number`` and ``usual``.
     """
     return session.derived.get("steps over time", lambda: build_index(_steps_lane(session, group)), group)
 
 
 def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int] | None:
-    """First start and last end of the steps with a number; None without one."""
+    """First start and last end of the steps with a number, ns; None: no such step."""
     lane = step_lane(session, group).lane
     row = np.flatnonzero(lane["number"] == number)
     return (int(lane["start"][row[0]]), int(lane["end"][row[0]])) if len(row) else None

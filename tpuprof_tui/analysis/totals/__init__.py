@@ -1,1 +1,1 @@
-"""Figures and tables of a window."""
+"""Aggregates of a time window: figures, work sums, groups, call trees, chart data."""

@@ -1,6 +1,6 @@
-"""Time by call path: rows that call others, added up where all their callers are called the same.
+"""Call trees: time aggregated by call path, merging rows whose chains of callers have the same labels.
 
-Rows are groups, scopes, what of the host called the work of the device, and that work.
+Rows are groups, scopes, the host frames that called the device work, and that work.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .work_sums import chosen_lanes, chosen_work
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-#: By place of a lane: which of its events.
+#: Maps a lane index to a mask of the lane's events.
 Passes = Callable[[int], Mask]
 
-#: Text columns by which work is told apart where nothing of the host called it.
+#: Text columns that label work which no host frame called.
 _LEVELS = ("kernel", "name")
-#: Levels of a tree; what is called from deeper counts where the tree ends.
+#: Maximum depth of a tree; deeper calls count towards their ancestor at this depth.
 DEEPEST: Final = 500
 
 
 class Labels(Struct, frozen=True, eq=False, dict=True):
-    """What labels of a tree stand for: groups, then the texts of each column, what is missing before them."""
+    """Numbering of a tree's labels: group ids, then per text column a label for missing values and one per code."""
 
     profile: Profile
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The text columns."""
+        """Text columns that the profile has."""
         return tuple(key for key in _LEVELS if key in self.profile.strings)
 
     @cached_property
@@ -50,16 +50,16 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
         return tuple(np.cumsum(sizes).tolist())
 
     def of(self, key: str, codes: npt.NDArray[np.integer]) -> Ints:
-        """Labels of the codes of a text column."""
+        """Converts codes of a text column to labels."""
         known = (codes >= 0) & (codes < len(self.profile.strings[key]))
         return self._first[self.keys.index(key)] + np.where(known, codes, -1).astype(np.int64) + 1
 
     def missing(self, key: str) -> int:
-        """The label of what has no text in a column."""
+        """The label for missing values of a column."""
         return self._first[self.keys.index(key)]
 
     def told(self, label: int) -> tuple[str, str, int]:
-        """The column of a label (empty: a group), its text, and the code or id it stands for; -1 of what is missing."""
+        """Decodes a label: its column (empty: a group), its text, and its code or group id (-1: missing)."""
         if label < self._first[0]:
             return "", self.profile.groups[label].label, label
         place = max(number for number, first in enumerate(self._first[:-1]) if first <= label)
@@ -75,15 +75,15 @@ def call_stacks(
     lanes: Collection[int] | None = None,
     passes: Passes | None = None,
 ) -> tuple[CallTree, Labels]:
-    """Time by call path of the work that starts in a window, each event with all of its time. O(events).
+    """Time by call path of the work that starts in a window, each event at its full duration. O(events).
 
     Args:
         session: The profile.
-        window: Start and first ns after it.
-        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
-        lanes: Only these places in ``profile.lanes``; None for all of the device, where it has none all of the
-            host. Of the host what makes call paths (``Vocabulary.frames``) counts, each without what it calls.
-        passes: By place of a lane which of its events count; what called these stands above them whatever passes.
+        window: Start and end of the window, ns, half-open.
+        units: Ids of the groups to include, with what they submitted to lanes outside any unit; None: all.
+        lanes: Indexes into ``profile.lanes`` to include; None: all device lanes, or all host lanes if there are none.
+            Of host lanes only frames count (``Vocabulary.frames``), each without the frames it calls.
+        passes: Maps a lane index to the mask of events that count; callers of these are shown even if masked out.
     """
     profile = session.profile
     labels = Labels(profile)
@@ -99,7 +99,7 @@ def call_stacks(
 
 
 class _Rows:
-    """Rows of a tree that is being made: the groups, then the events of the host that call, then work."""
+    """Builder of a tree's rows: the groups, then the host frames, then work."""
 
     def __init__(self, session: Session, labels: Labels, window: tuple[int, int], passes: Passes | None) -> None:
         self.session, self.labels, self.window, self.passes = session, labels, window, passes
@@ -116,19 +116,19 @@ class _Rows:
             self._put(self._callers, self._frame_labels)
 
     def columns(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """Parent, label, own ns, count."""
+        """The rows as columns: parent, label, own ns, count."""
         parent, label, own, count = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         return parent, label, own, count
 
     def _put(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
-        """Adds rows; returns their places."""
+        """Appends rows; returns their indexes."""
         nothing = np.zeros(len(parent), np.int64)
         self._parts.append((parent, label, nothing if own is None else own, nothing if count is None else count))
         self._count += len(parent)
         return np.arange(self._count - len(parent), self._count)
 
     def add(self, number: int, owners: Collection[int] | None) -> None:
-        """Adds the work of a lane, of a lane of the host what makes call paths."""
+        """Appends the work of a lane; for a host lane, its frames."""
         lane, index = self.session.profile.lanes[number], self.session.indexes[number]
         rows = np.arange(*np.searchsorted(index.starts, self.window))
         chosen = chosen_work(lane, rows, owners)
@@ -155,7 +155,7 @@ class _Rows:
         self._put_grouped(lane, rows[alone], took[alone])
 
     def _put_grouped(self, lane: Lane, rows: Ints, took: Ints) -> None:
-        """Adds work below its groups: one row for all of one name."""
+        """Appends work that no frame called: one row per distinct path of group, scope and name."""
         groups = np.full(len(rows), lane.group, np.int64)
         if self.session.profile.unit_of(lane) < 0 and "owner" in lane:
             owner = lane.take("owner", rows)
@@ -174,7 +174,7 @@ class _Rows:
             rest = rest // size
         parent = rest - 1
         for key, label in zip(self.labels.keys[:-1], levels, strict=False):
-            # what no scope is known of stands right below its group
+            # work without a kernel is attached directly to its group
             known = label > self.labels.missing(key)
             parent[known] = self._put(parent[known], label[known])
         if levels:
@@ -182,15 +182,15 @@ class _Rows:
 
 
 class _Frames(Struct, frozen=True, eq=False):
-    """Events of the host that make call paths.
+    """Host events that are frames of call paths.
 
     Attributes:
-        at: By event of the profile: place among these; -1 of others.
-        caller: By event: place of the innermost of these that called it; -1 without.
-        above: Place of the one that each lies in; -1 without.
-        top: Group at the top of each one's.
-        name: Code of its name.
-        own: ns of each without those it calls.
+        at: By event of the profile: index of its frame; -1 for events that are not frames.
+        caller: By event: index of the innermost frame that called it; -1: none.
+        above: By frame: index of the enclosing frame; -1: none.
+        top: By frame: id of its lane's topmost group.
+        name: By frame: code of its name.
+        own: By frame: duration without the frames it calls, ns.
     """
 
     at: Ints
@@ -202,7 +202,7 @@ class _Frames(Struct, frozen=True, eq=False):
 
 
 def _frames_of(session: Session) -> _Frames | None:
-    """The frames of a profile; None where its source has none."""
+    """The frames of a profile, cached; None if its source has none."""
     profile = session.profile
     if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
         return None
@@ -212,7 +212,7 @@ def _frames_of(session: Session) -> _Frames | None:
 def _found_frames(session: Session) -> _Frames:
     profile, offsets = session.profile, session.offsets
     at = np.full(profile.instructions, -1, np.int64)
-    # the frame that each event is, or lies in
+    # by event: the innermost frame that it is or is nested in
     inside = np.full(profile.instructions, -1, np.int64)
     parts: list[tuple[Ints, ...]] = []
     count = 0
@@ -238,7 +238,7 @@ def _found_frames(session: Session) -> _Frames:
 
 
 def _callers(session: Session, inside: Ints) -> Ints:
-    """By event of the device the frame that called it, by the links from the host; the first kind that knows it."""
+    """By device event: the frame that called it, from the links of the host; the first kind of link that has one."""
     profile, found = session.profile, np.full(session.profile.instructions, -1, np.int64)
     if profile.links is None:
         return found
@@ -253,7 +253,7 @@ def _callers(session: Session, inside: Ints) -> Ints:
 
 
 def _makes_paths(profile: Profile, lane: Lane) -> Mask:
-    """Which events of a lane of the host make call paths: those of the vocabulary's types whose names fit."""
+    """Mask of the events of a host lane that are frames: type and name pattern match ``Vocabulary.frames``."""
     types, names = profile.strings["type"], profile.strings["name"]
     found = np.zeros(len(lane), np.bool_)
     kind, name = lane["type"], lane["name"]
@@ -267,7 +267,7 @@ def _makes_paths(profile: Profile, lane: Lane) -> Mask:
 
 
 def _parents(lane: Lane) -> Ints:
-    """Row that each event lies in, the number of rows where it lies in none: as recorded, else by nested times."""
+    """Row of each event's enclosing event, ``len(lane)`` at top level; as recorded, else from nested times."""
     if "parent" in lane:
         parent = lane["parent"].astype(np.int64)
         return np.where((parent >= 0) & (parent < len(lane)), parent, len(lane))
@@ -275,7 +275,7 @@ def _parents(lane: Lane) -> Ints:
     start, end, sublane = lane["start"], lane["end"], lane["sublane"]
     for level in range(1, int(sublane.max(initial=0)) + 1):
         rows, outer = np.flatnonzero(sublane == level), np.flatnonzero(sublane == level - 1)
-        if not len(outer):  # a filter passes none of them
+        if not len(outer):  # filtered out
             continue
         place = np.searchsorted(start[outer], start[rows], "right") - 1
         hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
@@ -284,15 +284,15 @@ def _parents(lane: Lane) -> Ints:
 
 
 class CallTree(Struct, frozen=True, eq=False):
-    """Call paths in int64 columns of one length: callers before what they call, of siblings the longest first.
+    """A call tree as int64 columns of one length, in depth-first order; siblings by ``total`` descending.
 
     Attributes:
-        parent: Place of the caller; -1 of roots.
-        depth: Callers above it.
-        label: What it is called.
-        own: ns of the path itself.
-        total: ns with all that it calls.
-        count: Events of the path and of all that it calls.
+        parent: Index of the caller; -1 for roots.
+        depth: Number of callers above it.
+        label: Label, see ``Labels``.
+        own: Time of the path itself, ns.
+        total: Time including callees, ns.
+        count: Number of events including callees.
     """
 
     parent: Ints
@@ -307,13 +307,13 @@ class CallTree(Struct, frozen=True, eq=False):
 
 
 def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
-    """Adds up rows by their call paths: those below which anything counts; O(rows log rows).
+    """Aggregates rows by call path, dropping paths with a total count of 0; O(rows log rows).
 
     Args:
-        parent: Row that called each row, of any place; -1: none. What rows in a circle call is left out.
-        label: What each is called, from 0.
-        own: ns of each row itself.
-        count: Events that each row stands for; 0 of a caller that is none itself.
+        parent: Index of each row's caller, in any order; -1: none. Rows called from a cycle are dropped.
+        label: Label of each row, from 0.
+        own: Time of each row without callees, ns.
+        count: Number of events of each row; 0 for callers that are not events themselves.
     """
     order = np.argsort(parent, kind="stable")
     callers = parent[order]
@@ -334,7 +334,7 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
         lengths = np.searchsorted(callers, rows, "right") - first
         rows = order[np.repeat(first, lengths) + turns(lengths)]
     if len(rows):
-        # what lies too deep counts where its nearest caller does
+        # rows below the maximum depth count towards their nearest ancestor in the tree
         above = np.where(parent < 0, len(parent), parent)
         node = np.append(node, -1)[nearest(above, node >= 0)[:-1]]
     reached = np.flatnonzero(node >= 0)
@@ -346,9 +346,9 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
 
 
 def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
-    """Of each row itself where it is chosen, else the nearest chosen one above it; ``len(chosen)`` of none.
+    """For each row the row itself if chosen, else its nearest chosen ancestor; ``len(chosen)``: none.
 
-    ``parent`` too has ``len(chosen)`` for none. int64, one element more, for rows that lie below none.
+    ``parent`` uses ``len(chosen)`` for none as well. int64, with one more element for that index.
     """
     count = len(chosen)
     jump = np.append(np.where(chosen, np.arange(count), parent), count)
@@ -361,7 +361,7 @@ def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
 
 
 def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]) -> CallTree:
-    """Nodes that lie level by level, with sums over all below them, in the order of a walk from each root down."""
+    """Computes totals of nodes given level by level, and puts them in depth-first order."""
     levels = [slice(*pair) for pair in pairwise(edges)]
     total, below = own.copy(), count.copy()
     depth = np.repeat(np.arange(len(levels)), np.diff(edges))
@@ -371,7 +371,7 @@ def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]
     size = (below > 0).astype(np.int64)
     for level in levels[:0:-1]:
         np.add.at(size, parent[level], size[level])
-    # places among siblings: behind all of the longer ones with what those call
+    # offset among siblings: after all siblings with a larger total, and after their subtrees
     order = np.lexsort((label, -total, parent))
     ahead = np.cumsum(size[order]) - size[order]
     families = parent[order]

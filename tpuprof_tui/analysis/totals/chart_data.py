@@ -1,4 +1,4 @@
-"""What the charts of a window are drawn from: bytes over time by engine, and how long work took."""
+"""Data of the summary's charts for a window: bandwidth over time by kind of engine, and the histogram of durations."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Bins of a curve; the chart draws them to the width it has.
+#: Bins of a curve; the chart scales them to its width.
 BINS: Final = 240
-#: Bounds of the histogram, ns: three to a decade.
+#: Bin edges of the histogram, ns: three per decade.
 BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (1, 2, 5)), 10**9], np.int64)
 
 
 class ChartData(Struct, frozen=True, eq=False):
-    """What the charts of a summary are drawn from.
+    """Data of the summary's charts.
 
     Attributes:
         start, end: The window, ns.
         bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64. Of
-            the host, and of lanes that are not counted, only where the charts are about one of them.
+        durations: Number of work instructions between neighbouring ``BOUNDS``, with a bin below the first and one above
+            the last; int64. Host lanes and lanes not in sums count only if the scope is that lane.
     """
 
     start: int
@@ -50,9 +50,9 @@ class ChartData(Struct, frozen=True, eq=False):
 
 
 def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData:
-    """Bins for the charts of a window of what passes the state's filter: for a thread.
+    """Chart data of a window, for the instructions that pass the state's filter; call it from a worker thread.
 
-    O(lanes x bins), of a lane for the first time O(its instructions).
+    O(lanes x bins), plus O(instructions) of a lane the first time.
     """
     shown = shown_session(session, state.filter)
     edges = edges_of(state.start, state.end, BINS)
@@ -81,9 +81,9 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
 
 
 def _work(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> tuple[Mask, Mask | None]:
-    """Which of some rows are work, and which of these move data; None: nothing is known of what they move.
+    """Masks over some rows: which are work, and which of these move data (None: bytes are unknown).
 
-    Only what some groups submitted, where any are named.
+    ``owners``: count only what these groups submitted; empty: all.
     """
     chosen: Mask = lane.take("role", rows) == Role.WORK
     chosen = chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
@@ -98,11 +98,11 @@ def _by_length(durations: Ints) -> Ints:
 
 
 class _LaneSums(Struct, frozen=True, eq=False):
-    """Running sums of a lane.
+    """Prefix sums of a lane.
 
     Attributes:
-        lengths: int64 (blocks + 1, bounds + 1): work by length before each block of rows.
-        bytes: What is moved over time; None: nothing is known.
+        lengths: int64 (blocks + 1, bounds + 1): histogram of durations of all work before each block of rows.
+        bytes: Bytes moved over time; None: unknown.
     """
 
     lengths: Ints
@@ -110,7 +110,7 @@ class _LaneSums(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, lane: Lane) -> _LaneSums:
-        """The sums of all rows of a lane."""
+        """Computes the sums over all rows of a lane."""
         work, moves = _work(lane, slice(0, len(lane)))
         starts, ends = lane["start"], lane["end"]
         bins, blocks = len(BOUNDS) + 1, len(lane) // BLOCK
@@ -122,12 +122,12 @@ class _LaneSums(Struct, frozen=True, eq=False):
             return cls(lengths, None)
         sizes = lane["bytes"]
         ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
-        # what moves nothing flows not at all: so the lane's own times serve, and no copy of them is kept
+        # rows that move nothing get rate 0 instead of being dropped: the lane's own arrays serve, without copies
         rates = np.where(moves & ~is_missing(sizes), sizes / (ends - starts), 0.0)
         return cls(lengths, Flow.of(starts, ends, rates))
 
     def between(self, index: LaneIndex, edges: Ints) -> tuple[Ints, Floats | None]:
-        """Work by length and what it moves in each bin, of all rows between the first and the last edge."""
+        """Histogram of durations and bytes moved in each bin, of the rows between the first and the last edge."""
         first, last, rest = inner_blocks(index, int(edges[0]), int(edges[-1]), BLOCK)
         lane = index.lane
         lengths = _by_length((lane.take("end", rest) - lane.take("start", rest))[_work(lane, rest)[0]])
@@ -137,9 +137,9 @@ class _LaneSums(Struct, frozen=True, eq=False):
 
 
 def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
-    """Bytes that fall into each bin when every move spreads its bytes evenly over its time; moves may overlap.
+    """Bytes in each bin, the bytes of each transfer spread evenly over its duration; transfers may overlap.
 
-    Starts ascend, sizes may be missing; n + 1 edges ascend; float64, n.
+    ``starts`` ascend, ``sizes`` may be missing, the n + 1 ``edges`` ascend; returns float64 (n,).
     """
     known = ~is_missing(sizes)
     starts, sizes = starts[known], sizes[known]
@@ -151,7 +151,7 @@ def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
 
 
 def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
-    """Sum over all times before an edge of rate x (edge - time)."""
+    """For each edge the sum of rate x (edge - time) over all times before it."""
     if not bool((times[1:] >= times[:-1]).all()):
         order = np.argsort(times, kind="stable")
         times, rates = times[order], rates[order]

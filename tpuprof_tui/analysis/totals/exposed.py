@@ -1,7 +1,7 @@
-"""How much of each move of data nothing covered.
+"""Exposed time of data movement: the part that no other activity of the unit covers.
 
-Of a transfer the part of its time in which its unit neither computed nor communicated; of communication the part in
-which its unit did not compute.
+For a transfer, time in which its unit neither computed nor communicated; for communication, time in which its unit did
+not compute.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Ints = npt.NDArray[np.int64]
 #: The column's key.
 KEY: Final = "exposed"
 
-#: What covers each.
+#: Activities that cover each kind of data movement.
 _COVERS: Final = {
     Activity.TRANSFER: (Activity.COMPUTE, Activity.COMMUNICATION),
     Activity.COMMUNICATION: (Activity.COMPUTE,),
 }
 _ALL: Final = slice(None)
-#: Which of some rows.
+#: Mask or slice of some rows.
 _Chosen = slice | npt.NDArray[np.bool_]
-#: When a unit did one of some activities, by its id.
+#: Maps a unit's id and activities to the times in which the unit did any of them.
 _Covering = Callable[[int, tuple[Activity, ...]], Intervals]
 
 
 def with_exposed(profile: Profile) -> Profile:
-    """The profile, its lanes that may move data with a column ``exposed``: ns of each move that is work, else missing.
+    """The profile with a lazy column ``exposed`` in lanes that may move data: ns for moves that are work, else missing.
 
-    Nothing is computed before it is asked for; then O(rows log covering events).
+    O(rows log covering events) when the column is read.
     """
     if any(KEY in lane for lane in profile.lanes):
         return profile
 
     known, groups = profile.lanes, profile.groups
-    # of the lanes alone: the profile itself is not kept by what is made of it
+    # computed from the lanes alone: the cache must not hold a reference to the profile
     covering = partial(_covering, known, groups, Derived())
 
     def exposed(lane: Lane) -> Lane:
@@ -60,7 +60,7 @@ def with_exposed(profile: Profile) -> Profile:
 def _covering(
     lanes: Sequence[Lane], groups: Groups, derived: Derived, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
-    """When a unit did work of some activities; made once."""
+    """When a unit did work of some activities; cached."""
 
     def make() -> Intervals:
         within = groups.within(unit)
@@ -91,7 +91,7 @@ def _exposed(lane: Lane, groups: Groups, covering: _Covering, rows: Rows) -> Int
         work &= np.isin(does, MOVES)
     units: list[tuple[int, _Chosen]] = [(groups.unit_of(lane.group), _ALL)]
     if units[0][0] < 0:
-        # of no unit each event counts against the unit that submitted it; without one nothing is known
+        # on lanes outside any unit an event counts for the unit that submitted it; without one, exposed is missing
         owners = groups.units_of(lane.take("owner", rows) if "owner" in lane else np.full(len(starts), INT_MISSING))
         work &= owners >= 0
         units = [(unit, owners == unit) for unit in np.unique(owners[work]).tolist()]

@@ -1,10 +1,10 @@
-"""The figures of lanes, units and the whole profile inside a window of time.
+"""Figures of lanes, units and the whole profile in a time window.
 
 Definitions: *work* is what events do that neither wait nor synchronise, *wait* waits, *sync* the other commands that
-do no work. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy over window.
+do no work. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy / window.
 *Compute*, *transfer* and *communication* are the unions of work by activity over a unit's lanes and over what it
-submitted to lanes of no unit; *overlap* is what compute and one of the others cover, *exposed* transfer without compute
-and communication, *exposed communication* that without compute.
+submitted to lanes outside any unit; *overlap* is the time of compute together with one of the others, *exposed*
+transfer without compute and communication, *exposed communication* communication without compute.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from ..index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
 
-#: Instructions from which threads save more than they cost.
+#: Number of instructions from which multiple threads pay off.
 MANY = 2_000_000
 
-#: Columns of what a unit submitted elsewhere that its figures need.
+#: Columns that the figures of a unit need from what it submitted to other lanes.
 _NEEDED: Final = ("start", "end", "role", "activity", "bytes")
 
 
 class LaneFigures(Struct, frozen=True):
-    """What a lane did in a window.
+    """Figures of a lane in a window.
 
     Attributes:
         busy, wait, sync, idle: ns inside the window.
         window: Length of the window, ns.
-        count: Events that start in the window.
-        bytes: Bytes of work in the window (of an instruction at its edge the share inside); None where unknown.
-        guessed: Work and wait are told apart by guesswork.
+        count: Number of events that start in the window.
+        bytes: Bytes of work in the window (of an instruction at its edge the share inside); None: unknown.
+        guessed: Whether the distinction of work and wait is inferred.
     """
 
     busy: int
@@ -63,7 +63,7 @@ class LaneFigures(Struct, frozen=True):
 
     @classmethod
     def summed(cls, parts: Iterable[LaneFigures]) -> LaneFigures:
-        """Figures of several lanes added up: times are then of lanes, not of the clock."""
+        """Sums figures of several lanes; times are then lane time, not wall-clock time."""
         figures = list(parts)
         sizes = [part.bytes for part in figures if part.bytes is not None]
         sums = {
@@ -74,20 +74,20 @@ class LaneFigures(Struct, frozen=True):
 
 
 class UnitFigures(Struct, frozen=True):
-    """What a unit did in a window; all times are ns.
+    """Figures of a unit in a window; all times in ns.
 
     Attributes:
-        unit: Its id.
-        number: Its number; -1 without one.
+        unit: Id of the unit.
+        number: Number of the unit; -1: none.
         compute, transfer, communication: Time of each activity.
-        overlap: Computing together with one of the others.
-        exposed: Moving data alone.
-        exposed_communication: Communication without computing.
-        busy: Any of them.
+        overlap: Compute together with one of the others.
+        exposed: Transfer without compute and communication.
+        exposed_communication: Communication without compute.
+        busy: Any of the three.
         idle: Without any event, system commands included.
         window: Length of the window.
-        guessed: Work and wait are told apart by guesswork.
-        lanes: Figures by kind of lane, several lanes of a kind added up; lanes of no unit count by what it submitted.
+        guessed: Whether the distinction of work and wait is inferred.
+        lanes: Figures by kind of lane, summed per kind; lanes outside any unit count by what the unit submitted.
     """
 
     unit: int
@@ -107,7 +107,7 @@ class UnitFigures(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called in a column of units: its number, else its label."""
+        """Short name for a column of units: the number, else the label."""
         return str(self.number) if self.number >= 0 else self.label
 
     @property
@@ -117,18 +117,21 @@ class UnitFigures(Struct, frozen=True):
 
     @property
     def wait(self) -> int:
-        """Time with system commands alone, waits and others, ns: what busy and idle leave of the window."""
+        """Time in which only system commands (waits and others) ran, ns: window - busy - idle."""
         return self.window - self.busy - self.idle
 
 
 class Headline(Struct, frozen=True):
-    """Where the time of a whole profile went, in one line; units of which there is none are None.
+    """Summary of a whole profile; units are None if there are none.
 
     Attributes:
+        total_ns: First start to last end.
+        instructions: Number of instructions.
         busiest, idlest: Units with the most and the least busy time (the first of equals).
-        most_exposed: The unit with the most exposed transfer (the first of equals): what "exposed transfer" of a whole
-            profile is everywhere, as a mean would be that of no unit.
-        guessed: Some lane's work and wait are told apart by guesswork.
+        most_exposed: The unit with the most exposed transfer (the first of equals): the "exposed transfer" of a whole
+            profile everywhere, since a mean would be the figure of no unit.
+        guessed: Whether the distinction of work and wait is inferred in any lane.
+        units: Figures of each unit.
     """
 
     total_ns: int
@@ -141,15 +144,15 @@ class Headline(Struct, frozen=True):
 
 
 class UnitIndex(Struct, frozen=True, eq=False):
-    """A unit with the sums its figures need.
+    """A unit with the interval sets of its figures.
 
     Attributes:
-        compute, transfer, communication: When it did which.
-        moving: When it did one of the last two.
-        covering: When it did one that covers a transfer: computed or communicated.
-        either: When it did any of the three; of a unit with lanes of the host alone when these worked.
-        rest: When a system command ran on it and it did neither.
-        lanes: Indexes of its lanes; of each kind of lane of no unit one more, of what it submitted to them.
+        compute, transfer, communication: When it did each activity.
+        moving: Union of transfer and communication.
+        covering: Union of compute and communication, which cover a transfer.
+        either: Union of all three; for a unit with host lanes only, when these worked.
+        rest: When a system command ran and the unit was not busy.
+        lanes: Indexes of its lanes, plus one for each kind of lane outside any unit, of what it submitted to them.
     """
 
     compute: Intervals
@@ -163,29 +166,29 @@ class UnitIndex(Struct, frozen=True, eq=False):
 
 
 class Indexes(tuple[LaneIndex, ...]):
-    """The indexes of a profile's lanes, in their order, with those of its units beside them (``by_unit``)."""
+    """Indexes of a profile's lanes in their order, with those of its units (``by_unit``)."""
 
     profile: Profile
 
     @cached_property
     def by_unit(self) -> dict[int, UnitIndex]:
-        """The index of each unit; made when the first is asked for."""
+        """Index of each unit by id; all are built on first access."""
         made = _mapped(self.profile, lambda unit: build_unit_index(self.profile, self, unit), self.profile.units)
         return dict(zip(self.profile.units, made, strict=True))
 
 
 def build_indexes(profile: Profile) -> Indexes:
-    """All that the figures of a profile are made from; once per profile, on several threads where there is much."""
+    """Builds the indexes of all lanes; once per profile, on several threads for a large profile."""
     indexes = Indexes(_mapped(profile, partial(build_index, arrays=profile.arrays), profile.lanes))
     indexes.profile = profile
     return indexes
 
 
 def _mapped(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
-    """What a function gives for each of many things, in their order; on several threads for a large profile."""
+    """Maps a function over items, in order; on several threads for a large profile."""
     if profile.instructions < MANY:
         return list(map(function, each))
-    # imported only where it pays
+    # lazy import: costs time at startup
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
@@ -193,10 +196,9 @@ def _mapped(profile: Profile, function: Callable[..., Result], each: Iterable[An
 
 
 def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) -> UnitIndex:
-    """The index of one unit, from those of all lanes.
+    """Builds the index of one unit from those of all lanes.
 
-    Lanes of the host count in no figure, but in those of a unit that has no others; lanes that are not counted with
-    their waits alone.
+    Host lanes count only for a unit that has no others; of lanes that are not ``counted``, only waits count.
     """
     within = profile.groups.within(unit)
     own: list[LaneIndex] = []
@@ -220,7 +222,7 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
 
 
 def work_of(index: LaneIndex, activity: Activity) -> Intervals:
-    """When a lane's events of an activity did work; of a lane of one activity as its index has it."""
+    """When a lane's events of an activity did work."""
     lane = index.lane
     if not lane.may_do((activity,)):
         return Intervals.empty()
@@ -232,7 +234,7 @@ def work_of(index: LaneIndex, activity: Activity) -> Intervals:
 
 
 def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | None:
-    """What some groups submitted to lanes of one kind as one, with the columns figures need; None without any."""
+    """Merges what some groups submitted to lanes of one kind into one lane with ``_NEEDED`` columns; None: nothing."""
     parts: dict[str, list[Array]] = {}
     found: Lane | None = None
     for lane in lanes:
@@ -251,14 +253,14 @@ def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | Non
 
 
 def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
-    """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes; kept."""
+    """Figures of a lane in [start, end), the latest cached; O(log n), plus O(rows in the window) for its bytes."""
     return index.derived.get("figures", lambda: _lane_figures(index, start, end), start, end, most=1)
 
 
 def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     window = max(end - start, 0)
     busy = index.work.between(start, end)
-    timeless = bool((index.starts[:1] == INT_MISSING).any())  # what has no times belongs to any window
+    timeless = bool((index.starts[:1] == INT_MISSING).any())  # events without times belong to any window
     return LaneFigures(
         busy=busy,
         wait=index.wait.between(start, end),
@@ -272,9 +274,9 @@ def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
 
 
 def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, start: int, end: int) -> UnitFigures:
-    """The figures of a unit, by the id of its group, in the window [start, end); without lanes it is idle.
+    """Figures of a unit (by group id) in the window [start, end); a unit without lanes is idle.
 
-    Indexes that ``build_indexes`` gives answer without work over all events.
+    With ``indexes`` from ``build_indexes`` no pass over all events is needed.
     """
     known = indexes.by_unit.get(unit) if isinstance(indexes, Indexes) else None
     index = known or build_unit_index(profile, indexes, unit)
@@ -294,7 +296,7 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
         compute=compute,
         transfer=transfer,
         communication=communication,
-        # a unit of host lanes alone is busy with none of the three
+        # a unit with host lanes only is busy without any of the three
         overlap=max(compute + moving - busy, 0),
         exposed=min(transfer, busy - covering),
         exposed_communication=covering - compute,
@@ -307,7 +309,7 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
 
 
 def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
-    """Where the time of the whole profile went; of one without a device what the host did."""
+    """Summary of the whole profile; of the host if it has no device."""
     device = profile.device_part
     device = device if device.instructions else profile
     start, end = device.start_ns, device.end_ns
@@ -324,9 +326,9 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
 
 
 def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
-    """Bytes of work in the window [start, end), of an instruction at its edge the share inside; None where unknown.
+    """Bytes of work in the window [start, end), for an instruction at its edge the share inside; None: unknown.
 
-    O(blocks) after one pass over the lane; of a short lane O(rows in the window).
+    O(blocks) after one pass over the lane; for a short lane O(rows in the window).
     """
     lane = index.lane
     if "bytes" not in lane:
@@ -349,7 +351,7 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
 
 
 def _work_bytes(lane: Lane, rows: Rows) -> Array:
-    """int64 (1, rows): bytes of what is work, 0 where they are missing."""
+    """Bytes of each row that is work, else 0, also where missing; int64 (1, rows)."""
     sizes = lane.take("bytes", rows)
     counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING)
     return np.where(counted, sizes, 0).reshape(1, -1)

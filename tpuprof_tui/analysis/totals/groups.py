@@ -1,4 +1,4 @@
-"""Instructions grouped by the value of a column: how many, how long together, on average and at most."""
+"""Group-by of instructions on a column: count, total, mean and maximum duration."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tpuprof_tui.model import INT_MISSING, is_missing
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 
-#: Up to this many different values, or four times as many as rows, groups are counted in one table.
+#: Value ranges up to this size, or up to four times the number of rows, are counted in a dense table.
 _DENSE: Final = 1 << 16
 _STEPS: Final = (1, 2, 5)
-#: No column tells smaller values apart.
+#: Lower bound of range edges: no column has smaller values.
 _SMALLEST: Final = 1e-12
 
 
 class Groups(Struct, frozen=True, eq=False):
-    """Groups of rows with equal values; arrays of one length, by ascending value, what is missing last.
+    """Groups of rows with equal values; arrays of one length, by ascending value, missing values last.
 
     Attributes:
-        values: The value of each group: int64 (codes of text columns) or float64; INT_MISSING or NaN where missing.
-        count: int64, rows.
-        total: int64 ns, sum of their durations.
-        longest: int64 ns, their largest duration.
+        values: Value of each group: int64 (codes of text columns) or float64; INT_MISSING or NaN where missing.
+        count: Number of rows, int64.
+        total: Sum of durations, int64 ns.
+        longest: Maximum duration, int64 ns.
     """
 
     values: Array
@@ -41,24 +41,24 @@ class Groups(Struct, frozen=True, eq=False):
 
     @property
     def mean(self) -> npt.NDArray[np.float64]:
-        """ns, mean duration of each group."""
+        """Mean duration of each group, ns."""
         return self.total / np.maximum(self.count, 1)
 
     @property
     def share(self) -> npt.NDArray[np.float64]:
-        """0 to 1, of the duration of all groups."""
+        """Share of the total duration of all groups, 0 to 1."""
         return self.total / max(int(self.total.sum()), 1)
 
     @property
     def missing(self) -> npt.NDArray[np.bool_]:
-        """Which group holds what is missing."""
+        """Mask of the group of missing values."""
         return is_missing(self.values)
 
 
 def grouped(values: Array, durations: Ints) -> Groups:
-    """Groups rows by their values: int64 or float64 as columns hold them, or int32 codes; durations in ns.
+    """Groups rows by value (int64 or float64 as in columns, or int32 codes); durations in ns.
 
-    O(rows) where the values are whole numbers close together, as codes are, else O(rows log rows).
+    O(rows) for integers in a small range, such as codes, else O(rows log rows).
     """
     gone = is_missing(values)
     missing = bool(gone.any())
@@ -76,14 +76,14 @@ def grouped(values: Array, durations: Ints) -> Groups:
 
 
 def distinct(values: Array) -> tuple[Array, Ints]:
-    """Ascending distinct values, and the place of each row's value among them."""
+    """Distinct values, ascending, and for each row the index of its value among them."""
     if values.dtype.kind == "f":
         found, places = np.unique(values, return_inverse=True)
         return found, places
     if not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     if values.dtype.itemsize < 4:
-        # differences of small integers may need more room
+        # differences of small integer types may overflow
         values = values.astype(np.int32)
     low, high = int(values.min()), int(values.max())
     if high - low >= max(_DENSE, 4 * len(values)):
@@ -97,7 +97,7 @@ def distinct(values: Array) -> tuple[Array, Ints]:
 
 
 def distinct_together(*codes: Array) -> tuple[Array, int]:
-    """Which of the distinct combinations of codes each row has, these in ascending order, and how many there are."""
+    """Dense index (in ascending order) of each row's combination of codes, and the number of distinct combinations."""
     places = distinct(codes[0])[1]
     for each in codes[1:]:
         found, of_code = distinct(each)
@@ -106,16 +106,16 @@ def distinct_together(*codes: Array) -> tuple[Array, int]:
 
 
 def _sums(places: Array, durations: Ints, size: int) -> list[Ints]:
-    """Count, sum and maximum for each place."""
+    """Count, sum and maximum by group index."""
     longest = np.zeros(size, dtype=np.int64)
     np.maximum.at(longest, places, durations)
-    # float64 sums are exact below 2**53 ns, a hundred days
+    # float64 sums are exact below 2**53 ns, about a hundred days
     total = np.bincount(places, weights=durations, minlength=size).astype(np.int64)
     return [np.bincount(places, minlength=size), total, longest]
 
 
 def even_edges(low: float, high: float, most: int = 20) -> list[float]:
-    """Edges of at most ``most`` equal ranges that hold [low, high], at multiples of 1, 2 or 5 times a power of ten."""
+    """Edges of at most ``most`` equal ranges that contain [low, high], at multiples of 1, 2 or 5 times 10**n."""
     step = next_step((high - low) / most if high > low else 1)
     first = math.floor(low / step)
     last = max(math.floor(high / step) + 1, first + 1)
@@ -123,9 +123,9 @@ def even_edges(low: float, high: float, most: int = 20) -> list[float]:
 
 
 def wide_edges(low: float, high: float) -> list[float]:
-    """Ascending edges of ranges that grow as 1, 2, 5, 10, ...: for what spans orders of magnitude, none of it below 0.
+    """Ascending edges 1, 2, 5, 10, ... for non-negative values that span orders of magnitude.
 
-    What is below a millionth of the largest falls into the first range. The first edge is at most ``low``, the last is
+    Values below a millionth of the largest fall into the first range. The first edge is at most ``low``, the last is
     above ``high``.
     """
     if high <= 0:
@@ -153,11 +153,11 @@ def next_step(size: float) -> float:
 
 
 def _tidy(value: float) -> float:
-    """The float that prints shortest nearby: 0.30000000000000004 is meant to be 0.3."""
+    """Rounds to 15 digits: 0.30000000000000004 becomes 0.3."""
     return float(f"{value:.15g}")
 
 
 def in_ranges(values: Array, edges: list[float]) -> Ints:
-    """Number of the range each value lies in (``edges[i] <= value < edges[i + 1]``); INT_MISSING of what is missing."""
+    """Index of the range of each value (``edges[i] <= value < edges[i + 1]``); INT_MISSING for missing values."""
     places = np.searchsorted(np.array(edges), values, side="right") - 1
     return np.where(is_missing(values), INT_MISSING, np.clip(places, 0, len(edges) - 2))

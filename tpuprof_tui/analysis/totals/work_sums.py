@@ -1,4 +1,4 @@
-"""Work by kernel function, operation or family: how much, how often, how long at the chip's peak, in any window."""
+"""Work by kernel function, operation or family: count, time and ideal time at the chip's peak, in any window."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..index.running_sums import BLOCK, FEWEST
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Columns that work can be added up by.
+#: Columns that work can be grouped by.
 Grouping = Literal["kernel", "name", "type"]
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
-#: Rows of ``WorkSums.sums``.
+#: Row indexes of ``WorkSums.sums``.
 COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
 
 
 class WorkSums(Struct, frozen=True, eq=False):
-    """Work of a window by label; place 0 is work without a label, place i + 1 that of code i.
+    """Work of a window by label; index 0 is work without a label, index i + 1 that of code i.
 
     Attributes:
-        sums: float64 (6, labels): instructions, their ns, those whose time at the chip's peak is known, their ns, their
-            ns at the peak, ns lost against it (none gains back what another lost). Exact below 2**53.
-        longest: int64 ns, the longest instruction of each label.
+        sums: float64 (6, labels + 1): instructions, their ns, instructions with a known ideal time (at the chip's
+            peak), their ns, their ideal ns, ns lost (sum of max(duration - ideal, 0)). Exact below 2**53.
+        longest: Longest instruction of each label, int64 ns.
     """
 
     sums: Floats
@@ -40,11 +40,11 @@ class WorkSums(Struct, frozen=True, eq=False):
 
     @classmethod
     def empty(cls, labels: int) -> WorkSums:
-        """No work, for ``labels`` codes."""
+        """Sums of no work, for ``labels`` codes."""
         return cls(np.zeros((6, labels + 1)), np.zeros(labels + 1, np.int64))
 
     def add(self, other: WorkSums) -> None:
-        """Adds other work."""
+        """Adds other sums in place."""
         self.sums[:] += other.sums
         np.maximum(self.longest, other.longest, out=self.longest)
 
@@ -59,17 +59,17 @@ def work_sums(
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
 ) -> dict[Grouping, WorkSums]:
-    """Work of the events that start in the window [start, end), each with all of its time, for each of some columns.
+    """Work of the events that start in [start, end), each at its full duration, grouped by each of some columns.
 
     O(lanes x labels), after one pass over all rows for the first window of a profile.
 
     Args:
-        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
-        lanes: Only these places in ``profile.lanes``; None for all of the device.
+        units: Ids of the groups to include, with what they submitted to lanes outside any unit; None: all.
+        lanes: Indexes into ``profile.lanes`` to include; None: all of the device.
     """
-    labels = {key: len(profile.strings.get(key, ())) for key in by}  # a source may know nothing of a column
+    labels = {key: len(profile.strings.get(key, ())) for key in by}  # a source may lack the column
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
-    # blocks hold more rows than there are labels: sums then take less room than what is added up
+    # blocks have more rows than there are labels, so that the sums take less memory than the rows
     block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))
     within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
     for index in chosen_lanes(profile, indexes, within, lanes):
@@ -78,7 +78,7 @@ def work_sums(
             owners = owners_of(index)
             if owners.isdisjoint(only):
                 continue
-            # what all comes from these groups need not be looked through for them
+            # if all events come from these groups, no mask is needed
             only = None if owners.issubset(only) else only
         for key, part in _of_lane(index, start, end, labels, block, only).items():
             found[key].add(part)
@@ -86,7 +86,7 @@ def work_sums(
 
 
 def owners_of(index: LaneIndex) -> frozenset[int]:
-    """Groups that submitted the events of a lane, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
+    """Groups that submitted the events of a lane, with ``INT_MISSING`` if some have no owner; O(n) once."""
     if "owner" not in index.lane:
         return frozenset()
     return index.derived.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
@@ -95,7 +95,7 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
 def chosen_lanes(
     profile: Profile, indexes: Sequence[LaneIndex], within: Collection[int] | None, lanes: Collection[int] | None
 ) -> Iterator[LaneIndex]:
-    """Lanes that can hold work of these groups: those at these places, else all of the device that are counted."""
+    """Indexes of the lanes that can hold work of these groups: the given ones, else all device lanes in sums."""
     for number, index in enumerate(indexes):
         lane = index.lane
         if number not in lanes if lanes is not None else not lane.in_sums:
@@ -105,7 +105,7 @@ def chosen_lanes(
 
 
 def chosen_work(lane: Lane, rows: Rows, owners: Collection[int] | None) -> npt.NDArray[np.bool_]:
-    """Which rows of a chosen lane are work; only what these groups submitted, where any are named."""
+    """Mask of the rows of a chosen lane that are work; if ``owners`` is given, only what these groups submitted."""
     chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
     if owners is not None:
         chosen &= np.isin(lane.take("owner", rows), list(owners)) if "owner" in lane else False
@@ -113,7 +113,7 @@ def chosen_work(lane: Lane, rows: Rows, owners: Collection[int] | None) -> npt.N
 
 
 def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
-    """Place of each row's label: its code + 1; 0 where it is missing, or beyond the table and so without a text."""
+    """Index of each row's label: its code + 1; 0 where it is missing or beyond the table."""
     if by not in lane:
         return np.zeros(len(lane.take("start", rows)), dtype=np.int64)
     places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
@@ -124,13 +124,13 @@ def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
 
 
 class _Blocks(Struct, frozen=True, eq=False):
-    """Sums of a lane's blocks: float64 (blocks + 1, 6, labels) before each, and int64 (blocks, labels), the longest."""
+    """Prefix sums over blocks, float64 (blocks + 1, 6, labels), and each block's longest, int64 (blocks, labels)."""
 
     sums: Floats
     longest: Ints
 
     def between(self, first: int, last: int) -> WorkSums:
-        """Sums of some neighbouring blocks."""
+        """Sums over a range of blocks."""
         return WorkSums(self.sums[last] - self.sums[first], self.longest[first:last].max(axis=0))
 
 
@@ -161,7 +161,7 @@ def _of_lane(
 def _added(
     lane: Lane, rows: Rows, labels: Mapping[Grouping, int], owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
-    """Sums over some rows."""
+    """Sums over some rows, by scanning them."""
     weights, durations, chosen = _weights(lane, rows, owners)
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
     if not len(durations):
@@ -179,7 +179,7 @@ def _added(
 def _weights(
     lane: Lane, rows: Rows, owners: Collection[int] | None
 ) -> tuple[list[Floats | None], Ints, npt.NDArray[np.bool_] | None]:
-    """Weights of the rows that are work, their ns, and which rows they are (None: all)."""
+    """Weights of the work rows for each row of ``sums``, their ns, and their mask (None: all rows are work)."""
     chosen = chosen_work(lane, rows, owners)
     durations = lane.take("end", rows) - lane.take("start", rows)
     ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
@@ -196,7 +196,7 @@ def _weights(
 
 
 def _blocks(lane: Lane, key: Grouping, count: int, size: int) -> _Blocks:
-    """The sums of all whole blocks of a lane."""
+    """Prefix sums over all whole blocks of a lane."""
     number = len(lane) // size
     rows = slice(0, number * size)
     weights, durations, chosen = _weights(lane, rows, None)

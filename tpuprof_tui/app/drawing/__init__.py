@@ -1,1 +1,1 @@
-"""Draws figures as characters and styles: lanes, strips, charts, legends; glyphs, palettes and themes."""
+"""Drawing in character cells: lanes, strips, charts and legends; glyphs, palettes and themes."""

@@ -1,6 +1,6 @@
-"""Charts as text, drawn by plotext, which has global state: all calls are made here, by one thread.
+"""Charts as plain text (or ASCII), drawn by plotext in a single thread, because plotext has global state.
 
-Data is binned to the pane's width before it comes here; what is drawn is plain text, in ASCII where asked.
+Callers bin the data to the pane's width.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from .glyphs import ascii_text
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Lines and columns below which a chart shows nothing.
+#: Least height in lines and width in columns of a chart.
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
-#: The one thread that calls plotext; callers wait for it, so they are threads themselves.
+#: The only thread that calls plotext. Callers block on it, so they must be worker threads.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 
 
-#: What to say where there can be no charts; empty: there can. They are asked for with every frame.
+#: Message if plotext is not installed, else empty. Computed once, as it is needed for every frame.
 MISSING: Final = "" if find_spec("plotext") else "Charts need the package plotext. Install it: pip install plotext."
 
 
 def series_curve(series: Series, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
-    """A curve of a series over a window: means of what is known, each value holding until the next."""
+    """Chart of a series over a window (ns): means of the known values, each valid until the next."""
     edges = edges_of(start, end, max(2 * width, 2))
-    # a series of means has the end of its last part too
+    # a series of means has one more time than values: the end of the last part
     last = max(end, int(series.times[-1])) if len(series.times) else end
     means = CounterCurve.of(series.times[: len(series.values)], series.values, last).means(edges)
     return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only, unit=series.unit)
@@ -48,7 +48,7 @@ def series_curve(series: Series, start: int, end: int, width: int, height: int, 
 def curve(
     values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool, unit: str = ""
 ) -> list[str]:  # fmt: skip
-    """A filled curve over time, the unit of time below it; no lines where there is no room or nothing to draw.
+    """Lines of a filled chart with a time axis below; empty if there is no room or no data.
 
     ``values``: one for each equal part of the window from ``start`` to ``end`` (ns), in ``unit``.
     """
@@ -61,18 +61,18 @@ def curve(
     ticks = [start + (end - start) * part // 4 for part in range(5)]
     top = float(shown.max()) or 1.0
     levels = [0, top / 2, top]
-    # the digits of small numbers line up
+    # fixed width aligns the digits of small numbers
     labels = [bytes_text(round(value)) if unit == "B" else f"{value:6.1f}" if top < 1e4 else short_text(value, unit)
               for value in levels]  # fmt: skip
     labels = [label.rjust(max(map(len, labels))) for label in labels]
-    # what the labels of both axes leave
+    # the room left by the labels of both axes
     columns, lines = width - max(map(len, labels)), height - 1
     dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
     reached = _reached(_places(middles, start, end, dots[0]), _places(shown, 0, top, dots[1]), dots[0])
     cells = _marks(reached, columns, lines, ascii_only=ascii_only)
 
     def draw(plot: Any) -> None:
-        # the filled cells as they are: plotext's own filling takes a point for each dot
+        # one point per filled cell: plotext's own fill needs one per dot
         plot.scatter(
             [start + (end - start) * column / (columns - 1) for column, _, _ in cells],
             [top * line / (lines - 1) for _, line, _ in cells],
@@ -87,12 +87,12 @@ def curve(
 
 
 def _places(values: Floats, low: float, high: float, dots: int) -> Ints:
-    """The dots of an axis from ``low`` to ``high`` that values fall on, as plotext places them; int64."""
+    """Dot index (int64) of each value on an axis from ``low`` to ``high``, rounded as plotext does."""
     return np.floor(np.round(0.5 + (dots - 1) * (values - low) / (high - low), 8)).astype(np.int64)
 
 
 def _reached(across: Ints, up: Ints, dots: int) -> Ints:
-    """The highest dot of each of ``dots`` columns that lines from point to point reach; int64, -1: none."""
+    """Rasterises the polyline: highest dot in each of ``dots`` columns; int64, -1: none."""
     left, right, low, high = across[:-1], across[1:], up[:-1], up[1:]
     counts = np.maximum(np.abs(right - left), np.abs(high - low)) + 1
     segment = np.repeat(np.arange(len(counts)), counts)
@@ -106,13 +106,13 @@ def _reached(across: Ints, up: Ints, dots: int) -> Ints:
     return reached
 
 
-#: Bits of the dots of a Braille character, lowest line first; in ASCII a cell is one dot.
+#: Bit of each dot of a Braille character, lowest row first; in ASCII a cell is one dot.
 _BRAILLE: Final = np.array([[0x40, 0x80], [0x04, 0x20], [0x02, 0x10], [0x01, 0x08]])
 _ASCII: Final = np.array([[1]])
 
 
 def _marks(reached: Ints, columns: int, lines: int, *, ascii_only: bool) -> list[tuple[int, int, str]]:
-    """Column, line from below and character of each cell with any dot below the curve."""
+    """(column, line from the bottom, character) of each cell with a dot below the curve."""
     bits = _ASCII if ascii_only else _BRAILLE
     high, wide = bits.shape
     filled = np.arange(lines * high)[:, np.newaxis] <= reached[np.newaxis, :]
@@ -124,7 +124,7 @@ def _marks(reached: Ints, columns: int, lines: int, *, ascii_only: bool) -> list
 
 
 def _resampled(values: Floats, bins: int) -> Floats:
-    """The values in another number of equal parts: means where there are fewer, repeated where there are more."""
+    """Resamples values to ``bins`` equal parts: means if there are fewer bins, repetition if there are more."""
     places = (np.arange(bins) * len(values)) // bins
     if bins >= len(values):
         return values[places]
@@ -137,12 +137,12 @@ def _tick(time: int, unit: TimeUnit, span: int) -> str:
 
 
 def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
-    """What ``draw`` draws, without colours, cut to the width."""
+    """Lines of the figure that ``draw`` makes, without colours, cut to the width."""
     import plotext
 
     plotext.clear_figure()
     plotext.theme("clear")
-    # not cut to the terminal plotext found when it was imported
+    # by default plotext limits the size to the terminal found at import
     plotext.limit_size(False, False)
     plotext.plotsize(width, height)
     plotext.frame(False)

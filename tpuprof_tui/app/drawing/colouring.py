@@ -1,6 +1,6 @@
-"""What the colours of the timeline mean: operation, kernel function, other names, or a share of a peak of the hardware.
+"""Colourings of the timeline: by operation, kernel function, other names, or share of a hardware peak.
 
-Every colour has a letter: it stands in the cells where colours cannot be told apart, and in the legend.
+Every category has a letter besides its colour, for the legend and for cells of terminals without distinct colours.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tpuprof_tui.model.vocabulary import Category, Shades, imported
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What is of no category.
+#: Category of events without another one.
 OTHER: Final = Category("other", "O", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
-#: Colours of kinds of lanes that have none of their own.
+#: Colours for kinds of lanes without one in the vocabulary.
 _MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
 
 
 @lru_cache(1024)
 def category_of(vocabulary: Vocabulary, type_name: str) -> Category:
-    """The category of events by their type."""
+    """Category of events by type name: the first with a word that the name contains, else ``OTHER``."""
     lowered = type_name.casefold()
     for category in vocabulary.categories:
         if any(word in lowered for word in category.words):
@@ -42,18 +42,18 @@ def category_of(vocabulary: Vocabulary, type_name: str) -> Category:
 
 
 def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
-    """Colours of work on a kind of lane; kinds without any get one of their own, always the same."""
+    """Colours of work on a kind of lane; for unknown kinds, one chosen by a stable hash of the kind."""
     known = vocabulary.lane_kind(kind)
     if known is not None and known.shades is not None:
         return known.shades
     return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
 
 
-#: More events than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
+#: Cells with more events than this use the engine's colour: fewer style changes, no flicker.
 TELLABLE: Final = 2
-#: Ways of colouring that need nothing of the source.
+#: Colourings that do not depend on the source's vocabulary.
 PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
-#: Shares from here on, in fifths; brighter is more (on paper darker), which no eye confuses.
+#: Categories of shares, in fifths. Brighter is more (on a light background darker), which is also colour-blind safe.
 FIFTHS: Final = tuple(
     Category(name, letter, Shades(colour, paper))
     for name, letter, colour, paper in (
@@ -62,7 +62,7 @@ FIFTHS: Final = tuple(
         ("80% and more", "e", "#f7e463", "#4a2500"),
     )
 )  # fmt: skip
-#: Tints: no operation has one of them, so that a colour means one or the other. On paper they are shades.
+#: Tints (shades on a light background) that no operation uses, so that the colours are unambiguous.
 _KERNEL_COLOURS: Final = (
     ("#a5c8ff", "#1f4f99"), ("#ffc9a3", "#994d1f"), ("#b7e4c7", "#1f6b3a"), ("#fbb6ce", "#993366"),
     ("#efe08a", "#6b5a00"), ("#d9c2ff", "#5a2f99"), ("#9be7e7", "#0f6666"), ("#ffb3bd", "#99263d"),
@@ -72,43 +72,43 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def is_share(vocabulary: Vocabulary, colouring: Colouring) -> bool:
-    """Whether colours mean a share: all that is neither operation nor kernel function nor other names does."""
+    """Whether a colouring shows shares, rather than operations, kernel functions or other names."""
     return colouring not in PLAIN and vocabulary.names(colouring) is None
 
 
 def colourings(vocabulary: Vocabulary) -> tuple[Colouring, ...]:
-    """Ways of colouring in the order in which the key goes through them: those of any source, then its own."""
+    """Colourings in the order in which the key switches them: the plain ones, then the source's own."""
     return (*PLAIN, *(share.key for share in vocabulary.shares), *(named.key for named in vocabulary.named))
 
 
 def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
-    """What a way of colouring is called."""
+    """Display name of a colouring."""
     own = vocabulary.share(colouring) or vocabulary.names(colouring)
     if own is not None:
         return own.title
     return vocabulary.scope.one if colouring == "kernel" else vocabulary.phrase("category", colouring)
 
 
-# a function of code and name alone, asked for each cell of the timeline
+# cached: called for each cell of the timeline
 @lru_cache(4096)
 def kernel_category(code: int, name: str) -> Category:
-    """Letter and colour of a kernel function, or of another name; the first 52 have letters of their own."""
+    """Category of a kernel function or other name, by code; the first 52 have distinct letters."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
     return Category(clean(name), letter, Shades(*_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
 
 
 def share_category(share: float) -> Category:
-    """The fifth a share lies in."""
+    """Category of the fifth that a share (0 to 1) is in."""
     return FIFTHS[min(max(int(share * len(FIFTHS)), 0), len(FIFTHS) - 1)]
 
 
 def event_categories(
     profile: Profile, index: LaneIndex, rows: Ints, colouring: Colouring, kernels: Ints | None = None
 ) -> list[Category | None]:
-    """Colours of some events, one each; None where nothing is known.
+    """Category of each of some events; None if unknown.
 
-    ``kernels``: by code of a kernel function, or of another name, the number whose letter and colour it has, and -1 at
-    the end; None: its code.
+    ``kernels``: maps the code of a kernel function or other name to the number that determines its letter and colour,
+    with a trailing -1 for code -1; None: the code itself.
     """
     lane = index.lane
     if is_share(profile.vocabulary, colouring):
@@ -130,7 +130,7 @@ def event_categories(
 
 
 def name_numbers(index: LaneIndex, rows: Ints, colouring: Colouring) -> npt.NDArray[np.integer]:
-    """Which names some events have, where colours mean kernel functions or other names; -1 where none is known."""
+    """Name code of some events, for a colouring by kernel function or other names; -1 if unknown."""
     unknown = np.full(len(rows), -1)
     if colouring == "kernel":
         return index.lane.take("kernel", rows) if "kernel" in index.lane else unknown
@@ -139,7 +139,7 @@ def name_numbers(index: LaneIndex, rows: Ints, colouring: Colouring) -> npt.NDAr
 
 
 def known_names(session: Session, colouring: Colouring) -> Sequence[str] | None:
-    """What names are called, by number, where colours mean such; None: that has not been computed."""
+    """Names by code for a colouring by names, empty for other colourings; None: not computed yet."""
     if session.profile.vocabulary.names(colouring) is None:
         return session.profile.strings.get("kernel", ()) if colouring == "kernel" else ()
     found: tuple[Sequence[str], object] | None = session.derived.known("names of colours", colouring)
@@ -147,14 +147,14 @@ def known_names(session: Session, colouring: Colouring) -> Sequence[str] | None:
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
-    """Bandwidth over the peak of the memory involved, or uArch rate, of some events.
+    """Share that colours some events: bandwidth over the peak of the memory involved, or uArch rate.
 
     Returns:
         float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
     """
     shares = np.full(len(lane.take("role", rows)), np.nan)
     share = profile.vocabulary.share(colouring)
-    # the first that is known and set counts, so it is taken last
+    # the first column with a value has priority, so it is applied last
     for key, name in reversed(share.columns) if share is not None else ():
         if key not in lane:
             continue
@@ -166,17 +166,17 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
     return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
 
 
-#: Where more events than this must be summed first, a thread does it.
+#: Most events that are summed synchronously; more in a worker thread.
 AT_ONCE: Final = 20_000
 
 
 def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
-    """Whether the sums, or names, that a lane's colours rest on have been made, or it needs none."""
+    """Whether the sums or names that determine a lane's colours are cached, or none are needed."""
     return colouring in PLAIN or index.derived.known("colours", colouring) is not None
 
 
 def summed(session: Session, passing: Passing | None, colouring: Colouring) -> Iterator[None]:
-    """Makes these of all lanes, and of what passes a filter, one lane after the other; O(events)."""
+    """Computes the sums or names of all lanes and of what passes a filter, yielding after each lane; O(events)."""
     profile, named = session.profile, session.profile.vocabulary.names(colouring)
     numbers: Sequence[npt.NDArray[np.int32]] = ()
     if named is not None:
@@ -194,13 +194,13 @@ def summed(session: Session, passing: Passing | None, colouring: Colouring) -> I
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
-    """Flow of the share, and of the time for which it is known; made once for a lane, in O(its events)."""
+    """Flow of the share, and of the time for which it is known; cached per lane, computed in O(events)."""
 
     def made() -> tuple[Flow, Flow]:
         shares = shares_of(profile, index.lane, colouring, ALL)
         known = np.isfinite(shares)
         events = slice(None) if known.any() else slice(0)
-        # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
+        # unknown shares have weight 0, so all events can be kept and the lane's arrays are shared, not copied
         starts, ends, shares, known = index.starts[events], index.lane["end"][events], shares[events], known[events]
         return Flow.of(starts, ends, np.where(known, shares, 0.0)), Flow.of(starts, ends, known.astype(np.float64))
 
@@ -208,7 +208,7 @@ def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tup
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
-    """Mean share, over the time for which it is known, of each cell; NaN where nothing is known."""
+    """Mean share of each cell over the time for which it is known; float64, NaN if unknown."""
     amount, time = (flow.between(edges) for flow in share_flows(profile, index, colouring))
     shares: Floats = np.divide(amount, time, out=np.full(len(time), np.nan), where=time > 0.5e-6)
     return shares
@@ -217,10 +217,10 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
 def cell_categories(
     profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring, kernels: Ints | None = None
 ) -> dict[int, Category]:
-    """Colours of the cells that hold work, by cell.
+    """Categories of the cells that hold work, by cell index; unknown ones are left out.
 
-    An operation shows only where few share a cell, a kernel function or another name is that of the cell's first event,
-    a share is the mean of the cell. ``kernels``: as in ``event_categories``.
+    Operations colour only cells with at most ``TELLABLE`` events; kernel functions and other names are those of the
+    cell's first event; a share is the mean of the cell. ``kernels``: as in ``event_categories``.
     """
     if is_share(profile.vocabulary, colouring):
         shares = cell_shares(profile, index, colouring, edges)
@@ -234,7 +234,7 @@ def cell_categories(
 
 
 def legend(profile: Profile, colouring: Colouring, names: Sequence[str] = ()) -> list[Category]:
-    """All colours of a way of colouring that the profile can show, in their order; ``names``: other names."""
+    """Categories of a colouring that can occur in the profile, in order; ``names``: as from ``known_names``."""
     if is_share(profile.vocabulary, colouring):
         return list(FIFTHS)
     if colouring != "operation":
@@ -251,7 +251,7 @@ def legend(profile: Profile, colouring: Colouring, names: Sequence[str] = ()) ->
 
 
 def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
-    """The next way of colouring of which the capture knows something."""
+    """The next colouring that the capture has data for, cyclic."""
     known = colourings(profile.vocabulary)
     place = known.index(colouring) if colouring in known else 0
     order = (*known[place + 1 :], *known[: place + 1])
@@ -259,9 +259,9 @@ def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
 
 
 def is_known(profile: Profile, colouring: Colouring) -> bool:
-    """Whether the capture knows what a way of colouring shows; it always knows operations."""
+    """Whether the capture has the data for a colouring; always true for operations."""
     if colouring == "kernel":
-        # the column may be there and name nothing
+        # the column may exist without any name
         return len(profile.strings.get("kernel", ())) > 0
     if (named := profile.vocabulary.names(colouring)) is not None:
         return named.needs in profile.capabilities

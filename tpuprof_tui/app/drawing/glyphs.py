@@ -1,4 +1,4 @@
-"""The characters the screen is drawn with, in Unicode and in ASCII, and the filter that lets nothing else through."""
+"""The characters to draw with, in Unicode and in ASCII, and the filter that transliterates output to ASCII."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from textual.filter import LineFilter
 
 
 class Glyphs(Struct, frozen=True):
-    """One set of characters, each one cell wide.
+    """A set of drawing characters, each one cell wide.
 
     Attributes:
-        levels: Occupancy of a cell from nothing to full, nine characters.
-        steps: Length of a bar's last cell from nothing to full, nine characters.
-        wait, sync: What fills a cell that holds no work.
-        edge: First cell of an event wide enough for its name.
-        cursor: The time cursor where nothing runs.
+        levels: Occupancy of a cell, nine characters from empty to full.
+        steps: Fill of the last cell of a bar, nine characters from empty to full.
+        wait, sync: Cells that hold waits or syncs but no work.
+        edge: First cell of an event that is wide enough to be labelled.
+        cursor: The time cursor on an empty cell.
         pointer: The time cursor on the ruler.
         tick: A tick of the ruler.
         mark: The selected lane or row.
-        up, down: Direction of a sort, and that there is more.
+        up, down: Sort direction, and more lines above or below.
         rule: Horizontal line.
-        hidden: What a filter hides.
-        gap: Where a side has nothing to show beside the other.
-        released, releases: What released the selected event, and what it released.
-        letters: A lone event too narrow for its name is drawn as the letter of its category.
+        hidden: Events that a filter hides.
+        gap: Part of a comparison that one side does not have.
+        released, releases: Marks of the releaser of the selected event, and of what it released.
+        letters: Whether a lone event that is too narrow for its name is drawn as its category letter.
     """
 
     levels: str
@@ -64,7 +64,7 @@ ASCII: Final = Glyphs(
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> str:
-    """A bar of ``width`` cells filled to ``share`` (0 to 1); anything above nothing shows."""
+    """A bar of ``width`` cells filled to ``share`` (0 to 1); any share above 0 is visible."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     if share > 0 and eighths == 0:
         eighths = 1
@@ -74,13 +74,13 @@ def bar(share: float, width: int, glyphs: Glyphs) -> str:
 
 
 def stacked_bar(shares: Sequence[float], width: int) -> list[int]:
-    """Cells of each part of a bar of ``width`` cells, given their shares (0 to 1); together no more than ``width``."""
+    """Number of cells of each part of a stacked bar, from the shares (0 to 1); their sum is at most ``width``."""
     ends = [round(min(total, 1.0) * width) for total in accumulate(shares)]
     return [end - start for start, end in pairwise([0, *ends])]
 
 
 def wants_ascii(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal with this environment cannot be trusted to show UTF-8."""
+    """Whether to use ASCII: the terminal type or the locale in ``environment`` does not support UTF-8."""
     if environment.get("TERM", "") in ("linux", "vt100", "vt220", "dumb"):
         return True
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
@@ -98,10 +98,10 @@ _TRANSLITERATED: Final = str.maketrans({
 })  # fmt: skip
 
 
-# a function of the text alone, asked for each piece of a frame
+# cached: called for each segment of a frame
 @lru_cache(8192)
 def ascii_text(text: str) -> str:
-    """``text`` with every character outside ASCII replaced by as many ASCII characters as it has cells."""
+    """Replaces every non-ASCII character by as many ASCII characters as it has cells."""
     if text.isascii():
         return text
     translated = text.translate(_TRANSLITERATED)
@@ -109,10 +109,10 @@ def ascii_text(text: str) -> str:
 
 
 class AsciiFilter(LineFilter):
-    """Replaces every character outside ASCII before it goes to the terminal: in borders, scroll bars and names."""
+    """Textual line filter that transliterates all output, including borders and scroll bars, to ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments with their texts transliterated; widths stay."""
+        """Returns the segments with transliterated texts of the same widths."""
         return [
             segment if segment.text.isascii() else Segment(ascii_text(segment.text), segment.style, segment.control)
             for segment in segments

@@ -1,6 +1,6 @@
-"""Lines of the timeline drawn in cells: characters and styles from exact occupancy, at any zoom; and their legends.
+"""Paints timeline lines in cells: characters and styles from exact occupancy at any zoom; and the legends.
 
-A frame costs O(cells x log events) per lane: nothing here looks at the events between two edges.
+A frame costs O(cells x log events) per lane: events between two cell edges are never iterated.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .theme import Palette
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: Cells an event must fill to carry its name.
+#: Least width, in cells, at which an event is labelled.
 NAMED_CELLS = 4
-#: More than this that run beside an event are not counted.
+#: Greatest number of concurrent events that is counted.
 _BESIDE = 99
-#: Lines a legend may take.
+#: Most lines of a legend.
 LEGEND_LINES = 3
 
 
 class Painted(Struct):
-    """A lane drawn: a character and a style per cell, its share of work in the window, which cells hold anything."""
+    """A painted lane: character and style per cell, share of work in the window (0 to 1), mask of non-empty cells."""
 
     chars: list[str]
     styles: list[Style]
@@ -57,7 +57,7 @@ class Painted(Struct):
 
 
 def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
-    """Segments of cells, one for each run of one style."""
+    """Merges cells into segments, one for each run of equal style."""
     segments: list[Segment] = []
     begin = 0
     for place in range(1, len(chars) + 1):
@@ -68,7 +68,7 @@ def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
 
 
 def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
-    """Eighths of each cell that ``part`` fills: 0 only where it is nothing, 8 only where it is nearly all."""
+    """Fill of each cell in eighths, rounded: 0 only if ``part`` is 0, else 1 to 8; int64."""
     safe = np.maximum(span, 1)
     eighths = (part * 8 + safe // 2) // safe
     return np.where(part > 0, np.clip(eighths, 1, 8), 0)
@@ -78,9 +78,9 @@ def paint_lane(
     profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
     colouring: Colouring = "operation", *, pending: bool = False, kernels: Ints | None = None,
 ) -> Painted:  # fmt: skip
-    """A lane in the cells between ``edges`` (int64 ns, cells + 1).
+    """Paints a lane in the cells between ``edges`` (int64 ns, cells + 1).
 
-    ``pending``: the sums that colours rest on are still being made; until then cells have none.
+    ``pending``: the sums that determine colours are still being computed; until then cells have no colour.
     ``kernels``: as in ``event_categories``.
     """
     held, span = cells(index, edges), np.diff(edges)
@@ -88,14 +88,14 @@ def paint_lane(
     utilisation = int(held.busy.sum()) / window if window else 0.0
     if not filled.any():
         return Painted([" "] * len(span), [palette.text] * len(span), utilisation, filled)
-    # where a letter alone identifies a share, a kernel function or another name, it stands in every cell
+    # shares, kernel functions and other names show their letter in every cell, operations only on lone events
     lettered = held.count == 1 if colouring == "operation" else filled
     if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
-    # an engine's colour would be taken for a share or a kernel function
+    # in other colourings the engine's colour could be mistaken for a share or a kernel function
     shades = lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
     unknown = palette.quiet if pending else palette.shaded(shades)
-    # events without a duration fill no cell: they are drawn by their role
+    # events without a duration occupy no time: draw them by role
     instants = np.flatnonzero(filled & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
     roles = index.lane.take("role", held.first[instants])
     levels, waits = levels_of(held.busy, span), held.wait > held.sync
@@ -123,15 +123,15 @@ def paint_lane(
 
 
 def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
-    """Events that pass a filter as they are, the others as dim dots; utilisation is that of those that pass.
+    """Combines a lane with its filtered version: events that do not pass become dim dots.
 
-    Names of hidden events stay.
+    Names of hidden events stay. The utilisation is that of the events that pass.
     """
     chars, styles = list(whole.chars), list(whole.styles)
     for place in np.flatnonzero(whole.held & ~passing.held).tolist():
         style = styles[place]
         if style.bgcolor is not None or style.reverse:
-            # a bar has no ground of its own any more: dots say how far it goes
+            # the bar loses its background: dots show its extent
             chars[place] = glyphs.hidden if chars[place] == " " else chars[place]
         else:
             chars[place] = glyphs.hidden
@@ -143,7 +143,7 @@ def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Gl
 
 
 def _mend(chars: list[str]) -> None:
-    """Puts blanks where one half of a wide character was overwritten."""
+    """Blanks the remaining half of wide characters that were partly overwritten."""
     for place, char in enumerate(chars):
         if char.isascii() and char:
             continue
@@ -157,13 +157,13 @@ def _paint_names(
     profile: Profile, index: LaneIndex, held: Cells, span: Ints, notes: Bools, chars: list[str], styles: list[Style],
     palette: Palette, glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
 ) -> None:  # fmt: skip
-    """Events that fill several whole cells become one bar, or one line of waiting, with their name in it.
+    """Draws events that fill several whole cells as one labelled bar, or as a labelled line of waiting.
 
-    Where others run beside one their number follows its name.
+    The label is followed by the number of concurrent events (``+2``), if any.
     """
     lane, share_told = index.lane, is_share(profile.vocabulary, colouring)
     whole = (held.first >= 0) & ((held.busy + held.wait + held.sync >= span) | notes)
-    # neighbours belong together where the first is the same, and as many run beside it
+    # adjacent cells form one bar if they have the same first event and the same number of concurrent ones
     beside = np.minimum(held.count - 1, _BESIDE)
     for begin, end in runs_of(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
         if end - begin < NAMED_CELLS:
@@ -190,14 +190,14 @@ def _paint_names(
 
 
 def _cut(name: str, room: int, more: str) -> str:
-    """A name and what follows it, the name cut so that both have room; the name alone where they have none."""
+    """Name followed by ``more``, the name cut to fit ``room`` cells; without ``more`` if there is no room for both."""
     if cell_len(name) + len(more) <= room:
         return name + more
     return fit(name, room - len(more)) + more if more and room - len(more) >= 2 else fit(name, room)
 
 
 def _put(chars: list[str], begin: int, end: int, text: str) -> None:
-    """Puts ``text``, which is as wide as the cells, into them: a wide character and an empty string after it."""
+    """Writes ``text``, as wide as the cells, into them; a wide character is followed by an empty string."""
     if len(text) == end - begin:
         chars[begin:end] = list(text)
         return
@@ -212,7 +212,7 @@ def _put(chars: list[str], begin: int, end: int, text: str) -> None:
 
 
 def runs_of(values: Ints) -> list[tuple[int, int]]:
-    """[begin, end) of each run of one value that is not negative."""
+    """Half-open ranges [begin, end) of the runs of equal, non-negative values."""
     bounds = np.flatnonzero(np.diff(values)) + 1
     begins = np.concatenate(([0], bounds)).tolist()
     ends = np.concatenate((bounds, [len(values)])).tolist()
@@ -220,10 +220,10 @@ def runs_of(values: Ints) -> list[tuple[int, int]]:
 
 
 def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Glyphs) -> Painted:
-    """Counters, each cell as high as its share (0 to 1) of what fills it; what is 0 is quiet, what is unknown empty."""
+    """Paints a counter line: each cell as high as its share (0 to 1) of full scale; 0 is dim, NaN is empty."""
     known = np.isfinite(shares)
     eighths = np.rint(np.where(known, shares, 0.0) * 8).astype(np.int64)
-    zero = known & (shares < 1e-9)  # sums of floats leave a little where all is 0
+    zero = known & (shares < 1e-9)  # tolerance for rounding errors of float sums
     lowest = "0" if glyphs.letters else glyphs.levels[1]
     chars = [glyphs.levels[level] for level in np.where(known, np.clip(eighths, 1, 8), 0).tolist()]
     styles = [palette.transfer] * len(chars)
@@ -233,7 +233,7 @@ def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Gl
 
 
 def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
-    """A whole unit: blocks where it computed, shades where it only moved data (exposed transfer)."""
+    """Paints a whole unit: blocks where it computed, shades where it only moved data (exposed transfer)."""
     span = np.diff(edges)
     window = int(edges[-1] - edges[0])
     compute = np.diff(index.compute.covered(edges))
@@ -251,9 +251,9 @@ def paint_strip(
     profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs, *,
     pending: bool = False,
 ) -> Painted:  # fmt: skip
-    """Share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
+    """Paints a strip: share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
 
-    O(cells x log events), after the lane's sums were made once; ``pending`` while that is being done.
+    O(cells x log events) once the lane's sums are cached; ``pending``: they are still being computed.
     """
     span = np.diff(edges)
     if pending:
@@ -274,9 +274,9 @@ def paint_strip(
 def paint_steps(
     index: LaneIndex, word: str, chosen: int | None, edges: Ints, palette: Palette, glyphs: Glyphs
 ) -> Painted:
-    """A bar for each step with its number; where several share a cell, how much of it they fill.
+    """Paints a numbered bar for each step; cells shared by more than two steps show their occupancy.
 
-    ``chosen``: number of the step that all panes are about; None: none.
+    ``chosen``: number of the step that all panes are restricted to; None: none.
     """
     held = cells(index, edges)
     levels = levels_of(held.busy, np.diff(edges))
@@ -284,13 +284,13 @@ def paint_steps(
     count = len(edges) - 1
     chars = [glyphs.levels[level] for level in levels.tolist()]
     styles = [palette.quiet] * count
-    # a cell is of the last step that begins in it, so that each wide enough begins with its number
+    # a cell belongs to the last step that starts in it, so that a wide step starts with its number
     last = np.searchsorted(index.starts, edges[1:], side="left") - 1
     row = np.where(held.count > 0, last, -1)
     narrow = held.count > 2
     runs = runs_of(np.where(narrow, -1, row))
     first = {int(row[begin]): begin for begin, _ in reversed(runs)}
-    # of one that a gap of the axis divides the widest part says its name
+    # if a gap of the axis splits a step, only its widest part is labelled
     widest = {int(row[begin]): begin for begin, end in sorted(runs, key=lambda run: run[1] - run[0])}
     for begin, end in runs:
         place = int(row[begin])
@@ -307,9 +307,9 @@ def legend_lines(
     profile: Profile, colouring: Colouring, width: int, palette: Palette, glyphs: Glyphs,
     names: Sequence[str] | None = (),
 ) -> list[list[Segment]]:  # fmt: skip
-    """The colours, each with its letter and meaning, in lines of ``width`` cells; what has no room is counted.
+    """Lines of the legend: colour, letter and meaning of each category; ``+N`` counts those without room.
 
-    ``names``: as in ``legend``; None: they are not known yet.
+    ``names``: as in ``legend``; None: not known yet.
     """
     if width < 24:
         return []
@@ -328,7 +328,7 @@ def legend_lines(
         lines[-1] += [Segment(text[:2], palette.shaded(category.shades)), Segment(text[2:], palette.text)]
         used += cell_len(text)
     if names is None:
-        # as many lines as they may take: the pane keeps its height when they are there
+        # reserve all lines, so that the pane keeps its height when the names arrive
         lines += [[Segment(" ", palette.text)] for _ in range(1, LEGEND_LINES)]
     elif not categories:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))
@@ -336,7 +336,7 @@ def legend_lines(
 
 
 def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
-    """What the cells of a whole unit mean, in a line of at most ``width`` cells."""
+    """Legend of the cells of a whole unit, in a line of at most ``width`` cells."""
     computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
     parts = [
         (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),

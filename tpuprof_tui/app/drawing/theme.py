@@ -1,6 +1,6 @@
-"""Themes to choose among, and palettes: the styles of widgets that draw their own lines, with and without colours.
+"""Themes, and palettes: the styles of widgets that render their own lines, with and without colours.
 
-Nothing is told apart by colour alone: glyphs, letters and names say the same.
+Colour is never the only distinction: glyphs, letters and names carry the same information.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TEXT: Final = "#d7dde8"
 _QUIET: Final = "#8593a8"
 _ACCENT: Final = "#5cb8ff"
 _GOOD, _CAUTION, _BAD = "#4cc38a", "#f0b429", "#ff6b6b"
-#: The same for the light theme.
+#: Colours of the light theme.
 _PAPER: Final = "#fbfbf8"
 _SHEET: Final = "#f1f1ec"
 _FOLD: Final = "#e3e4de"
@@ -33,30 +33,30 @@ _INK: Final = "#1d2430"
 _GREY: Final = "#5d6878"
 _BLUE: Final = "#0b62b8"
 _GREEN, _OCHRE, _RED = "#14794b", "#8a5a00", "#b3261e"
-#: Of the theme that all eyes can tell apart.
+#: Colours of the colour-blind safe theme.
 _SKY, _YELLOW, _ORANGE = "#56b4e9", "#f0e442", "#ff8c42"
-#: Brighter colours than this are hard to see on paper.
+#: Greatest brightness (0 to 1) of a colour that is legible on the light background.
 _INK_BRIGHTNESS: Final = 0.42
 
 
 def _style(text: str) -> Style:
-    """A field of a palette with this style unless another is given."""
+    """A palette field with this style as its default."""
     style: Style = field(default_factory=lambda: Style.parse(text))
     return style
 
 
 class Palette(Struct, frozen=True, dict=True):
-    """Styles of widgets that draw their own lines; as they are by default those of the dark theme.
+    """Styles of widgets that render their own lines; the defaults are those of the dark theme.
 
     Attributes:
-        colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
-        waited: Background of cells with more waiting than anything else.
-        ground: What names on filled cells are written in.
-        lettered: Letters stand in cells wherever ASCII has them: colours alone would not tell.
-        suits: Which of the shades it takes: ``dark``, ``paper`` or ``safe``.
-        inked: Whether colours without such a shade are darkened until paper shows them.
-        cursor_cell, cursor_filled: Styles under the time cursor, of cells that are drawn and of filled ones.
-        selected_cell, selected_filled: Likewise of the selected event.
+        colour: False: only attributes (bold, dim, reverse, underline) are used.
+        waited: Background of cells that are mostly waiting.
+        ground: Text colour of names on filled cells.
+        lettered: Whether cells show category letters as in ASCII mode, because colours alone are not distinct enough.
+        suits: Field of ``Shades`` to use: ``dark``, ``paper`` or ``safe``.
+        inked: Whether colours without that shade are darkened until they are legible on a light background.
+        cursor_cell, cursor_filled: Styles under the time cursor, for glyph cells and for filled cells.
+        selected_cell, selected_filled: The same for the selected event.
     """
 
     colour: bool = True
@@ -93,15 +93,15 @@ class Palette(Struct, frozen=True, dict=True):
     selected_filled: str = f"bold {_BACKGROUND} on #f4f7fb"
 
     def shaded(self, shades: Shades) -> Style:
-        """Style of a cell in the colour that suits the ground."""
+        """Style of a cell in the shade for this palette's background."""
         return Style.parse(self._shade(shades)) if self.colour else self.text
 
     def filled(self, shades: Shades) -> Style:
-        """Style of an event wide enough to carry its name."""
+        """Style of an event that is wide enough to be labelled."""
         return Style.parse(f"{self.ground} on {self._shade(shades)}") if self.colour else Style(reverse=True)
 
     def _shade(self, shades: Shades) -> str:
-        """The colour that suits the ground."""
+        """Colour for this palette's background."""
         shade = getattr(shades, self.suits)
         if shade or not self.inked:
             return shade or shades.dark
@@ -111,15 +111,15 @@ class Palette(Struct, frozen=True, dict=True):
 
     @cached_property
     def _inks(self) -> dict[str, str]:
-        """Cache of darkened colours: at most as many as the program has."""
+        """Cache of darkened colours, by colour; bounded by the number of colours in the program."""
         return {}
 
     def tinted(self, style: Style) -> Style:
-        """Style of a cell with work and more waiting."""
+        """Style of a cell with some work but mostly waiting."""
         return style + Style.parse(f"on {self.waited}") if self.colour else style
 
     def on_cursor(self, style: Style) -> Style:
-        """Style of a filled cell under the time cursor."""
+        """Style of a cell under the time cursor."""
         if not self.colour:
             return style + Style(reverse=not style.reverse, bold=True)
         return style + Style.parse(self.cursor_cell if style.bgcolor is None else self.cursor_filled)
@@ -131,12 +131,12 @@ class Palette(Struct, frozen=True, dict=True):
         return Style.parse(self.selected_cell if style.bgcolor is None else self.selected_filled)
 
     def severity(self, severity: int) -> Style:
-        """Style of a problem, by its severity (0 note, 1 warning, 2 error)."""
+        """Style of a problem by severity (0 note, 1 warning, 2 error)."""
         return (self.quiet, self.caution, self.bad)[min(max(severity, 0), 2)]
 
 
 def _inked(colour: str) -> str:
-    """A colour made dark enough to be read on a light background."""
+    """Darkens a colour until it is legible on a light background."""
     ink = Color.parse(colour)
     for part in range(1, 12):
         if ink.brightness <= _INK_BRIGHTNESS:
@@ -146,7 +146,7 @@ def _inked(colour: str) -> str:
 
 
 def plain_palette() -> Palette:
-    """The palette without any colour."""
+    """The palette without colours."""
     normal, dim, bold = Style(dim=False), Style(dim=True), Style(bold=True)
     return Palette(
         colour=False, text=normal, quiet=dim, strong=bold, title=bold, key=bold, good=normal, caution=bold, bad=bold,
@@ -199,7 +199,7 @@ def _theme(
 
 
 _NIGHT: Final = (_BACKGROUND, _SURFACE, _RAISED, _LINE)
-#: Themes by the name people choose them by, in the order a key goes through them.
+#: Themes by name, in the order in which the key switches them.
 THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
     "dark": (_theme("dark", (_ACCENT, "#a78bfa", _QUIET), (_GOOD, _CAUTION, _BAD), _TEXT, _NIGHT), Palette()),
     "light": (
@@ -208,11 +208,11 @@ THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
     ),
     "safe": (_theme("safe", (_SKY,) * 3, (_SKY, _YELLOW, _ORANGE), _TEXT, _NIGHT), _safe()),
 }
-#: What they are called on the screen.
+#: Display names of the themes.
 TITLES: Final = {"dark": "dark", "light": "light", "safe": "colour-blind safe"}
 
 
 def after(name: str) -> str:
-    """The theme that follows another."""
+    """Name of the theme after another, cyclic."""
     names = list(THEMES)
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

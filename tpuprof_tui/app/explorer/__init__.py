@@ -1,1 +1,1 @@
-"""The explorer's screen and its parts."""
+"""The explorer screen and its controllers (navigation, search, filtering, marks, export requests)."""

@@ -1,4 +1,4 @@
-"""The command line of the explorer: judges what is typed, and does it."""
+"""The command line of the explorer: validates the text while it is typed, then runs the command or action."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ..settings.actions import Action, ActionTable
 from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split, views_begun
 from .services import Services
 
-#: More digits than any number of instructions has.
+#: Longest number accepted, in digits: more than any number of instructions has.
 MOST_DIGITS: Final = 12
-#: What a command comes to: a fault, what is still to be done when the keys are back where they were, or nothing more.
+#: Result of a command: a fault, a function to call after the focus is back in the pane, or None (done).
 Done = Note | Callable[[], object] | None
-#: What commands do, by their ids; each takes what follows the command's name.
+#: Command handlers by command id; each takes the argument text.
 CommandTable = Mapping[str, Callable[[str], Done]]
 
 
 def fault(text: str, column: int = -1) -> Note:
-    """Why a text cannot be taken, and where in it the fault is."""
+    """Note that rejects the typed text; ``column`` is the offset of the fault in it, -1 if unknown."""
     return Note(text, column, fault=True)
 
 
 class CommandLine:
-    """Asks for a command, for a view, or for any action by its name.
+    """Prompts for a command, a view or an action by name, and runs it.
 
     Args:
-        services: Those of the explorer.
-        commands: What each command does.
-        judges: What judges that while it is typed.
-        later: Calls a function when the prompt is closed.
-        perform: Does an action, on the pane that keys went to.
+        services: Shared services of the explorer.
+        commands: Command handlers by command id.
+        judges: Validators of the argument while it is typed, by command id; each returns None if it has nothing to say.
+        later: Schedules a function for after the prompt has closed.
+        perform: Runs an action on the given pane.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CommandLine:
         self.actions: ActionTable = {"command-line": self.ask, "view": partial(self.ask, "view ")}
 
     def ask(self, initial: str = "") -> None:
-        """Asks for a command, of which something may be typed already."""
+        """Opens the prompt, prefilled with ``initial``."""
         self.prompting.ask(Question("Command", initial, self._judged, self._accepted))
         if initial:
             return
@@ -61,7 +61,7 @@ class CommandLine:
         self.prompting.prompt.tell(Note(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
     def _judged(self, text: str) -> Note | None:
-        """What the text would do, or could become."""
+        """Describes what the text would do, or lists its completions."""
         found, argument = self._named(text)
         if len(found) == 1 and (argument or split(text)[0] in (found[0].name, found[0].id)):
             return self._judged_argument(found[0], argument, len(text) - len(argument))
@@ -100,7 +100,7 @@ class CommandLine:
         return fault(f"several: {listed(names)}") if names else self._judged(text)
 
     def _named(self, text: str) -> tuple[list[Command], str]:
-        """The commands that a text may mean, and what follows; a view's name, or its beginning, shows it."""
+        """Commands that match the first word, and the argument; an unambiguous view name means ``view NAME``."""
         word, argument = split(text)
         found = commands_named(word, self.vocabulary)
         views = self._views_named(text)
@@ -109,10 +109,10 @@ class CommandLine:
         return found, argument
 
     def _views_named(self, text: str) -> list[str]:
-        """The views that a text means, or may become."""
+        """Ids of the views that a text names or is a prefix of."""
         return views_begun(text, (view.id for view in views_of(self.vocabulary, screen=True)), self.vocabulary)
 
     def _actions_named(self, text: str) -> list[Action]:
-        """The actions of the pane that keys went to before whose name begins with a text."""
+        """Actions available in the pane that had the focus before whose name begins with a text."""
         pane = self.prompting.asked_from
         return actions_named(text, (pane.id or "") if pane is not None else "", self.vocabulary)

@@ -1,4 +1,4 @@
-"""Exports that are asked for: opens the menu, asks before what is large, starts what was chosen."""
+"""Export actions: opens the export menu, confirms large exports, starts the chosen job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ExportRequests:
-    """Asks ``exports`` for files to be written."""
+    """Builds export jobs from the menu or a command, and starts them on the ``exports`` runner."""
 
     def __init__(self, services: Services, exports: ExportRunner) -> None:
         self.store, self.say, self.open_overlay = services.store, services.say, services.open_overlay
@@ -35,7 +35,7 @@ class ExportRequests:
         self.commands: CommandTable = {"export": self._export}
 
     def open_menu(self) -> None:
-        """The export menu."""
+        """Opens the export menu."""
         from ..overlays.export import ExportPane
 
         menu = self._menu()
@@ -44,7 +44,7 @@ class ExportRequests:
             self.open_overlay(Overlay(pane, self.palette(), menu.vocabulary, pane.field), self._chosen)
 
     def export(self, name: str) -> None:
-        """Writes one kind of file to the folder of the menu, with the menu's first choices."""
+        """Writes one kind of file to the menu's folder, with the menu's default choices."""
         menu = self._menu()
         job = menu.job(name) if menu is not None else None
         if isinstance(job, str):
@@ -85,7 +85,7 @@ class ExportRequests:
         self.open_overlay(Overlay(ConfirmPane(f"{told} Write it?", self.palette()), self.palette()), answered)
 
     def _count(self, job: Job) -> int:
-        """Instructions a job writes, those a filter leaves out included."""
+        """Number of instructions that a job writes, before its filter."""
         session, state = self.store.session, self.store.state
         cores, window = job.part.chosen(job.core), state.figures_window if job.part.window else None
         if not cores and window is None:

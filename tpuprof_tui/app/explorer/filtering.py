@@ -1,4 +1,4 @@
-"""The filter of all panes: typed and judged at once, narrowed to by a line of the summary, a node or a step."""
+"""The filter shared by all panes: prompt with validation, and narrowing by summary line, tree node or step."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..shell.background import Background
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .services import Prompting, Services
 
-#: What a filter can look like; shown until one is typed.
+#: Examples of filters, shown while the prompt is empty.
 _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
 
 
 class Filtering:
-    """Asks for filters, judges them and lets all panes show only what passes."""
+    """Prompts for a filter, validates it, and applies it to all panes."""
 
     def __init__(self, services: Services) -> None:
         self.store, self.background, self.say = services.store, services.background, services.say
@@ -32,7 +32,7 @@ class Filtering:
         self.commands: CommandTable = {"filter": self._accepted, "step": self._step}
 
     def ask(self) -> None:
-        """Asks for the filter; in the tree for that of its nodes."""
+        """Opens the prompt for the filter; in the tree, for the filter of its nodes."""
         if self.prompting.pane is self.tree:
             self.tree.ask_filter()
             return
@@ -42,7 +42,7 @@ class Filtering:
             self.prompting.prompt.tell(self._hint())
 
     def _judged(self, text: str) -> Note | None:
-        """The fault of a filter; without one how many instructions pass, as soon as that is known."""
+        """The fault of a filter, or None; a valid one starts counting in the background how many instructions pass."""
         found = self.fault_of(text)
         if found is not None or not text.strip():
             self._stop_counting()
@@ -52,7 +52,7 @@ class Filtering:
         return note_so_far(self.prompting, self.background)
 
     def fault_of(self, text: str) -> Note | None:
-        """What is wrong with a filter, and where; None: nothing."""
+        """The fault of a filter, with its column; None if it is valid."""
         try:
             compile_filter(text, self.store.session.profile)
         except FilterError as error:
@@ -76,7 +76,7 @@ class Filtering:
         return found
 
     def apply(self, text: str) -> None:
-        """Lets all panes show only what passes; they get the filter when its masks are there."""
+        """Applies a filter to all panes, once its masks are computed (in the background if they are not cached)."""
         self._stop_counting()
         session = self.store.session
         if is_known(session, text):
@@ -94,18 +94,18 @@ class Filtering:
         told = f"{count:,} of {session.profile.vocabulary.event.of(every)} pass."
         self.say(f"{told} & changes the filter, Esc clears it.")
 
-    # narrower
+    # narrowing
 
     def narrow(self, condition: str, step: int | None) -> None:
-        """One condition more, or another step."""
+        """Adds a condition to the filter, or replaces its step."""
         text = self.store.state.filter
         self.apply(narrowed(text, condition) if step is None else with_step(text, step))
 
     def narrow_to_node(self, scope: Scope, condition: str) -> None:
-        """A node of the tree alone, or everything again where it was alone."""
+        """Toggles narrowing to a node of the tree: its scope and its condition."""
         state = self.store.state
         alone = not state.scope.everything and state.scope == scope and condition in state.filter
-        # what another node of the same lane asked for goes with it
+        # drop the conditions that another node of the same lane added
         own = node_conditions(self.store.session.profile.vocabulary)
         rest = " ".join(word for word in state.filter.split() if word not in own)
         self.store.change(replace(state, scope=Scope() if alone else scope))
@@ -114,7 +114,7 @@ class Filtering:
             self.apply(text)
 
     def choose_step(self, number: int) -> None:
-        """All panes show what belongs to a step, and the window its time."""
+        """Filters all panes to a step, and sets the window to its time."""
         span = step_span(self.store.session, number)
         if span is not None:
             state = replace(self.store.state, range=None, anchor=None)
@@ -136,6 +136,6 @@ class Filtering:
 
 
 def note_so_far(prompting: Prompting, background: Background) -> Note | None:
-    """What was told last, until more is known; but no fault of another text."""
+    """The note to show until the background result arrives: the last one, unless it is a fault of an older text."""
     note = prompting.prompt.note
     return None if note is not None and note.fault and not background.small else note

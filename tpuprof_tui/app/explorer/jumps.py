@@ -1,4 +1,4 @@
-"""From one event to others: to what released it or waited for it, to the next problem, to the next difference."""
+"""Jumps between events: along dependencies, to the next problem, to the next difference from the baseline."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ..settings.actions import ActionTable
 from .command_line import CommandTable, Done, fault
 from .services import Services
 
-#: What is said where nothing is selected.
+#: Message of actions that need a selection.
 NOTHING_SELECTED = "Nothing selected: Enter in the timeline or a row of the table selects."
 
 
 class Jumps:
-    """Selects other events than the one that is selected."""
+    """Actions that select another event: releasers and waiters, problems, differences; and the critical path."""
 
     def __init__(self, services: Services) -> None:
         self.store, self.background, self.say = services.store, services.background, services.say
@@ -48,7 +48,7 @@ class Jumps:
     # dependencies
 
     def _path(self, text: str) -> Done:
-        """The critical path as a lane, or no more."""
+        """Toggles the lane of the critical path."""
         state, session = self.store.state, self.store.session
         if state.path:
             self.store.change(replace(state, path=False))
@@ -64,7 +64,7 @@ class Jumps:
         self, find: Callable[[Dependencies, int, int], tuple[Dependency, ...]],
         end: Callable[[Dependency], tuple[int, int]], nothing: str,
     ) -> None:  # fmt: skip
-        """To the other end of the dependency with the least delay; ``nothing`` begins what is said without one."""
+        """Selects the other end of the dependency with the least delay; ``nothing`` begins the message without one."""
         session, selection = self.store.session, self.store.state.selection
         lane, row = selection.lane, selection.row
         if row < 0:
@@ -74,7 +74,7 @@ class Jumps:
         def take(dependencies: Dependencies) -> None:
             found = find(dependencies, lane, row)
             if not found and find is Dependencies.releases:
-                # what an event holds may have started something
+                # an event nested in this one may have started something
                 found = dependencies.started_in(session.profile.lanes, lane, row)[0]
             if not len(dependencies):
                 profile = session.profile
@@ -84,7 +84,7 @@ class Jumps:
             elif not found:
                 self.say(f"{nothing} {self._named(lane, row)}.")
             elif self.store.state.selection == selection:
-                # what held it up, or was released, without delay comes first
+                # the dependency with the least slack is the one that held the waiter up
                 dependency = min(found, key=lambda each: each.slack_ns)
                 self.store.change(selected(session, self.store.state, *end(dependency)))
                 self.say(self._told(dependency, len(found)))
@@ -110,7 +110,7 @@ class Jumps:
     # problems
 
     def _step_problems(self, steps: int) -> None:
-        """To the next event that a problem is about; where there is none to the next problem of the list."""
+        """Selects the next event that a problem concerns; without any, moves to the next problem of the list."""
         session, problems = self.store.session, self.problems
         if problems.has_focus or not len(problem_rows(session)):
             problems.step(steps)
@@ -123,12 +123,12 @@ class Jumps:
 
         def take(hits: Hits) -> None:
             if not len(hits):
-                # those there are lie outside the scope or the filter
+                # all of them are outside the scope or the filter
                 problems.step(steps)
                 return
             state, here = self.store.state, self.position.here()
             if not self.position.in_table and state.selection.row < 0:
-                # before all that the window shows, or behind it
+                # without a selection, search from the edge of the visible window
                 here = (state.start, -1) if steps > 0 else (state.end, -1)
             number, told, again = self._select(hits, steps, here)
             found = problem_rows(session)
@@ -142,14 +142,14 @@ class Jumps:
     # differences
 
     def where_compared(self, act: Callable[[], object]) -> None:
-        """Does something where there is a comparison."""
+        """Runs an action if a baseline is open; otherwise says how to open one."""
         if self.store.session.baseline is None:
             self.say("Nothing to compare with: tpuprof OTHER --against BASE opens a comparison.")
         else:
             act()
 
     def _step_differences(self, steps: int) -> None:
-        """To the next event that was added, has other operands or took another time beyond noise."""
+        """Selects the next event that was added, has other operands, or whose duration differs beyond noise."""
         session = self.store.session
 
         def take(differences: Differences) -> None:
@@ -164,7 +164,11 @@ class Jumps:
         self.background.compute("differences", partial(differences_of, session), take, at_once=known)
 
     def _select(self, hits: Hits, steps: int, here: tuple[int, int]) -> tuple[int, str, str]:
-        """Selects the next of some events; gives its number, which it is of how many, and where all begins again."""
+        """Selects the next hit from ``here``, with wraparound.
+
+        Returns:
+            Number of the event, its position as text (``3/17``), and a note if the search wrapped around, else empty.
+        """
         session = self.store.session
         place, wrapped = hits.stepped(*here, steps)
         number = int(hits.numbers[place])

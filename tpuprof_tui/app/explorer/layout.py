@@ -1,4 +1,4 @@
-"""Which panes show and how large they are: decided by what was chosen and by the size of the screen."""
+"""Layout model: visibility and size of the panes, from the user's choices and the screen size."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Rows
 
-#: From this size on tree, timeline, tabs and detail stand beside one another.
+#: Least screen size, in cells, for the layout with tree, timeline, tabs and detail side by side.
 WIDE, HIGH = 120, 30
 TREE_WIDTH = 40
 DETAIL_WIDTH = 42
 TABS: Final = ("summary", "table", "problems")
-#: Panes that lie over others where one fills the screen: Esc closes them first.
+#: Panes that open over a maximised pane; Esc closes them first.
 OVER: Final = ("tree", "detail")
-#: A width or height as Textual takes it: cells, or a share of what is left.
+#: A Textual width or height: cells, or a fraction (``1fr``) of the space left.
 Length = int | str
 
 
 class Sizes(Struct, frozen=True):
-    """Height of the timeline, widths of tree and detail."""
+    """Height of the timeline, and widths of tree and detail."""
 
     timeline: Length
     tree: Length
@@ -29,17 +29,17 @@ class Sizes(Struct, frozen=True):
 
 
 class Layout(Struct):
-    """What was chosen to show; goes on with the next capture.
+    """The user's layout choices; kept when another capture is opened.
 
     Attributes:
-        tab: The tab that shows.
-        maximised: The pane that fills the screen; empty: none.
-        opened_from: What filled the screen, and what had the keys, before one of ``OVER`` was opened.
-        tree_wanted: Whether the tree shows where there is room.
-        detail_wanted: Whether the detail does; None: while something is selected.
-        rows_chosen: Whether a key chose what a line of the timeline is.
-        rows_of_all: What it is of all units, where one unit alone shows its engines.
-        small: Whether the screen has no room for panes beside one another.
+        tab: The active tab.
+        maximised: The maximised pane; empty: none.
+        opened_from: The maximised and the focused pane before one of ``OVER`` was opened.
+        tree_wanted: Whether the tree is shown if there is room.
+        detail_wanted: Whether the detail is shown if there is room; None: only while something is selected.
+        rows_chosen: Whether the user chose the rows of the timeline (engines or cores) with a key.
+        rows_of_all: Rows to restore for the scope of all units, after one unit alone has shown its engines.
+        small: Whether the screen is too small for panes side by side.
     """
 
     tab: str = "summary"
@@ -52,13 +52,13 @@ class Layout(Struct):
     small: bool = False
 
     def fit(self, width: int, height: int) -> bool:
-        """Takes the size of the screen; whether panes now stand otherwise."""
+        """Sets ``small`` from the screen size in cells; returns whether it changed."""
         small = width < WIDE or height < HIGH
         changed, self.small = small != self.small, small
         return changed
 
     def shown(self, selected: bool) -> dict[str, bool]:
-        """Which panes show, by name; ``selected``: whether there is something to tell in detail."""
+        """Visibility of each pane, by name; ``selected``: whether something is selected."""
         if self.maximised:
             return {name: name == self.maximised for name in ("tree", "timeline", "detail", *TABS)}
         room = not self.small
@@ -69,7 +69,7 @@ class Layout(Struct):
         }  # fmt: skip
 
     def sizes(self, width: int, height: int, timeline: int) -> Sizes:
-        """How large panes are on a screen of some size; ``timeline``: lines that it would fill."""
+        """Sizes of the panes on a screen of ``width`` x ``height`` cells; ``timeline``: lines the timeline wants."""
         if self.maximised:
             return Sizes("1fr", "1fr", "1fr")
         frame = 1 if self.small else 2
@@ -82,23 +82,23 @@ class Layout(Struct):
         )
 
     def maximise(self, name: str, focused: str) -> None:
-        """Lets a pane fill the screen (empty: none), opened from where the keys are."""
+        """Maximises a pane (empty: none); ``focused`` is the pane to return to if it is one of ``OVER``."""
         if name in OVER and self.maximised not in OVER:
             self.opened_from = self.maximised, focused
         self.maximised = name
         if name in TABS:
             self.tab = name
 
-    # what a line of the timeline is
+    # rows of the timeline
 
     def rows_fitting(self, state: DisplayState) -> Rows:
-        """Engines, or cores where all of them are to fit beside other panes; once a key chose as that said."""
+        """Rows of the timeline: as chosen by the user, else cores on a small screen in full scope, else engines."""
         if self.rows_chosen:
             return state.rows
         return "cores" if self.small and not self.maximised and state.scope.everything else "engines"
 
     def rows_scoped(self, old: DisplayState, new: DisplayState) -> DisplayState:
-        """One core shows its engines; all cores again show what they did, as far as that was chosen by a key."""
+        """Adjusts rows chosen by key when the scope changes: one core shows engines, all cores what they had before."""
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new
         if new.scope.everything:

@@ -1,4 +1,4 @@
-"""Marks: a letter stands for a time or a span, from whichever pane the keys are in."""
+"""Marks: a letter or digit names a time or a span; available in every pane."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .services import Services
 
 
 class Marks:
-    """Sets marks and goes to them; the letter is the next key."""
+    """Sets marks and goes to them; the key after the action is the letter."""
 
     def __init__(self, services: Services) -> None:
         self.store, self.position, self.say = services.store, services.position, services.say
-        #: What the next letter is for; None: it is a key.
+        #: Handler of the next letter; None: keys have their usual meaning.
         self._letter_for: Callable[[str], None] | None = None
         self.actions: ActionTable = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}
 
     def mark(self) -> None:
-        """Marks the cursor's time with the next letter."""
+        """Marks the cursor's time, or removes that mark, with the next letter."""
         self._letter_for = self._mark
         self.say("Mark with a letter ...")
 
@@ -46,13 +46,13 @@ class Marks:
         self.say(f"Go to mark: {marks_text(state, self._measure)}")
 
     def keep_span(self) -> None:
-        """Keeps the range, the selection's span or the window under the next letter."""
+        """Keeps the range, else the selection's span, else the window under the next letter."""
         self._letter_for = self._keep_span
         start, end = span_at_hand(self.store.state, self.store.session)
         self.say(f"Keep {self._span_text(start, end)} with a letter ...")
 
     def take(self, event: events.Key) -> None:
-        """Takes a key as a letter where one is waited for."""
+        """Takes a key as the letter if an action is waiting for one."""
         taker, self._letter_for = self._letter_for, None
         if taker is None:
             return
@@ -64,7 +64,7 @@ class Marks:
             self.say("Marks are letters or digits.")
 
     def wait_no_longer(self) -> None:
-        """The next key is a key: keys go elsewhere now."""
+        """Stops waiting for a letter."""
         self._letter_for = None
 
     @property
@@ -74,7 +74,7 @@ class Marks:
     def _mark(self, letter: str) -> None:
         state, session = self.store.state, self.store.session
         if self.position.in_table and self.position.row >= 0:
-            # selected by a key or not
+            # the row at the cursor counts, whether it is selected or not
             state = state.at(session.span_of(*session.place(self.position.row))[0])
         gone = (letter, state.cursor) in state.marks
         self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(state.cursor)}")
@@ -98,7 +98,7 @@ class Marks:
         self.store.change(state)
         self.say(f"At mark {letter}, {self._measure.exact(state.cursor)}.")
         if self.position.in_table and self.position.row >= 0:
-            # a table has no cursor between its rows
+            # the table's cursor is always on a row: take the one that starts nearest
             session = self.store.session
             place = session.place(nearest_start(session, self.position.table.rows.order, state.cursor))
             self.store.change(replace(selected(session, state, *place), range=state.range))

@@ -1,4 +1,4 @@
-"""Moving about: the selection into view, one core alone, one step back, times and views that are typed."""
+"""Navigation: focus the selection, isolate a core, step back, and commands for times, cores and views."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .services import Services
 
 
 class Navigation:
-    """Changes what is looked at."""
+    """Actions and commands that change the window, the scope or the view."""
 
     def __init__(self, services: Services) -> None:
         self.store, self.manager, self.say = services.store, services.manager, services.say
@@ -38,9 +38,9 @@ class Navigation:
     # actions
 
     def _focus_selection(self) -> None:
-        """The selection into view, the timeline too where another pane filled the screen; again: fitted.
+        """Scrolls the selection into view (restoring the timeline if it is hidden); if it already is, zooms to it.
 
-        Without a selection the range fills the window.
+        Without a selection, zooms to the range.
         """
         state, timeline = self.store.state, self.manager.panes.timeline
         selection, cells = state.selection, timeline.lanes.cells
@@ -62,7 +62,7 @@ class Navigation:
         self.store.change(shown)
 
     def _isolate(self) -> None:
-        """Only the selected core, or all again; in the summary only what its line stands for."""
+        """Toggles the scope between the selected core and all; in the summary, narrows to the line at the cursor."""
         state, selection = self.store.state, self.store.state.selection
         summary = self.manager.panes.summary
         if summary.has_focus and summary.has_cursor:
@@ -78,12 +78,12 @@ class Navigation:
             self.say(self.store.session.say(told))
 
     def _pause(self) -> None:
-        """The summary keeps its figures, or follows the screen again."""
+        """Freezes the figures of the summary, or lets them follow the window again."""
         summary = self.manager.panes.summary
         summary.pause(not summary.paused)
 
     def back(self) -> bool:
-        """One step back; False where there is none left."""
+        """Undoes one thing (search, filter, range, selection, scope ...); returns False if nothing is left."""
         state, manager = self.store.state, self.manager
         tree, summary = manager.panes.tree, manager.panes.summary
         if summary.figures.chosen and summary.has_focus:
@@ -93,7 +93,7 @@ class Navigation:
         elif manager.layout.maximised in OVER:
             manager.restore()
         elif state.search or state.filter:
-            # the search first: it lies within the filter
+            # the search first: it is made within the filter
             self.store.change(replace(state, search="") if state.search else replace(state, filter=""))
         elif state.range is not None or state.anchor is not None:
             self.store.change(replace(state, range=None, anchor=None))
@@ -157,7 +157,7 @@ class Navigation:
         return None
 
     def views_begun(self, text: str) -> Note:
-        """The views that a text may become, all of them where there is none; a fault where it becomes none."""
+        """Lists the views that complete a text (all for an empty text); a fault if none does."""
         every = [view.id for view in self.manager.panes.summary.figures.views]
         found = self._views_named(text) if text else every
         told = listed(found or every, len(every))
@@ -174,7 +174,7 @@ class Navigation:
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
-        """Moves within the pane that keys went to before: what a count before a key does elsewhere."""
+        """Moves the cursor of the pane focused before the prompt, as a count before j or k does in other tools."""
         pane = self.prompting.asked_from
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)

@@ -1,4 +1,4 @@
-"""Notes: what is marked, kept and written is saved as it changes, and a place is told as a command line."""
+"""Saves notes (marks, spans, their texts) to a file on change, and copies the current place as a command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .services import Services
 
 
 class NoteKeeping:
-    """Keeps notes in a file; without one they last as long as the screen."""
+    """Writes notes to a file; without a path they are lost when the screen closes."""
 
     def __init__(self, services: Services, path: Path | None) -> None:
         self.store, self.background, self.say = services.store, services.background, services.say
@@ -26,14 +26,14 @@ class NoteKeeping:
         self.commands: CommandTable = {"note": self._note, "place": self._place}
 
     def changed(self, old: DisplayState) -> None:
-        """Saves what has changed in the state; a filter is saved with marks, not alone."""
+        """Saves the notes if the state change affected them; a filter is saved only along with marks or spans."""
         notes = Notes.of(self.store.state)
         if self.path is not None and notes != Notes.of(old) and (notes.any or self._written.any):
             self._written = notes
             self.background.compute("notes", self._write, self._tell)
 
     def _write(self) -> str:
-        """Writes the latest; why it could not, or nothing."""
+        """Writes the latest notes; returns the error message, empty on success."""
         with self._writing:
             try:
                 if self.path is not None:

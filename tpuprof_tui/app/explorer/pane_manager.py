@@ -1,4 +1,4 @@
-"""Shows, sizes, titles and focuses the panes, as the layout says."""
+"""Shows, sizes, titles and focuses the panes according to the layout."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..settings.actions import ActionTable
 from .layout import OVER, TABS, Layout
 from .services import Store
 
-#: What the figures of the tree are: window, range and filter change those of timeline and summary alone.
+#: Caption of the tree's figures; unlike timeline and summary they ignore window, range and filter.
 TREE_FIGURES: Final = "util, busy, count of whole capture"
-#: The same with a base.
+#: Caption of the tree's figures in a comparison.
 BOTH_FIGURES: Final = "busy: base, this, difference"
 TAB_TITLES: Final = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
 class Panes(Struct, frozen=True):
-    """The panes, each by the name that it has as a widget."""
+    """All panes; each field has the name of the widget's id."""
 
     tree: GroupTree
     timeline: Timeline
@@ -45,23 +45,23 @@ class Panes(Struct, frozen=True):
     detail: DetailPane
 
     def named(self, name: str) -> Widget:
-        """The pane of a name."""
+        """Returns the pane of that name."""
         pane: Widget = getattr(self, name)
         return pane
 
 
 class PaneManager:
-    """Applies a layout to the panes and tells it in their titles; its actions change it.
+    """Applies the layout to the panes and their titles; its actions change the layout.
 
     Args:
-        store: The state.
-        layout: What was chosen to show.
-        panes: All of them.
-        boxes: What timeline, tabs and detail stand in; what tabs and detail do.
+        store: The session and its display state.
+        layout: The layout that the user chose.
+        panes: All panes.
+        boxes: Container of timeline, tabs and detail; container of tabs and detail.
         bar: The bottom line.
-        size: The size of the screen.
-        focused: The widget that has the focus.
-        open_overlay: Opens a screen over this one.
+        size: Returns the size of the screen.
+        focused: Returns the widget that has the focus.
+        open_overlay: Pushes a screen over this one.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PaneManager:
 
     @property
     def focused(self) -> str:
-        """Name of what has the focus; empty: nothing that has one."""
+        """Id of the focused widget; empty if nothing is focused or it has no id."""
         focused = self._focused()
         return "" if focused is None else focused.id or ""
 
@@ -95,13 +95,13 @@ class PaneManager:
         return self.store.state.selection.row >= 0
 
     def is_whole(self) -> bool:
-        """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
+        """Whether all panes are attached; false if the screen was replaced or the app quit while they were mounted."""
         return all(pane.is_attached for pane in astuple(self.panes))
 
     # showing
 
     def place(self, size: Size) -> None:
-        """Shows the panes of the layout, as large as a screen of this size has room for, and hides the others."""
+        """Sets visibility and size of all panes for a screen of this size."""
         panes = self.panes
         sizes = self.layout.sizes(*size, panes.timeline.wanted_height())
         panes.timeline.styles.height = sizes.timeline
@@ -114,7 +114,7 @@ class PaneManager:
         self._lower.display = any(shown[name] for name in (*TABS, "detail"))
 
     def arrange(self, size: Size | None = None) -> None:
-        """Shows the panes that size and state ask for."""
+        """Lays the panes out again after a change of size, state or layout, and moves the focus off hidden panes."""
         panes, layout, state = self.panes, self.layout, self.store.state
         rows = layout.rows_fitting(state)
         if state.rows != rows:
@@ -128,7 +128,7 @@ class PaneManager:
             self.focus(layout.maximised or "timeline")
 
     def show_detail(self) -> None:
-        """Shows the detail of the selection."""
+        """Shows the detail of the selection; says so if nothing is selected."""
         session = self.store.session
         if not self._selected:
             told = "Nothing runs at the cursor: . and , go to the next and previous {event}."
@@ -143,7 +143,7 @@ class PaneManager:
         self.arrange()
 
     def show_titles(self) -> None:
-        """Titles of the tabs, the visible one marked; what it holds, and what the tree shows."""
+        """Sets the titles: the tabs with the visible one marked and its contents, the tree, and the detail."""
         panes, layout = self.panes, self.layout
         dim = "dim" if panes.table.palette.colour else ""
         told = {"summary": panes.summary.title_text, "table": panes.table.title_text}.get(layout.tab, str)()
@@ -161,7 +161,7 @@ class PaneManager:
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
     def _tab(self, name: str, dim: str) -> Content:
-        """A click on a tab is as good as its key."""
+        """Title of a tab; a click on it does the same as its key."""
         problems = len(self.store.session.profile.problems)
         title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
         chosen = name == self.layout.tab
@@ -169,19 +169,19 @@ class PaneManager:
         return Content.styled(f"[{title}]" if chosen else f" {title} ", f"{look} @click=screen.do({name!r})".lstrip())
 
     def _put_title(self, pane: str, where: str, title: Content) -> None:
-        """Sets a title that has changed: each setting repaints the whole pane."""
+        """Sets a title if it has changed: each assignment repaints the whole pane."""
         if self._titles.get((pane, where)) != title.plain:
             self._titles[pane, where] = title.plain
             setattr(self.panes.named(pane), where, title)
 
-    # going
+    # focus
 
     def focus(self, name: str) -> None:
-        """Keys go to a pane."""
+        """Focuses a pane."""
         self.panes.named(name).focus(scroll_visible=False)
 
     def go(self, name: str) -> None:
-        """Focuses a pane; on a small screen it fills it."""
+        """Shows and focuses a pane; on a small screen, or if another pane is maximised, it is maximised."""
         if name in TABS:
             self.layout.tab = name
         if self.layout.small or self.layout.maximised:
@@ -191,21 +191,21 @@ class PaneManager:
         self.focus(name)
 
     def maximise(self, name: str) -> None:
-        """A pane fills the screen; empty: none does."""
+        """Maximises a pane; empty: restores the normal layout."""
         self.layout.maximise(name, self.focused)
         self.arrange()
         if name:
             self.focus(name)
 
     def restore(self) -> None:
-        """No pane fills the screen any more, or the one that did before tree or detail was opened."""
+        """Ends maximising; if tree or detail was opened over another maximised pane, returns to that pane."""
         place, focused = self.layout.opened_from if self.layout.maximised in OVER else ("", "")
         self.maximise(place)
         if focused and self.panes.named(focused).display:
             self.focus(focused)
 
     def _cycle(self, step: int) -> None:
-        """The next pane, or the one before."""
+        """Focuses the next or the previous visible pane."""
         if self.layout.maximised:
             self.go(_stepped(["timeline", "table", "summary", "problems"], self.layout.maximised, step))
             return
@@ -213,9 +213,9 @@ class PaneManager:
         self.focus(_stepped([name for name in order if self.panes.named(name).display], self.focused, step))
 
     def _toggle_detail(self) -> None:
-        """The detail: shown, or hidden."""
+        """Shows or hides the detail; without a selection, first selects the event at the cursor."""
         if self.focused == "table" and not self.panes.detail.display:
-            # what the cursor is on, also where another was selected before the order changed
+            # show the row under the cursor, even if another instruction is selected
             self.panes.table.action_select()
             return
         if self._selected or self.panes.detail.display:
@@ -226,7 +226,7 @@ class PaneManager:
             self._want_detail(True)
 
     def _toggle(self, name: str) -> None:
-        """Tree or detail: shown and focused, or hidden."""
+        """Shows and focuses tree or detail, or hides it."""
         shown = self.panes.named(name).display
         if shown and self.layout.maximised:
             self.restore()
@@ -242,14 +242,14 @@ class PaneManager:
                 self.focus(name)
 
     def _toggle_maximised(self) -> None:
-        """The focused pane fills the screen, or no longer does."""
+        """Maximises the focused pane, or restores the layout."""
         if self.layout.maximised:
             self.restore()
         elif self.focused:
             self.maximise(self.focused)
 
     def _jump(self) -> None:
-        """A letter on each pane that shows; the next key goes there."""
+        """Shows a letter on each visible pane; the next key focuses the pane of that letter."""
         shown = [pane for pane in astuple(self.panes) if pane.display and pane.region.area]
 
         def chosen(name: str | None) -> None:
@@ -260,5 +260,5 @@ class PaneManager:
 
 
 def _stepped(order: list[str], now: str, step: int) -> str:
-    """The name ``step`` places after ``now``; from elsewhere the first."""
+    """The name ``step`` places after ``now``, cyclic; the first if ``now`` is not in ``order``."""
     return order[(order.index(now) + step) % len(order) if now in order else 0]

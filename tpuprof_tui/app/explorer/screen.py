@@ -1,4 +1,4 @@
-"""The explorer of one profile: holds the panes and the parts that answer keys, and passes the state on."""
+"""The main screen of one profile: composes the panes, dispatches key actions and distributes the display state."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from .search import Search
 from .services import Position, Prompting, Services, Store
 from .table_requests import TableRequests
 
-#: Seconds after which memory of what was read of files and is not looked at is given back.
+#: Interval in seconds at which cached file data that is out of view is released.
 _GIVE_BACK_EVERY: Final = 0.5
 
 
 class ExplorerScreen(DrawnScreen[None]):
-    """Tree, timeline, tabs (summary, table, problems) and detail of one profile.
+    """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:
-        actions: What the keys of the registry's pane ``explorer`` do, by the last part of their ids.
-        commands: What commands of the bottom line do, by their ids.
+        actions: Handlers of the key actions of the registry's pane ``explorer``, by the last part of the action id.
+        commands: Handlers of the commands of the command line, by command id.
     """
 
     AUTO_FOCUS = "#timeline"
@@ -142,16 +142,16 @@ class ExplorerScreen(DrawnScreen[None]):
 
     @property
     def state(self) -> DisplayState:
-        """The state that holds."""
+        """The current display state."""
         return self.store.state
 
     def compose(self) -> ComposeResult:
-        """All panes; which of them show is decided by size and state."""
+        """Yields all panes; the layout decides from size and state which of them are visible."""
         self.manager.layout.fit(*self.app.size)
         self.set_class(self.manager.layout.small, "small")
         for name, pane in asdict(self.panes).items():
             pane.add_class("pane", *(("tab",) if name in TABS else ()))
-        # the first layout is the one that stays
+        # placed before mounting, so that the first frame has the final layout
         self.manager.place(self.app.size)
         yield self.headline
         yield Horizontal(self.panes.tree, self.middle, id="body")
@@ -159,22 +159,22 @@ class ExplorerScreen(DrawnScreen[None]):
         yield LongMessage()
 
     def on_mount(self) -> None:
-        """Everything shows the first state."""
+        """Shows the initial state in all panes."""
         if self in self.app.screen_stack and self.manager.is_whole():
             self.headline.show_session(self.session, several=self.several)
             self._pass_on()
             if not self.session.profile.lanes and self.summary.display:
-                # there is nothing to do in the timeline
+                # without lanes the timeline is empty
                 self.manager.focus("summary")
         if self.session.profile.arrays.spills:
             self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.give_back)
 
     def on_unmount(self) -> None:
-        """Another capture takes the place of this one."""
+        """Closes the store, so that answers of overlays that are still open are ignored."""
         self.store.closed = True
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another size may need another layout."""
+        """Adapts the layout to the new size."""
         if not self.manager.is_whole():
             return
         layout = self.manager.layout
@@ -187,7 +187,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     @on(Change)
     def change(self, message: Change) -> None:
-        """A pane asks for another state."""
+        """Applies the state change that a pane requests."""
         message.stop()
         state, layout = message.update(self.state), self.manager.layout
         layout.rows_chosen = layout.rows_chosen or state.rows != self.state.rows
@@ -203,7 +203,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self._pass_on()
 
     def _show_step(self, step: int | None) -> None:
-        """The first line tells of the step alone, once its figures are there."""
+        """Shows the figures of one step in the headline once they are computed; None: those of the whole capture."""
         if step == self._step:
             return
         self._step = step
@@ -214,7 +214,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
         def of_step() -> Session:
             shown = shown_session(self.session, with_step("", step))
-            _ = shown.headline  # made here, where no key waits for it
+            _ = shown.headline  # cached here in the worker thread, so that no key press waits for it
             return shown
 
         told = f"{self.session.steps.word.one} {step} alone"
@@ -232,67 +232,67 @@ class ExplorerScreen(DrawnScreen[None]):
     # keys
 
     def action_do(self, name: str, *arguments: str) -> None:
-        """Does one of ``actions``."""
+        """Runs the handler in ``actions`` of that name."""
         self.actions[name](*arguments)
 
     def back(self) -> bool:
-        """One step back; False where there is none left."""
+        """Undoes one step (search, filter, selection ...); returns False if nothing is left to undo."""
         return self.navigation.back()
 
     def on_key(self, event: events.Key) -> None:
-        """The key after ``m``, ``M`` or ``'`` is a letter, not a key."""
+        """Takes the key after ``m``, ``M`` or ``'`` as the letter of a mark."""
         self.marks.take(event)
 
     def on_descendant_blur(self) -> None:
-        """A letter is waited for only while keys go where they went."""
+        """Stops waiting for the letter of a mark when the focus moves."""
         self.marks.wait_no_longer()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """The bottom line tells the keys of the focused pane."""
+        """Shows the keys of the focused pane in the bottom line."""
         if event.widget.id:
             self.prompt.pane = event.widget.id
 
     async def _perform(self, action: Action, pane: Widget | None) -> None:
-        """Does an action that was typed, on the pane that keys went to before."""
+        """Runs an action typed in the command line, on the pane that had the focus before."""
         if pane is not None and pane.display:
             self.set_focus(pane, scroll_visible=False)
         place = {"app": self.app, "explorer": self}.get(action.pane, pane)
         await self.app.run_action(action.function, place)
 
-    # what panes ask for
+    # messages of panes
 
     @on(Retitled)
     def retitle(self) -> None:
-        """A pane is about something else."""
+        """Updates the pane titles."""
         self.manager.show_titles()
 
     @on(Say)
     def say(self, message: Say) -> None:
-        """A pane has something to say."""
+        """Shows the text of a pane in the bottom line."""
         message.stop()
         self.prompt.say(message.text)
 
     @on(FooterWord)
     def tell_key(self, message: FooterWord) -> None:
-        """A key does something else where the cursor is."""
+        """Relabels a key in the bottom line, where it acts differently at the cursor."""
         message.stop()
         self.prompt.instead = {**self.prompt.instead, message.usual: message.word}
 
     @on(ShowDetail)
     def show_detail(self, message: ShowDetail) -> None:
-        """A pane asks for the detail of the selection."""
+        """Shows the detail of the selection."""
         message.stop()
         self.manager.show_detail()
 
     @on(ChooseStep)
     def choose_step(self, message: ChooseStep) -> None:
-        """A pane asks for a step."""
+        """Restricts all panes to one step."""
         message.stop()
         self.filtering.choose_step(message.number)
 
     @on(Narrow)
     def narrow(self, message: Narrow) -> None:
-        """One condition more for all panes, another step, or a node of the tree alone."""
+        """Narrows all panes to a node of the tree, to a step, or by one more filter condition."""
         message.stop()
         if message.scope is not None:
             self.filtering.narrow_to_node(message.scope, message.condition)
@@ -301,7 +301,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     @on(InstructionTable.OpenList)
     def open_list(self, message: InstructionTable.OpenList) -> None:
-        """How often each value of a column occurs, or the list of columns."""
+        """Opens the groups of a column, or the list of columns if the message has no key."""
         message.stop()
         if message.key:
             self.table_requests.group_by(message.key)
@@ -310,22 +310,22 @@ class ExplorerScreen(DrawnScreen[None]):
 
     @on(CopyText)
     def copy(self, message: CopyText) -> None:
-        """Copies a text and shows it."""
+        """Copies a text to the clipboard and shows it."""
         message.stop()
         self._copy(message.text, message.what)
 
     @on(Prompt.Ask)
     def asked(self, message: Prompt.Ask) -> None:
-        """A pane has a question."""
+        """Opens the prompt with the question of a pane."""
         message.stop()
         self.prompting.ask(message.question)
 
     @on(Prompt.Closed)
     def answered(self) -> None:
-        """Keys show again, and work where they did."""
+        """Gives the focus back to the pane that had it before the prompt."""
         self.prompting.closed()
 
-    # what parts ask for
+    # callbacks of the controllers
 
     def _open(self, text: str) -> Done:
         path = Path(text).expanduser()

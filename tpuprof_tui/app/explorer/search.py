@@ -1,4 +1,4 @@
-"""The search keys: in the tree they narrow its nodes, in panes that are read they look through lines, else names."""
+"""Search: filters nodes in the tree, lines in detail and problems, and instruction names everywhere else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .services import Services
 
 
 class Search:
-    """Asks the pane that keys go to which search is meant."""
+    """Dispatches the search keys to the search of the focused pane."""
 
     def __init__(self, services: Services) -> None:
         self.names, self.lines = NameSearch(services), LineSearch(services)
@@ -42,7 +42,7 @@ class Search:
             self.names.ask()
 
     def _step(self, steps: int) -> None:
-        """The next match, of the pane's own search where it has one."""
+        """Goes to the next match of the pane's own line search if it has one, else of the name search."""
         pane = self.prompting.pane
         if isinstance(pane, LinesView) and self.lines.searched(pane):
             self.lines.step(pane, steps)
@@ -51,9 +51,9 @@ class Search:
 
 
 class NameSearch:
-    """Goes to the instructions whose name matches a text, while it is typed and from one to the next.
+    """Incremental search of instruction names, with next and previous.
 
-    Where none does, Enter leads to the counters that do.
+    If no name matches, Enter goes to the counters that match.
     """
 
     def __init__(self, services: Services) -> None:
@@ -62,12 +62,12 @@ class NameSearch:
         self.manager, self.table = services.manager, services.manager.panes.table
         self._hits: Hits | None = None
         self._hits_for: tuple[object, ...] = ()
-        #: State and place where the search began.
+        #: State and position (key, number) at which the search began.
         self._before: DisplayState | None = None
         self._from: tuple[int, int] = (0, -1)
 
     def ask(self) -> None:
-        """Asks for a text and goes to its matches while it is typed."""
+        """Opens the prompt; goes to the first match while the text is typed."""
         self._before, self._from = self.store.state, self.position.here()
         self.prompting.ask(Question("Search", "", self._typed, self._accepted, self._cancelled))
 
@@ -94,7 +94,7 @@ class NameSearch:
         return note_so_far(self.prompting, self.background)
 
     def _accepted(self, text: str) -> Note | None:
-        """Keeps what was found; an empty text repeats the search before."""
+        """Keeps the match; an empty text repeats the previous search."""
         origin = self._before or self.store.state
         wanted = text or origin.search
         if wanted != self.store.state.search:
@@ -110,14 +110,14 @@ class NameSearch:
         self._return()
 
     def _return(self) -> None:
-        """Back to where the search began."""
+        """Restores the state and table row from before the search."""
         if self._before is not None:
             self.store.change(self._before)
             if self.position.in_table:
                 self.table.put(self._from[0])
 
     def step(self, steps: int) -> None:
-        """The next match, or the one before."""
+        """Goes to the next or the previous match."""
         text = self.store.state.search
         if not text:
             self.say("Nothing was searched for yet: / searches names.")
@@ -142,13 +142,13 @@ class NameSearch:
             self._go_to_counter(hits.text, 1)
 
     def _counters(self, text: str) -> list[int]:
-        """Numbers of the lines of single counters that match a text."""
+        """Line numbers of the counters whose label matches a text; folded groups of counters are left out."""
         pattern = pattern_of(text)
         lines = enumerate(counter_lines(self.store.session))
         return [number for number, line in lines if not line.folds and pattern.search(line.label)]
 
     def _go_to_counter(self, text: str, steps: int) -> None:
-        """Selects the next line of counters that matches, or the one before, and shows it."""
+        """Selects the next or the previous counter line that matches, and unfolds the groups it is in."""
         found, lines = self._counters(text), counter_lines(self.store.session)
         if not found:
             self.say(f"No name matches {text}.")
@@ -156,7 +156,7 @@ class NameSearch:
         here = self.store.state.selection.counters
         ahead = [number for number in found if (number > here if steps > 0 else number < here)]
         number = (ahead or found)[0 if steps > 0 else -1]
-        # those of counters lie among the lanes of the timeline
+        # counter lines are shown among the lanes of the timeline
         self.manager.go("timeline")
         state = self.store.state
         unfolded = dict.fromkeys((*state.unfolded, *folded_into(lines, number)))
@@ -166,7 +166,7 @@ class NameSearch:
         self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 
     def _find(self, text: str, take: Callable[[Hits], None]) -> None:
-        """Finds the matches of a text, unless they are known, and hands them on."""
+        """Passes the matches of a text to ``take``: from the cache, or computed in the background."""
         state, session = self.store.state, self.store.session
         rows, in_table, shown = self.table.rows, self.position.in_table, replace(state, in_window=False)
         wanted = ("table", text, rows.held) if in_table else ("time", text, state.scope, state.filter)
@@ -197,15 +197,15 @@ class NameSearch:
 
 
 class LineSearch:
-    """Goes to the lines of a pane that match a text."""
+    """Incremental search of the text lines of a pane."""
 
     def __init__(self, services: Services) -> None:
         self.prompting, self.say = services.prompting, services.say
-        #: What was searched for in a pane, by its name.
+        #: Last text searched for, by widget id of the pane.
         self._texts: dict[str | None, str] = {}
 
     def ask(self, pane: LinesView) -> None:
-        """Asks for a text and goes to the lines that have it while it is typed."""
+        """Opens the prompt; goes to the first matching line while the text is typed."""
         before = pane.cursor
 
         def typed(text: str) -> Note | None:
@@ -231,7 +231,7 @@ class LineSearch:
         return pane.id in self._texts
 
     def step(self, pane: LinesView, steps: int) -> None:
-        """The next match in a pane that was searched, or the one before."""
+        """Goes to the next or the previous match in a pane that was searched."""
         text = self._texts[pane.id]
         found = _matching(pane, text)
         if not found:
@@ -245,7 +245,7 @@ class LineSearch:
 
 
 def _matching(pane: LinesView, text: str) -> list[int]:
-    """Items of a pane with a line that matches, in their order."""
+    """Indices of the items of a pane with a matching line, in display order, without duplicates."""
     pattern = pattern_of(text)
     found = (item for item, strip in zip(pane.items, pane.lines, strict=False)
              if item >= 0 and pattern.search(strip.text))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the parts of the explorer share: the state in one place, questions, where one is, what is told and opened."""
+"""Services shared by the explorer's controllers: state store, prompt, current position."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """The session and the state that all panes show.
+    """Holds the session and the display state that all panes show.
 
     Args:
-        session: The profile.
-        state: The state to begin with.
-        adjust: The next state, of the one that holds and the one that is asked for.
-        changed: Called after each change with the state before it.
+        session: Session of the profile.
+        state: Initial state.
+        adjust: Returns the state to take, from the current and the requested one.
+        changed: Called after each change with the previous state.
 
     Attributes:
-        closed: The state is shown no more: what overlays answer now is passed over.
+        closed: Whether the screen is gone; changes (late answers of overlays) are then ignored.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Store:
         self._changed = changed
 
     def change(self, state: DisplayState) -> None:
-        """Takes another state."""
+        """Sets the state and notifies, if it differs."""
         state = self._adjust(self.state, state)
         if state != self.state and not self.closed:
             old, self.state = self.state, state
@@ -56,14 +56,14 @@ class Store:
 
 
 class Prompting:
-    """Opens the prompt in place of the keys, and gives the focus back when it is closed.
+    """Opens the prompt in the bottom line, and gives the focus back when it closes.
 
     Args:
         prompt: The bottom line.
-        focused: The widget that has the focus.
+        focused: Returns the widget that has the focus.
 
     Attributes:
-        asked_from: What had the focus before the prompt was opened.
+        asked_from: Widget that had the focus before the prompt opened; None if no widget had.
     """
 
     def __init__(self, prompt: Prompt, focused: Callable[[], Widget | None]) -> None:
@@ -73,25 +73,25 @@ class Prompting:
 
     @property
     def pane(self) -> Widget | None:
-        """The pane that keys go to; while something is asked the one that they went to before."""
+        """The focused pane; while the prompt is open, the pane focused before it."""
         focused = self._focused()
         return self.asked_from if focused in (None, self.prompt) else focused
 
     def ask(self, question: Question) -> None:
-        """Asks a question."""
+        """Opens the prompt with a question."""
         if not self.prompt.is_open:
             self.asked_from = self._focused()
         self.prompt.open(question)
 
     def closed(self) -> None:
-        """Keys show again, and work where they did."""
+        """Gives the focus back to the widget that had it before the prompt."""
         before = self.asked_from
         if self._focused() in (None, self.prompt) and before is not None and before.display:
             before.focus(scroll_visible=False)
 
 
 class Position:
-    """The place among the instructions that search and steps go on from: a row of the table, or a time."""
+    """Where search and next/previous continue from: a row of the table if it is focused, else a time."""
 
     def __init__(self, store: Store, table: InstructionTable, prompting: Prompting) -> None:
         self.store = store
@@ -100,17 +100,17 @@ class Position:
 
     @property
     def in_table(self) -> bool:
-        """Whether one goes in the order of the table; else in time."""
+        """Whether to go in the order of the table; else in order of time."""
         return self.table.display and self.prompting.pane is self.table
 
     @property
     def row(self) -> int:
-        """Number of the instruction under the table's cursor; -1: there is none."""
+        """Number of the instruction under the table's cursor; -1 if the table is empty."""
         rows = self.table.rows
         return rows.number if len(rows.order) else -1
 
     def marked(self) -> Callable[[Mask], Hits]:
-        """Finds the instructions of a mask (by number) in the order one goes through now; also from a thread."""
+        """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
         session, order = self.store.session, self.table.rows.order
         if self.in_table:
             return lambda mask: marked_in_table(mask, order)
@@ -118,7 +118,7 @@ class Position:
         return lambda mask: marked_in_time(session, mask, numbers_shown(session, state))
 
     def here(self) -> tuple[int, int]:
-        """The key of the order one goes through (a row, or a time in ns), and the instruction's number (-1: none)."""
+        """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
         state, session = self.store.state, self.store.session
         if self.in_table:
             return self.table.rows.position, self.row
@@ -129,7 +129,14 @@ class Position:
 
 
 class Services(Struct, frozen=True):
-    """What parts are given; ``say`` tells something in the bottom line, ``copy`` takes a text and what it is."""
+    """Services passed to the controllers.
+
+    Attributes:
+        palette: Returns the current palette.
+        say: Shows a text in the bottom line.
+        copy: Copies a text to the clipboard; takes the text and a word for what it is.
+        open_overlay: Pushes an overlay, with an optional callback for its result.
+    """
 
     store: Store
     manager: PaneManager

@@ -1,4 +1,4 @@
-"""What the table is asked for: groups, columns, an order, a row, and time by call path as a flame graph."""
+"""Actions and commands of the table: group, sort, choose columns, go to a row, flame graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .services import Services
 
 
 class TableRequests:
-    """Opens what lies over the table, and puts it in order."""
+    """Opens the overlays of the table (groups, columns, flame graph) and runs its commands."""
 
     def __init__(self, services: Services, filtering: Filtering) -> None:
         self.store, self.open_overlay = services.store, services.open_overlay
@@ -36,11 +36,11 @@ class TableRequests:
         }  # fmt: skip
 
     def _group_by_name(self) -> None:
-        """What took the time, by name; without names by engine."""
+        """Opens the time by name, or by engine if the profile has no names."""
         self._open_groups("name" if knows_names(self.store.session) else "engine", work_only=True)
 
     def group_by(self, key: str) -> None:
-        """How often each value of a column occurs."""
+        """Opens the count of each value of a column."""
         self._open_groups("duration" if key == "share" else key, work_only=False)
 
     def _open_groups(self, key: str, *, work_only: bool) -> None:
@@ -54,7 +54,7 @@ class TableRequests:
             self.go("table")
 
     def _open_flame_graph(self) -> None:
-        """Time by call path, of the window, groups and filter that show."""
+        """Opens the time by call path for the current window, scope and filter."""
         state = self.store.state
         query = Query.of_state(self.store.session, state, state.figures_scope)
         self.open_overlay(Overlay(FlameGraph(query, self.palette(), self.glyphs), self.palette()), self._drill_path)
@@ -76,7 +76,7 @@ class TableRequests:
         self.open_overlay(Overlay(columns, table.palette))
 
     def take_columns(self, keys: tuple[str, ...]) -> None:
-        """Shows some columns; none: the usual ones."""
+        """Shows the given columns in that order; empty: the default columns."""
         self.store.change(replace(self.store.state, columns=keys))
 
     # commands

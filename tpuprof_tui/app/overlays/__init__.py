@@ -1,1 +1,1 @@
-"""Screens that open over the explorer: help, export menu, lists of groups and columns, questions."""
+"""Modal screens over the explorer: help, export menu, groups, columns, flame graph, confirmations."""

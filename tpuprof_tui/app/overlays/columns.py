@@ -1,4 +1,4 @@
-"""The list of columns: which of them the table shows, and in which order."""
+"""The column chooser: which columns the table shows, and in which order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..settings.actions import bindings
 
 
 class ColumnList(LinesView):
-    """All columns the capture knows: those shown first, in their order.
+    """All columns of the capture: first the visible ones in table order, then the hidden ones.
 
-    Each change is passed to ``taken`` at once, as the keys of the columns shown; none: the usual ones. The cursor is
-    first on the column with the key ``at``.
+    Each change calls ``taken`` at once with the keys of the visible columns (empty: the default columns). The cursor
+    starts on the column with the key ``at``.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "columns")]
@@ -47,7 +47,7 @@ class ColumnList(LinesView):
         self.columns = [*shown, *(column for column in self.known if column.key not in self.shown)]
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """A line for each column: whether it is shown, name, what it means."""
+        """Builds a line for each column: checkbox, name and meaning."""
         names = [header_text(column.title, column.unit) for column in self.columns]
         room = min(max((cell_len(name) for name in names), default=8) + 2, max(width // 3, 12))
         lines: list[Line] = []
@@ -69,7 +69,7 @@ class ColumnList(LinesView):
         self.taken(() if keys == usual else keys)
 
     def action_show_hide(self) -> None:
-        """Shows or hides the column; one always stays."""
+        """Shows or hides the column; the last visible one cannot be hidden."""
         key = self.columns[self.cursor].key
         if self.shown != {key}:
             self.shown ^= {key}
@@ -77,7 +77,7 @@ class ColumnList(LinesView):
             self._changed()
 
     def action_shift(self, steps: int) -> None:
-        """Moves the column so many places to the right."""
+        """Moves the column ``steps`` places to the right."""
         wanted = self.cursor + steps
         if 0 <= wanted < len(self.columns):
             here = self.cursor
@@ -86,6 +86,6 @@ class ColumnList(LinesView):
             self._changed()
 
     def action_usual(self) -> None:
-        """The usual columns."""
+        """Restores the default columns."""
         self._take(())
         self._changed()

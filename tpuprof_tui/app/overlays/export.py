@@ -1,4 +1,4 @@
-"""The export menu."""
+"""The export menu: its model, its lines, and the input field for folder and cores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..shell import export_kinds as exports
 from ..shell.exports import Exporter
 from .overlay import Close
 
-#: What can be typed, and what the field for it says.
+#: Choices that are typed, and the title of the input field.
 _TYPED: Final = {
     "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
     "cores": "{Units}, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
@@ -36,11 +36,11 @@ _TYPED: Final = {
 
 
 class ExportMenu:
-    """What can be written, of what, and where to.
+    """Model of the export menu: the outputs, the part of the profile to write, and the folder.
 
     Attributes:
-        core: Number of the unit that the scope or the selection is about; -1: none.
-        part: What of the profile is to be written.
+        core: Number of the unit that the scope or the selection is on; -1: none.
+        part: Part of the profile to write.
     """
 
     def __init__(self, session: Session, state: DisplayState, source: exports.Source, exporter: Exporter) -> None:
@@ -53,7 +53,7 @@ class ExportMenu:
         self.part = exports.Part(core=state.scope.group >= 0, filtered=bool(state.filter))
 
     def table_text(self) -> str:
-        """What the table holds."""
+        """Describes the rows of the table: scope, window, filter, order and number of columns."""
         state = self.state
         words = [self.session.scope_title(state.scope)]
         start, end = state.figures_window
@@ -66,7 +66,7 @@ class ExportMenu:
         return ", ".join(words)
 
     def job(self, name: str) -> exports.Job | str:
-        """The job that writes an output; why there is none."""
+        """Returns the job that writes an output, or the reason as text if it cannot be written."""
         kind = output_named(name, self.vocabulary)
         fault = exports.folder_fault(self.exporter.folder, self.source) or exports.kind_fault(kind)
         if kind is None or fault:
@@ -78,7 +78,7 @@ class ExportMenu:
         return exports.table_job(kind, self.source, self.exporter.folder, self.state, core, columns)
 
     def take(self, what: str, text: str) -> str:
-        """Takes the folder or the cores as they were typed; says why not."""
+        """Sets the folder or the cores from typed text; returns the fault, empty on success."""
         if what == "folder":
             fault = exports.folder_fault(text, self.source)
             if not fault:
@@ -92,7 +92,7 @@ class ExportMenu:
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The menu's lines; closes with the job to run. What is typed stands in ``field``, below the menu."""
+    """The lines of the export menu; closes with the job to run. Folder and cores are typed in ``field`` below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 
@@ -107,7 +107,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.border_subtitle = "Esc or q closes"
 
     def on_mount(self) -> None:
-        """The pane is as high as its lines."""
+        """Sets the height to fit the lines."""
         self.styles.height = len(self.build(80)[0]) + 4
 
     def _typing_done(self) -> None:
@@ -115,7 +115,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.tell("")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Groups of lines; every line that a key stands for is an item."""
+        """Builds the groups of lines; each line that has an action is an item."""
         menu = self.menu
         known = actions_of("export", menu.vocabulary)
         keys = {action.id.partition(".")[2]: key_text(keys_of(action)[0]) for action in known if keys_of(action)}
@@ -186,12 +186,12 @@ class ExportPane(LinesView, inherit_bindings=False):
         return ""
 
     def tell(self, fault: str) -> None:
-        """Says why something cannot be done."""
+        """Shows why something cannot be done; empty: clears it."""
         self.fault = fault
         self.rebuild()
 
     def action_choose(self) -> None:
-        """What the line under the cursor stands for."""
+        """Runs the action of the line under the cursor."""
         if not self._actions:
             return
         chosen = self._actions[self.cursor]
@@ -203,7 +203,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             self.action_only(chosen)
 
     def action_output(self, name: str) -> None:
-        """Writes one kind of file, or says why it cannot be."""
+        """Closes with the job for one kind of file, or shows why it cannot be written."""
         exporter = self.menu.exporter
         told = f"At work: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
         job = told or self.menu.job(name)
@@ -213,11 +213,11 @@ class ExportPane(LinesView, inherit_bindings=False):
             self.post_message(Close(job))
 
     def action_type(self, what: str) -> None:
-        """The folder or the cores are typed."""
+        """Opens the input field for the folder or the cores."""
         self.field.open(what)
 
     def action_only(self, name: str) -> None:
-        """Only the core, the window or what passes the filter; again: all."""
+        """Toggles the restriction to the core, some cores, the window or the filter."""
         text, possible = next((text, possible) for action, _, text, possible in self._choices() if action == name)
         if not possible:
             self.tell(f"Nothing to narrow to: {text}.")
@@ -230,12 +230,12 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.tell("")
 
     def action_stop(self) -> None:
-        """Stops the export at work."""
+        """Stops the running export."""
         self.menu.exporter.stop()
 
 
 class MenuInput(Input):
-    """The folder or the cores as they are typed; Esc leaves them as they were."""
+    """Input field for the folder or the cores; Esc discards the typed text."""
 
     def __init__(self, menu: ExportMenu, done: Callable[[], None]) -> None:
         super().__init__(id="typed")
@@ -244,7 +244,7 @@ class MenuInput(Input):
         self._typing = "folder"
 
     def open(self, what: str) -> None:
-        """Shows the field to type the folder or the cores in."""
+        """Shows the field with the current folder or cores."""
         self._typing = what
         self.border_title = self.menu.session.say(_TYPED[what])
         self.value = self.menu.exporter.folder if what == "folder" else ",".join(map(str, self.menu.part.cores))
@@ -252,14 +252,14 @@ class MenuInput(Input):
         self.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Esc goes back to the menu, not out of it."""
+        """Esc closes the field, not the menu."""
         if event.key == "escape":
             event.stop()
             event.prevent_default()
             self._close()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Takes what was typed, or says why not."""
+        """Takes the typed text, or shows its fault as the title."""
         event.stop()
         fault = self.menu.take(self._typing, event.value.strip())
         if fault:

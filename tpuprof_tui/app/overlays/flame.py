@@ -1,4 +1,4 @@
-"""Time by call path as a flame graph over the explorer: callers above what they call, as wide as they took long."""
+"""Flame graph of time by call path: callers above callees, width proportional to duration."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ from ..shell.background import background_of
 from ..shell.messages import CopyText
 from .overlay import Close
 
-#: Lines above the graph: the path under the cursor, and its times.
+#: Number of lines above the graph: the path under the cursor, and its times.
 HEAD = 2
-#: Cells of the narrowest path that bears its name.
+#: Least width, in cells, at which a path is labelled.
 NAMED = 4
 
 
 class FlameGraph(LinesView):
-    """A row for each depth; a cursor on one path. Closes with a path to narrow to: its scope, and a condition.
+    """Flame graph widget: a line for each depth, a cursor on one path.
+
+    Closes with the scope and the filter condition of the chosen path.
 
     Attributes:
-        chosen: Place of the path under the cursor.
-        root: Place of the path that fills the width; -1: all do.
+        chosen: Index of the path under the cursor.
+        root: Index of the path that fills the width; -1: all root paths together.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "flame")]
@@ -59,7 +61,7 @@ class FlameGraph(LinesView):
         self._background = background_of(self, "flame", small=query.profile.instructions <= AT_ONCE)
 
     def on_mount(self) -> None:
-        """Paths at once where there is little."""
+        """Computes the paths: at once for a small profile, else in the background."""
         self.border_title = Content("Flame graph")
         self._background.compute(
             "flame", partial(call_tree_view, self.asked), lambda found: self._take(found.tables[0])
@@ -71,7 +73,7 @@ class FlameGraph(LinesView):
         self.rebuild()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """The path under the cursor, and a line for each depth."""
+        """Builds the path under the cursor, its times, and a line for each depth."""
         if self.table is None:
             return [[Segment(" adding up ...", self.palette.quiet)]], []
         if not self.icicle.whole:
@@ -84,11 +86,11 @@ class FlameGraph(LinesView):
         return lines, []
 
     def path(self, place: int) -> str:
-        """Names of a path from its root on."""
+        """Names along a path, from its root."""
         return clean(" > ".join(self.name_of(each) for each in self.icicle.callers(place)))
 
     def times(self, place: int) -> str:
-        """What a path took."""
+        """Times of a path: total, share of the root that is shown, self time, and number of events."""
         assert self.table is not None
         total, own, count = (int(self.table.column(key)[place]) for key in ("total_us", "self_us", "count"))
         whole = self.icicle.whole if self.root < 0 else int(self.icicle.total[self.root])
@@ -97,7 +99,7 @@ class FlameGraph(LinesView):
         return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; itself {time_text(own)}; {told}"
 
     def name_of(self, place: int) -> str:
-        """The last name of a path."""
+        """Last name of a path; ``-`` if empty."""
         assert self.table is not None
         return str(self.table.column("name")[place]) or "-"
 
@@ -114,7 +116,7 @@ class FlameGraph(LinesView):
         return [*line, Segment(" " * (width - used))]
 
     def _style(self, name: str, *, chosen: bool) -> Style:
-        """The colour of a kernel function wherever it shows; other names have one that is always the same."""
+        """Style of a name: a kernel function has the same colour as elsewhere, another name a stable one of its own."""
         code = self._scopes.get(name, sum(map(ord, name)))
         if not self.palette.colour:
             return self.palette.row if chosen else self.palette.text
@@ -122,7 +124,7 @@ class FlameGraph(LinesView):
         return self.palette.on_selected(style) if chosen else style
 
     def move(self, lines: int) -> None:
-        """To what the path under the cursor calls for longest, or to its callers."""
+        """Moves the cursor down to the longest callee, or up to the caller, ``lines`` times."""
         place = self.chosen
         for _ in range(min(abs(lines), len(self.icicle.depth))):
             below = place + 1
@@ -133,20 +135,20 @@ class FlameGraph(LinesView):
         self._choose(place)
 
     def action_scroll_columns(self, columns: int) -> None:
-        """To the path beside, of the same caller."""
+        """Moves the cursor to a sibling: a path with the same caller."""
         if not self.icicle.whole:
             return
         beside = self.icicle.siblings(self.chosen)
         self._choose(beside[min(max(beside.index(self.chosen) + columns, 0), len(beside) - 1)])
 
     def _choose(self, place: int) -> None:
-        """The cursor is on a path; it has a cell, and is in view."""
+        """Puts the cursor on a path, and zooms and scrolls so that it is at least one cell wide and in view."""
         if not self.icicle.whole:
             return
         self.chosen = place
         above = self.icicle.callers(place)
         if self.root >= 0 and self.root not in above:
-            # it left what fills the width: what holds both does
+            # the cursor left the zoomed path: zoom out to the common ancestor
             self.root = max((each for each in self.icicle.callers(self.root) if each in above), default=-1)
         if not any(place == each for row in self.icicle.rows(self.root, self.size.width) for _, _, each in row):
             self.root = int(self.icicle.parent[place])
@@ -157,7 +159,7 @@ class FlameGraph(LinesView):
             self.scroll_to(y=max(line - height, 0), animate=False, immediate=True)
 
     def action_zoom(self, steps: int) -> None:
-        """The path under the cursor fills the width (1), the caller of what fills it (-1), or all do (0)."""
+        """Zooms in to the path under the cursor (1), out to the caller of the root (-1), or out to all (0)."""
         if steps > 0 and self.icicle.whole:
             self.root = self.chosen
         else:
@@ -165,7 +167,7 @@ class FlameGraph(LinesView):
         self.rebuild()
 
     def action_drill(self) -> None:
-        """The events of the path under the cursor."""
+        """Closes with the scope and condition that select the events of the path under the cursor."""
         if self.table is None or not self.icicle.whole:
             return
         above = [self.table.leads_to(each) for each in self.icicle.callers(self.chosen)]
@@ -179,7 +181,7 @@ class FlameGraph(LinesView):
             self.post_message(CopyText(f"{self.path(self.chosen)}: {self.times(self.chosen)}", "the path"))
 
     def on_click(self, event: events.Click) -> None:
-        """The mouse moves the cursor; nothing needs it."""
+        """Moves the cursor to the clicked path; the keys can do the same."""
         offset = event.get_content_offset(self)
         if offset is not None and self.icicle.whole:
             number = offset.y + self.scroll_offset.y - HEAD

@@ -1,4 +1,4 @@
-"""The table's rows grouped by the values of a column, with count and times of each group, over the explorer."""
+"""Overlay that groups the table's rows by the values of a column, with count and times of each group."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from ..shell.background import background_of
 from ..shell.messages import CopyText
 from .overlay import Close
 
-#: Groups that are listed: more than anyone reads.
+#: Most groups listed: more than anyone reads.
 LISTED: Final = 1_000
-#: Cells of all columns but the first and the bar.
+#: Width, in cells, of all columns but the first and the bar.
 _FIXED: Final = 57
-#: Columns of the list; of a comparison the last two are others. But for the first large values come first.
+#: Columns of the list. In a comparison the last two differ. All but the first sort in descending order at first.
 COLUMNS: Final = ("value", "count", "total", "mean", "longest")
 COMPARED: Final = (*COLUMNS[:3], "base", "delta")
 
 
 class GroupList(LinesView):
-    """A line for each group; closes with the filter that leaves the group under the cursor alone."""
+    """The list of groups; closes with the filter that keeps only the group under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
 
@@ -63,7 +63,7 @@ class GroupList(LinesView):
         self.order: Ints = np.zeros(0, np.int64)
 
     def on_mount(self) -> None:
-        """Groups, at once where there is little."""
+        """Computes the groups: at once for a small profile, else in the background."""
         if not self._background.small:
             self.table = None
             self._show()
@@ -77,7 +77,7 @@ class GroupList(LinesView):
         self._order()
 
     def _order(self) -> None:
-        """Sorts the groups; equal ones by falling total."""
+        """Sorts the groups by the chosen column; ties by descending total."""
         table = self.table
         if table is None:
             return
@@ -90,7 +90,7 @@ class GroupList(LinesView):
         elif name == "base" and table.base is not None:
             keys = table.base
         else:
-            # what changed the most comes first, whichever way
+            # largest change first, whether slower or faster
             keys = np.abs(table.delta) if name == "delta" else getattr(groups, name)
         self.order = np.lexsort((-groups.total, -keys if self.down else keys))
         self._show()
@@ -118,7 +118,7 @@ class GroupList(LinesView):
         )
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """A header and a line for each group."""
+        """Builds a header and a line for each group."""
         table = self.table
         if table is None:
             return [[Segment(" counting ...", self.palette.quiet)]], []
@@ -173,7 +173,7 @@ class GroupList(LinesView):
         ]
 
     def as_text(self) -> str:
-        """The list as tab separated text, times in ns."""
+        """The list as tab-separated text, times in ns."""
         table = self.table
         if table is None:
             return ""
@@ -191,32 +191,32 @@ class GroupList(LinesView):
         return "\n".join(lines)
 
     def action_drill(self) -> None:
-        """The events of the group."""
+        """Closes with a filter for the events of the group."""
         if self.table is not None and len(self.order):
             condition = self.table.conditions[int(self.order[self.cursor])]
             if condition:
                 self.post_message(Close(narrowed(self.state.filter, condition)))
 
     def action_next_grouping(self) -> None:
-        """Group by the next column."""
+        """Groups by the next column."""
         known = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
         here = known.index(self.key) if self.key in known else -1
         self.key = known[(here + 1) % len(known)]
         self.on_mount()
 
     def action_work_only(self) -> None:
-        """Work alone, or all events."""
+        """Toggles between work only and all events."""
         self.work_only = not self.work_only
         self.on_mount()
 
     def action_scroll_columns(self, columns: int) -> None:
-        """Sorts by the column so many places to the right: nothing is out of sight."""
+        """Sorts by the column ``columns`` places to the right (all columns fit, so there is nothing to scroll)."""
         self.sort = (self.sort + columns) % len(self.columns)
         self.down = self.sort > 0
         self._order()
 
     def action_reverse(self) -> None:
-        """The other way round."""
+        """Reverses the order."""
         self.down = not self.down
         self._order()
 
@@ -226,7 +226,7 @@ class GroupList(LinesView):
 
 
 def _state_of_base(session: Session, state: DisplayState) -> DisplayState | None:
-    """The same part of the base; None where nothing is compared: without a base, and of a part of the time."""
+    """State of the baseline with the matching scope; None without a baseline, or for a part of the time."""
     whole = replace(state, start=state.full_start, end=state.full_end)
     baseline = Query.of_state(session, whole, state.scope).baseline if not state.in_window else None
     return None if baseline is None else replace(state, scope=baseline.scope)

@@ -1,4 +1,4 @@
-"""The help screen: all keys, those of the focused pane first, commands, filters and terms; ``/`` searches in it."""
+"""The help screen: keys (those of the focused pane first), commands, filters and terms; ``/`` searches in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..settings.commands import COMMANDS
 
 KEYS = 24
 
-#: What the words of the screen mean, once.
+#: Glossary of the terms on the screen.
 WORDS: tuple[tuple[str, str], ...] = (
     ("work", "{events} that are neither waits nor synchronisation"),
     ("wait, sync", "{events} that wait for others; those that bring several into step"),
@@ -35,7 +35,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("-", "not known"),
 )
 
-#: What filters look like, where the source shows no examples.
+#: Examples of filters, for sources that have none of their own.
 FILTERS: tuple[tuple[str, str], ...] = (
     ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
     ("name=A*", "texts: * and ? stand for any characters; capitals count where there are some"),
@@ -45,7 +45,7 @@ FILTERS: tuple[tuple[str, str], ...] = (
     ("!a", "not"),
     ("role=wait", "work, wait or sync; several with commas"),
 )
-#: What letters behind a node of the tree mean.
+#: Meaning of the marks after a node of the tree.
 MARKS: tuple[tuple[str, str], ...] = (
     ("n  w  E", "a note, a warning or an error is about it: 4 lists them, } and { go through them"),
     ("*", "all panes are narrowed to it"),
@@ -53,7 +53,7 @@ MARKS: tuple[tuple[str, str], ...] = (
 
 
 class HelpLines(LinesView):
-    """The lines of the help screen, the keys of the pane it is ``about`` first; only entries with what is searched."""
+    """The lines of the help screen: keys of the pane ``about`` first; only entries that match ``searched``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("help")]
 
@@ -67,7 +67,7 @@ class HelpLines(LinesView):
         self.border_subtitle = "/ searches, Esc or q closes"
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Keys by group, nearest first; then the others, then words; of what is searched for what matches."""
+        """Builds the sections, with only the entries that match the search."""
         matches = pattern_of(self.searched).search
         lines: list[Line] = []
         self.found = 0
@@ -82,7 +82,7 @@ class HelpLines(LinesView):
         return lines[:-1], []
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Titles, and below each what is explained, with its explanation."""
+        """Yields the title and the (term, explanation) entries of each section, the pane's own keys first."""
         known = actions_for(self.vocabulary)
         near = PANES.get(self.about, ("", ("app",)))[1]
         others = (group for group in GROUPS if group not in (*near, "loading", "chooser", "fleet"))
@@ -107,7 +107,7 @@ class HelpLines(LinesView):
         return lines + [[Segment(" " * (column + 3) + line, self.palette.text)] for line in rest]
 
     def action_search(self) -> None:
-        """Asks for a text: what matches is shown while it is typed."""
+        """Prompts for a text, and filters the entries while it is typed."""
 
         def show(text: str) -> Note | None:
             self.searched = text
@@ -119,7 +119,7 @@ class HelpLines(LinesView):
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
-    """What filters look like, and the keys of the columns with their aliases."""
+    """Examples of filters, and the column keys with their first alias."""
     keys = ", ".join(
         column.key + "".join(f" ({alias})" for alias in column.aliases[:1])
         for column in vocabulary.listed()

@@ -1,4 +1,4 @@
-"""What lies over the explorer: a pane with its keys below, what is copied, a question, letters to jump to panes."""
+"""Modal screens: the overlay that hosts a pane, copied text, a yes/no question, and letters to jump to a pane."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.messages import CopyText, ExportChanged
 from ..terminal.line_compositor import DrawnScreen
 
-#: What to do where nothing arrives in the clipboard.
+#: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
 LISTED: Final = 2_000
-#: Letters of panes, in the order they are met from the top left.
+#: Letters of the panes, in reading order from the top left.
 LETTERS: Final = "asdfghjkl"
 
 
 class Close(Message):
-    """The pane of an overlay is done, with a result for who opened it."""
+    """Posted by the pane of an overlay to close it with a result."""
 
     def __init__(self, result: object) -> None:
         super().__init__()
@@ -43,9 +43,9 @@ class Close(Message):
 
 
 class Overlay(ModalScreen[Any], DrawnScreen[Any]):
-    """A pane over the explorer, with its keys, a text being typed or a ``field`` of its own below.
+    """Modal screen that hosts a pane, with key bar and prompt, and optionally an input ``field``, below it.
 
-    The pane's id is also the screen's class; the screen gives what the pane closes with.
+    The pane's id is also the screen's CSS class. The screen's result is that of the pane's ``Close`` message.
     """
 
     AUTO_FOCUS = "LinesView"
@@ -75,7 +75,7 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
         self.field = field
 
     def compose(self) -> ComposeResult:
-        """The pane and the bottom line."""
+        """Yields the pane, the bottom line and the field."""
         yield self.pane
         yield self.prompt
         if self.field is not None:
@@ -95,24 +95,24 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
 
     @on(Prompt.Ask)
     def ask(self, message: Prompt.Ask) -> None:
-        """Opens the bottom line for typing."""
+        """Opens the prompt with the question of the pane."""
         message.stop()
         self.prompt.open(message.question)
 
     @on(Prompt.Closed)
     def asked(self) -> None:
-        """Keys go to the pane again."""
+        """Focuses the pane again."""
         self.pane.focus()
 
     @on(ExportChanged)
     def export_changed(self) -> None:
-        """The export at work has got further, or has ended."""
+        """Updates the pane after progress or the end of an export."""
         if self.is_mounted:
             self.pane.rebuild()
 
 
 def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> None:
-    """Copies a text to the terminal's clipboard; of several lines it is also shown, as not every terminal takes it."""
+    """Copies a text to the terminal's clipboard; multi-line text is also shown, as not every terminal accepts it."""
     screen.app.copy_to_clipboard(text)
     if "\n" in text:
         screen.app.push_screen(Overlay(CopiedLines(palette, text, what), palette))
@@ -121,7 +121,7 @@ def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> No
 
 
 class CopiedLines(LinesView):
-    """A copied text, line by line, to be selected by hand where the terminal has not taken it."""
+    """Shows a copied text, so that it can be selected by hand if the terminal did not accept it."""
 
     def __init__(self, palette: Palette, text: str, what: str) -> None:
         super().__init__(palette, "copied")
@@ -130,7 +130,7 @@ class CopiedLines(LinesView):
         self.border_subtitle = Content("Esc closes")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """The hint, then the text."""
+        """Builds the hint and the lines of the text."""
         lines: list[Line] = [[Segment(fit(f" {HINT}", width), self.palette.quiet)], []]
         lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:LISTED]]
         if len(self.copied) > LISTED:
@@ -139,7 +139,7 @@ class CopiedLines(LinesView):
 
 
 class ConfirmPane(LinesView):
-    """A question before something costly, or something that cannot be undone, and the keys that answer it."""
+    """A yes/no question before something costly or irreversible; closes with the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
 
@@ -148,7 +148,7 @@ class ConfirmPane(LinesView):
         self.question = question
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """The question, and the keys that answer it."""
+        """Builds the question and the keys that answer it."""
         lines = paragraph(self.question, width, self.palette.text)
         answer: Line = []
         for action in actions_of("confirm"):
@@ -156,12 +156,12 @@ class ConfirmPane(LinesView):
         return [*lines, [], answer], []
 
     def action_answer(self, answer: bool) -> None:
-        """Yes or no."""
+        """Closes with the answer."""
         self.post_message(Close(answer))
 
 
 class JumpScreen(ModalScreen[str], DrawnScreen[str]):
-    """Letters over the panes; ends with the id of the one that was chosen."""
+    """Shows a letter over each pane; its result is the id of the chosen pane, empty if none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
@@ -176,14 +176,14 @@ class JumpScreen(ModalScreen[str], DrawnScreen[str]):
         self.palette = palette
 
     def compose(self) -> ComposeResult:
-        """A letter in the middle of each pane, between brackets: seen without colours too."""
+        """Yields a letter for the middle of each pane, in brackets to be visible without colours."""
         for letter, _, region in self.places:
             label = Static(Text(f"[ {letter} ]", self.palette.chosen))
             label.styles.offset = (region.x + max(region.width // 2 - 2, 0), region.y + region.height // 2)
             yield label
 
     def on_key(self, event: events.Key) -> None:
-        """A letter goes to its pane, any other printable key goes back."""
+        """Closes with the pane of the letter; any other printable key cancels (``q`` keeps its binding)."""
         chosen = next((pane for letter, pane, _ in self.places if letter == event.character), "")
         if chosen or (event.is_printable and event.character != "q"):
             event.stop()

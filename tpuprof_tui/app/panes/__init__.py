@@ -1,1 +1,1 @@
-"""Panes of the explorer: each shows the state it is given and asks for changes by messages; none knows another."""
+"""Panes of the explorer. Each shows the state passed to it and requests changes by messages; panes are independent."""

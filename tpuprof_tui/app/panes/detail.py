@@ -1,4 +1,4 @@
-"""The detail pane: all that is known of the selected event, its fields with explanations, links to other events."""
+"""Detail pane: all fields of the selected event with explanations, and links to related events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..shell.messages import Change, Say
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
 
-#: From this width on every value has its explanation beside it.
+#: Least width at which every value has its explanation on the same line.
 HELP_BESIDE = 84
 LABEL, VALUE = 15, 30
 
@@ -34,7 +34,7 @@ Found = TypeVar("Found")
 
 
 class DetailPane(LinesView):
-    """The selected event; the line under the cursor is explained, or leads to another event."""
+    """Entries of the selected event; Enter on a link goes to another event, a field at the cursor is explained."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
     copied_as = ("line", "details")
@@ -44,16 +44,16 @@ class DetailPane(LinesView):
         self.session = session
         self.glyphs = glyphs
         self.selection = Selection()
-        #: What the cursor can be on.
+        #: Entries that the cursor can be on.
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
         self._background = background_of(self, "dependencies", small=False)
-        #: What a thread looks for or has looked for, or there is none of.
+        #: Kinds of data that need no (further) computation: requested already, or not available in this profile.
         self._looked_for = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
                                                     ("differences", session.baseline is None)) if none}  # fmt: skip
 
     def show(self, state: DisplayState) -> None:
-        """Shows the selected event of a state; the cursor stays on the field it is on."""
+        """Shows the selected event of a state; keeps the cursor on the field with the same label."""
         if state.selection == self.selection:
             return
         self.selection = state.selection
@@ -67,7 +67,7 @@ class DetailPane(LinesView):
             self.go_to(place)
 
     def cursor_changed(self) -> None:
-        """The explanation moves with the cursor."""
+        """Rebuilds the lines, as the explanation is shown at the cursor."""
         self.rebuild()
 
     @property
@@ -75,7 +75,7 @@ class DetailPane(LinesView):
         return self.choices[self.cursor] if self.cursor < len(self.choices) else None
 
     def action_follow(self) -> None:
-        """To the event that the line under the cursor names."""
+        """Selects the event that the link under the cursor leads to."""
         target = self._chosen.leads_to if self._chosen is not None else None
         if target is None:
             self.post_message(Say("This line leads nowhere: those with an arrow do."))
@@ -85,21 +85,21 @@ class DetailPane(LinesView):
         self.post_message(Change(lambda state: selected(self.session, state, *target)))
 
     def action_step(self, steps: int) -> None:
-        """The event so many steps on, on the same lane."""
+        """Selects the event ``steps`` after this one on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
             self.post_message(Change(lambda state: stepped_event(self.session, state, steps, lane)))
 
     def text_of_item(self) -> str:
-        """The field or link under the cursor, without its explanation."""
+        """Text to copy of the field or link under the cursor, without its explanation."""
         return _told(self._chosen) if self._chosen is not None else ""
 
     def text_of_all(self) -> str:
-        """All that is known of the event."""
+        """Text to copy of all entries."""
         return "\n".join(map(_told, self._entries))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Lines of the event, an item for each field and each link."""
+        """Builds the lines of the event; each field and each link is an item."""
         if self.selection.row < 0:
             self._entries, self.choices = [], []
             text = self.session.say("No {event} selected: Enter in the timeline or a row of the table selects one.")
@@ -148,7 +148,7 @@ class DetailPane(LinesView):
             lines = [[label, Segment(wide, style), Segment(f" {fit(entry.help, room)}", palette.quiet)]]
             cut = chosen and cell_len(entry.help) > room
             return lines + (paragraph(entry.help, width, palette.quiet, 4) if cut else [])
-        # a long name keeps its line, the value has another
+        # a long label has a line of its own, with the value on the next
         short = len(entry.label) <= LABEL
         label = Segment(f"  {fit(entry.label, LABEL if short else max(width - 4, 6))} ", palette.quiet)
         parts = wrap(entry.text, max(width - LABEL - 4, 6)) or [""]
@@ -159,7 +159,7 @@ class DetailPane(LinesView):
         return lines
 
     def _found(self, kind: str, known: Found | None, find: Callable[[Session], Found]) -> Found | None:
-        """What is known of a kind; None where there is none, and while a thread looks for it."""
+        """Returns ``known``; if it is None, starts computing it in the background unless that was requested before."""
         if known is None and kind not in self._looked_for:
             self._looked_for.add(kind)
             self._background.compute(kind, partial(find, self.session), self._tell_more)
@@ -172,5 +172,5 @@ class DetailPane(LinesView):
 
 
 def _told(entry: Entry) -> str:
-    """An entry as it is copied."""
+    """Text of an entry for copying."""
     return f"{entry.label}  {entry.text}".strip()

@@ -1,4 +1,4 @@
-"""What the detail pane shows of an event, as entries: links, comparison with its peers, every field."""
+"""Entries of the detail pane for an event: links, comparison with its peers, all fields."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, ti
 from tpuprof_tui.model import Column, Lane, Profile
 from tpuprof_tui.views.differences import difference_text
 
-#: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
+#: Kind of an entry, which determines how it is drawn; "group" is the title of a group of fields.
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 
-#: So many of what it waited for, and of what waited for it, are listed.
+#: Most dependencies listed in each direction.
 MOST_LINKS: Final = 8
-#: So many of the events that it is nested in are listed.
+#: Most enclosing events listed.
 MOST_ENCLOSING: Final = 24
-#: Other lanes that are mentioned.
+#: Most other lanes listed.
 MOST_MEANWHILE: Final = 4
-#: Characters of an argument that are shown.
+#: Longest text of an argument that is shown.
 _LONGEST: Final = 4096
-#: Columns that every lane can answer, whether the source names them or not.
+#: Columns that are computed for every lane, without a column in its data.
 _OF_EVERY_LANE: Final = ("engine", "core", "duration")
-#: Groups of register fields, in their order.
+#: Groups of register fields, in display order.
 _REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
-#: Bytes that could not be decoded, in a line.
+#: Undecoded bytes per line.
 _RAW_BYTES: Final = 16
 
 
 class Entry(Struct, frozen=True):
-    """A line of the detail, however it is broken.
+    """An entry of the detail, which may be wrapped to several lines.
 
     Attributes:
-        kind: How it is drawn.
-        text: What it says.
-        label: What a field or a link is called.
-        help: What a field means.
-        leads_to: Lane and row of the event a link leads to.
-        back: Whether a link leads to what came before; else to what came after.
+        kind: Kind, for drawing.
+        text: Its text; the value of a field.
+        label: Label of a field or a link.
+        help: Explanation of a field.
+        leads_to: Lane and row of the target event of a link.
+        back: Whether a link leads to an earlier event, rather than to a later one.
     """
 
     kind: Kind
@@ -64,16 +64,16 @@ class Entry(Struct, frozen=True):
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether the cursor stops at it."""
+        """Whether the cursor can be on it."""
         return self.kind in ("field", "link")
 
 
 def entries_of(
     session: Session, number: int, row: int, dependencies: Dependencies | None, differences: Differences | None = None
 ) -> Iterator[Entry]:
-    """The entries of row ``row`` of lane ``number``, in the order they are read.
+    """Yields the entries of row ``row`` of lane ``number`` in display order.
 
-    Dependencies, and differences from the base, are None while they are not known, or where there is no base.
+    ``dependencies`` and ``differences`` (from the baseline) are None until they are computed, or without a baseline.
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
@@ -112,14 +112,14 @@ def _name(session: Session, number: int, row: int) -> str:
 
 
 def _named(session: Session, number: int, row: int) -> str:
-    """An event as a link names it."""
+    """Name of an event in a link."""
     lane = session.profile.lanes[number]
     order = int(lane.take("order", slice(row, row + 1))[0])
     return f"{_name(session, number, row)} {order} of {clean(session.profile.title_of(lane))}"
 
 
 def _beside_base(session: Session, differences: Differences, number: int, row: int) -> Iterator[Entry]:
-    """The event of the base that belongs to it: how long it took, and every field that is another there."""
+    """The event's counterpart in the baseline: its duration, and every field that differs."""
     event = session.number(number, row)
     told, base = difference_text(session, differences, event), session.baseline
     partner = int(differences.partner[event])
@@ -154,7 +154,7 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
 
 
 def _enclosing(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:
-    """The events it is nested in, innermost first; of one launched elsewhere, those that its launch is nested in."""
+    """Links to the enclosing events, innermost first; for an event launched elsewhere, those enclosing its launch."""
     lane, label = session.profile.lanes[number], "Inside"
     if "parent" not in lane and dependencies is not None:
         started = (each.releaser for each in dependencies.waits_for(number, row))
@@ -175,7 +175,7 @@ def _enclosing(session: Session, dependencies: Dependencies | None, number: int,
 
 
 def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
-    """Who came last to a barrier, by how much, and what it did in the time."""
+    """The unit that arrived last at a barrier, how late it was, and what it did meanwhile."""
     barrier = barrier_of(session, dependency.releaser) if dependency.ends else None
     if not barrier:
         return
@@ -203,7 +203,7 @@ def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[E
 
 
 def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
-    """What runs before and after it on its lane."""
+    """Links to the previous and the next event of its lane."""
     for label, each in zip(("Before", "After"), neighbours(session, number, row), strict=True):
         if each is not None:
             gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
@@ -213,7 +213,7 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
 
 
 def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
-    """What the other lanes of its unit worked on while it ran, the busiest first."""
+    """The other lanes of its unit that worked while it ran, the busiest first."""
     start, end = session.span_of(number, row)
     if end <= start or session.profile.lanes[number].on_host:
         return
@@ -228,7 +228,7 @@ def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
 
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
-    """One line for each kind of capture that would know what is missing here."""
+    """A warning for each kind of recording that would provide data missing here."""
     profile, vocabulary = session.profile, session.profile.vocabulary
     wanted = {column.needs for column in vocabulary.columns if column.needs and column.applies_to(lane.kind)}
     for need in sorted(vocabulary.needs(each) for each in wanted if not profile.has(each)):
@@ -236,7 +236,7 @@ def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
 
 
 def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
-    """Every column, by group, with its unit."""
+    """All columns with their values, by group."""
     rows = np.array([row], dtype=np.int64)
     profile, vocabulary = session.profile, session.profile.vocabulary
     shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _known(profile, lane, column)]
@@ -252,14 +252,14 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _known(profile: Profile, lane: Lane, column: Column) -> bool:
-    """Whether a lane has a column, or would have it in another mode: that is shown as missing."""
+    """Whether to show a column: the lane has it, or would have it in another mode (shown as missing)."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
     return fixed_number(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
 def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
-    """Every field of the command, by what it is about."""
+    """All register fields of the command, by group."""
     if lane.registers is None:
         return
     rows = np.array([row], dtype=np.int64)
@@ -282,7 +282,7 @@ def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
-    """What was recorded of it beyond its columns."""
+    """Recorded arguments other than the columns."""
     found = lane.arguments(row) if lane.arguments is not None else {}
     if found:
         yield Entry("group", "arguments")
@@ -292,7 +292,7 @@ def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:
-    """The bytes of a command that could not be decoded, or not all of them."""
+    """Undecoded bytes of a command."""
     if raw:
         yield Entry("warning", f"{why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):
@@ -300,7 +300,7 @@ def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:
 
 
 def register_group(name: str) -> str:
-    """What a register field is about, by its name."""
+    """Group of a register field, by its name."""
     lower = name.lower()
     if lower.startswith(("rsvd", "reserved")) or lower == "reserve":
         return "reserved"

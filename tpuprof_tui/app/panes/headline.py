@@ -1,4 +1,4 @@
-"""The headline: capture, total time, busiest and idlest unit, exposed transfer, number of problems."""
+"""Headline bar: capture, total time, busiest and idlest unit, exposed transfer, number of problems."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.model import Profile
 
-#: Text, style and rank of a part: where there is no room, parts of the highest rank are left out first.
+#: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
 Part = tuple[str, Style, int]
 
-#: Parts from this rank on say what is open, not where the time went.
+#: Least rank of parts that identify the capture rather than give figures.
 CAPTION = 4
-#: That of the chip and how it was recorded.
+#: Rank of the chip and recording mode.
 CHIP = CAPTION + 2
-#: A name is shown where there is room for so much of its end.
+#: Least number of cells, at the end of a name, for it to be shown.
 _LEAST_NAME = 6
-#: A card's name is shown where there is room for so much of its beginning.
+#: Least number of cells, at the start of a card's name, for it to be shown.
 _LEAST_CARD = 4
 
 
 class HeadlineBar(Widget):
-    """The top line of the explorer."""
+    """The top line of a screen."""
 
     DEFAULT_CSS = "HeadlineBar { dock: top; height: 1; background: $panel; color: $foreground; }"
 
@@ -48,18 +48,18 @@ class HeadlineBar(Widget):
         self.of_step: Session | None = None
 
     def show_step(self, text: str, session: Session | None) -> None:
-        """Shows the figures of the step that the panes are about, and says which it is; empty: the whole profile's."""
+        """Shows the figures of one step with its label ``text``; an empty text and None: those of the whole profile."""
         if (text, session) != (self.step, self.of_step):
             self.step, self.of_step = text, session
             self.refresh()
 
     def show_session(self, session: Session, *, several: bool = False) -> None:
-        """Shows the figures of a profile; one of ``several`` is called by its name wherever that fits."""
+        """Shows the figures of a profile; ``several``: also its name, if it fits, as other captures can be opened."""
         self.session, self.several = session, several
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line: words are shortened, then items left out from the least important, until it fits."""
+        """Renders the line: shortens words, then drops items from the highest rank, until it fits."""
         width, base, session = self.size.width, self.rich_style, self.session
         items = self.items if session is None else self._items(session)
         if _width(items) > width and session is not None:
@@ -85,10 +85,7 @@ class HeadlineBar(Widget):
         return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
 
     def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
-        """Items with the card's name behind the first one, without its maker, where there are many kinds of cards.
-
-        Figures are told shorter for it.
-        """
+        """Inserts the card's name, without its vendor, after the first item; shortens figures to make room for it."""
         card = clean(session.profile.device.chip).partition(" ")[2]
         for_name = 2 + _LEAST_NAME if self.several else 0
         if card and _width(items) + 2 + cell_len(card) + for_name > width:
@@ -102,7 +99,7 @@ class HeadlineBar(Widget):
 
 
 def _named(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
-    """Items with the capture's name before the total, cut at its start where there is no room for all of it."""
+    """Puts the capture's name before the total time, cut at its start if there is not enough room."""
     name = clean(profile.name).removeprefix(profile.vocabulary.usual_name)
     least = min(cell_len(name), _LEAST_NAME)
     rest = [items[0][1:], *items[1:]]
@@ -122,7 +119,7 @@ def _width(items: list[list[Part]]) -> int:
 
 
 def headline_items(session: Session, palette: Palette, *, short: bool = False) -> list[list[Part]]:
-    """Parts of the headline of a profile; ``short`` leaves out decimals and words."""
+    """Items of the headline of a profile, each a list of parts; ``short``: without decimals and some words."""
     profile, figures = session.profile, session.headline
     quiet, strong = palette.quiet, palette.strong
     items: list[list[Part]] = [

@@ -1,4 +1,4 @@
-"""The footer: keys of the focused pane, passing messages, what runs in the background."""
+"""The footer: keys of the focused pane, transient messages, and the status of background work."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 from ..drawing.theme import Palette
 from ..settings.actions import footer_keys, key_text
 
-#: Keys that do something together, and what.
+#: A footer entry: keys that share a label, and the label.
 FooterKeys = tuple[tuple[str, ...], str]
 
-#: Lines that a message may take, the bottom line included.
+#: Most lines of a message, including the bottom line.
 _MOST_LINES = 4
 
 
 class LongMessage(Static):
-    """What a message needs beyond the bottom line: lines above it, over whatever is there; nothing moves for them."""
+    """Further lines of a long message, on a layer above the bottom line, so that the layout does not change."""
 
     DEFAULT_CSS = """
     LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: auto; display: none;
@@ -38,15 +38,15 @@ class LongMessage(Static):
 
 
 class KeyBar(Widget):
-    """One line: keys of a pane on the left, a passing message instead of them for a few seconds.
+    """The bottom line: keys of a pane on the left, replaced by a message for a few seconds.
 
-    On the right: where the cursor is (``aside``), else what runs in the background or waits for a key (``status``).
+    On the right: the status of background work or a notice (``status``), else the position of the cursor (``aside``).
     """
 
     pane = reactive("")
     aside = reactive("")
     status = reactive("")
-    #: What keys do where the cursor is, by what the bottom line says of them else; empty: nothing.
+    #: Replacement labels at the cursor, by usual label; an empty one hides the entry.
     instead = reactive[Mapping[str, str]]({})
 
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
@@ -64,7 +64,7 @@ class KeyBar(Widget):
         self._timer: Timer | None = None
 
     def say(self, message: str) -> None:
-        """Shows a message for a few seconds; a long one begins above this line, where the screen has room for it."""
+        """Shows a message for a few seconds; a long one also uses lines above, if the screen has a ``LongMessage``."""
         self.message = clean(message)
         if self._timer is not None:
             self._timer.stop()
@@ -82,7 +82,7 @@ class KeyBar(Widget):
         self.refresh()
 
     def show_above(self, lines: list[str], style: Style | None = None) -> None:
-        """Shows lines right above this one; none hides them."""
+        """Shows lines right above this one; an empty list hides them."""
         for above in self.screen.query(LongMessage):
             if lines or above.display:
                 text = "\n".join(fit(f" {line}", self.size.width) for line in lines)
@@ -90,18 +90,18 @@ class KeyBar(Widget):
                 above.display = bool(lines)
 
     def wrapped(self, text: str) -> list[str]:
-        """A text in lines as wide as the screen, no more than are shown."""
+        """Wraps a text to the width of the screen, in at most ``_MOST_LINES`` lines."""
         if cell_len(text) < self.size.width:
             return [text]
         lines = wrap(text, max(self.size.width - 2, 10))
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
 
     def _lines(self) -> list[str]:
-        """The message in lines; one where there is no place for more."""
+        """The message wrapped to lines, or as one line if the screen cannot show more."""
         return self.wrapped(self.message) if self.size.width and self.screen.query(LongMessage) else [self.message]
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
+        """Renders the message, or the keys and the text on the right."""
         width = self.size.width
         base = self.rich_style
         if self.message:
@@ -125,7 +125,7 @@ class KeyBar(Widget):
         return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
 
     def _entry(self, entry: FooterKeys, base: Style) -> list[Segment]:
-        """Keys and what they do; a click on them is as good as the key."""
+        """Segments of an entry; a click on a key simulates it."""
         keys, text = entry
         pressed = [Style.from_meta({"@click": f"app.simulate_key({key!r})"}) for key in keys]
         shown = [Segment(f" {key_text(key)}", base + self.palette.key + each)

@@ -1,4 +1,4 @@
-"""Lines of text that scroll: the base of summary, detail, problems, help and the list of captures."""
+"""Scrolling view of text lines with an optional cursor: base class of most panes and overlays."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..settings.actions import bindings
 from ..shell.messages import CopyText
 from ..terminal.pane_lines import PaneStylesCache
 
-#: What bars are drawn with where there is Unicode.
+#: Block characters, which bars are drawn with in Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
-#: How many lines keys move, given those of a page and all there are; by the last part of their action's id.
+#: Lines to move, as functions of (lines per page, number of lines), by the last part of the action id.
 MOVES: Final[Mapping[str, Callable[[int, int], int]]] = {
     "line-down": lambda page, _: 1,
     "line-up": lambda page, _: -1,
@@ -34,28 +34,28 @@ MOVES: Final[Mapping[str, Callable[[int, int], int]]] = {
     "first": lambda _, lines: -lines - 1,
     "last": lambda _, lines: lines + 1,
 }
-#: One line: segments, each with a style.
+#: A line: styled segments.
 Line = list[Segment]
 
 
 def paragraph(text: str, width: int, style: Style, indent: int = 1) -> list[Line]:
-    """Lines of a text for a pane of ``width`` cells, each after ``indent`` blanks and with one left at the end."""
+    """Wraps a text to lines for ``width`` cells, indented by ``indent`` blanks and leaving one cell at the right."""
     return [[Segment(" " * indent + line, style)] for line in wrap(clean(text), width - indent - 1)]
 
 
 def as_text(lines: Iterable[Strip]) -> str:
-    """Lines as one line of text: blanks closed up, bars left out."""
+    """Joins lines to one line of text: blanks collapsed, bars left out."""
     words = (word for strip in lines for word in strip.text.split())
     return " ".join(word for word in words if not _BLOCKS.issuperset(word))
 
 
 class LinesView(ScrollView, can_focus=True):
-    """Lines built for the width of the pane; with a cursor where some of them stand for something.
+    """Lines built for the width of the pane, with a cursor if some of them are items.
 
-    Subclasses give ``build``; ``items`` of its result says which lines the cursor can be on.
+    Subclasses override ``build``; the item numbers in its result determine which lines the cursor can be on.
     """
 
-    #: What the line under the cursor and all lines are called when they have been copied.
+    #: Words for the line under the cursor, and for all lines, in the message after copying.
     copied_as = ("line", "lines")
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "text")]
@@ -67,7 +67,7 @@ class LinesView(ScrollView, can_focus=True):
         super().__init__(id=pane)
         self.palette = palette
         self.lines: list[Strip] = []
-        #: Items and cursor when lines were last painted.
+        #: Items and cursor at the last paint.
         self._painted: tuple[list[int], int] = ([], -1)
         self.items: list[int] = []
         self.cursor = 0
@@ -75,18 +75,18 @@ class LinesView(ScrollView, can_focus=True):
         self._styles_cache = PaneStylesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
+        """Returns lines for a pane of ``width`` cells, and the item number of each (-1: none); empty: no items."""
         return [], []
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """Builds the lines anew: what they show has changed."""
+        """Builds the lines again after a change, and repaints those that differ."""
         if self._closing or not self.is_attached:
-            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            # a scroll bar created while the pane closes would never be removed, and would keep the capture in memory
             return
         width = self.scrollable_content_region.width
         if width <= 0:
-            # not laid out yet, or no room: lines of no width would be many, and bring a scroll bar that stays for a
-            # moment; keys find no lines of what is shown no longer
+            # not laid out yet, or no room: wrapping to no width would give many lines, and so flash a scroll bar; items
+            # are dropped, as keys must not act on outdated lines
             self.items, self._built_for = [], -1
             return
         old, built_for, self._built_for = self.lines, self._built_for, width
@@ -109,22 +109,22 @@ class LinesView(ScrollView, can_focus=True):
             self.refresh(*changed)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines depend on the width."""
+        """Rebuilds the lines for another width."""
         if self.scrollable_content_region.width != self._built_for:
             self.rebuild()
 
     @property
     def has_cursor(self) -> bool:
-        """Whether any line stands for something."""
+        """Whether any line is an item."""
         return any(item >= 0 for item in self.items)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of a region; what they share is looked up once."""
+        """Renders the lines of a region, and records the items and cursor that they show."""
         self._painted = self.items, self.cursor
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Line ``y`` of the visible part."""
+        """Renders line ``y`` of the viewport."""
         width = self.size.width
         number = y + self.scroll_offset.y
         if not 0 <= number < len(self.lines):
@@ -135,24 +135,24 @@ class LinesView(ScrollView, can_focus=True):
         return strip
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
-        """Line ``number`` under the cursor."""
+        """Applies the cursor style to line ``number``."""
         style = self.palette.row if self.has_focus else self.palette.row_blurred
         return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
 
     def on_focus(self) -> None:
-        """The cursor looks different in the focused pane."""
+        """Repaints, as the cursor has another style in the focused pane."""
         if self.has_cursor:
             self.refresh()
 
     on_blur = on_focus
 
     def text_of_item(self) -> str:
-        """The lines of the item under the cursor as one line of text, to be copied; empty where there is none."""
+        """Text to copy of the item under the cursor, as one line; empty if there is none."""
         lines = [strip for strip, item in zip(self.lines, self.items, strict=False) if item == self.cursor]
         return as_text(lines) if self.has_cursor else ""
 
     def text_of_all(self) -> str:
-        """All lines as text, to be copied."""
+        """Text to copy of all lines."""
         return "\n".join(strip.text.rstrip() for strip in self.lines)
 
     def action_copy_line(self) -> None:
@@ -168,17 +168,17 @@ class LinesView(ScrollView, can_focus=True):
             self.post_message(CopyText(text, self.copied_as[1]))
 
     def cursor_changed(self) -> None:
-        """Called when the cursor is on another item."""
+        """Hook: called after the cursor was put on an item."""
 
     def move(self, lines: int) -> None:
-        """Moves the cursor, or scrolls where there is none."""
+        """Moves the cursor by ``lines`` items, or scrolls if there is no cursor."""
         if not self.has_cursor:
             self.scroll_to(y=self.scroll_offset.y + lines, animate=False, immediate=True)
             return
         self.go_to(self.cursor + lines)
 
     def go_to(self, item: int) -> None:
-        """Puts the cursor on an item and brings it into view; nowhere while no lines have been built."""
+        """Puts the cursor on an item and scrolls it into view; does nothing if there are no items."""
         if not self.has_cursor:
             return
         self.cursor = min(max(item, 0), max(self.items))
@@ -190,27 +190,27 @@ class LinesView(ScrollView, can_focus=True):
             self.scroll_to(y=0, animate=False, immediate=True, force=True)
         elif first < top or last >= top + height:
             wanted = first if first < top or last - first >= height else last - height + 1
-            # forced: lines just built can be scrolled before their scroll bar is there
+            # forced: new lines must be scrollable before their scroll bar exists
             self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
         self.refresh()
         self.cursor_changed()
 
     def on_click(self, event: events.Click) -> None:
-        """The mouse moves the cursor; nothing needs it."""
+        """Moves the cursor to the clicked item; the keys can do the same."""
         offset = event.get_content_offset(self)
         number = offset.y + self.scroll_offset.y if offset is not None else -1
         if self.has_cursor and 0 <= number < len(self.items) and self.items[number] >= 0:
             self.go_to(self.items[number])
 
     def action_do(self, name: str) -> None:
-        """Moves by so many lines as a key stands for."""
+        """Moves by the number of lines of an entry in ``MOVES``."""
         self.move(MOVES[name](max(self.scrollable_content_region.height - 1, 1), len(self.lines)))
 
     def action_centre(self) -> None:
-        """The line under the cursor in the middle."""
+        """Scrolls the line under the cursor to the middle."""
         if self.has_cursor:
             height = self.scrollable_content_region.height
             self.scroll_to(y=max(self.items.index(self.cursor) - height // 2, 0), animate=False, immediate=True)
 
     def action_scroll_columns(self, columns: int) -> None:
-        """Lines are as wide as the pane: nothing to scroll."""
+        """Does nothing: lines are as wide as the pane."""

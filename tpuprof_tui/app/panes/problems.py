@@ -1,4 +1,4 @@
-"""The list of problems found in the capture: what happened, what was done about it, and where."""
+"""Problems pane: the problems found in the capture, with consequence and location."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .lines import Line, LinesView
 
 
 class ProblemsPane(LinesView):
-    """Problems, the worst first."""
+    """List of problems, the most severe first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("problems")]
 
@@ -37,7 +37,7 @@ class ProblemsPane(LinesView):
         self.copied_as = ("problem", plural(len(self.problems), "problem"))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Lines of all problems."""
+        """Builds the lines of all problems; each problem is an item."""
         if not self.problems:
             return [[Segment(" No problems: the whole capture could be used.", self.palette.good)]], []
         lines: list[Line] = []
@@ -60,16 +60,16 @@ class ProblemsPane(LinesView):
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
 
     def text_of_all(self) -> str:
-        """All problems; empty where there are none."""
+        """Text to copy of all problems; empty if there are none."""
         return super().text_of_all() if self.problems else ""
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """Builds the lines anew; the problem under the cursor stays in view."""
+        """Rebuilds the lines; keeps the problem under the cursor in view."""
         super().rebuild(keep_scroll=keep_scroll)
         self._bring_into_view()
 
     def on_focus(self) -> None:
-        """A problem announced while the list was hidden is in view when the list is looked at."""
+        """Scrolls to the current problem, which may have been set while the pane was hidden."""
         super().on_focus()
         self._bring_into_view()
 
@@ -78,11 +78,11 @@ class ProblemsPane(LinesView):
             self.go_to(self.cursor)
 
     def step(self, steps: int) -> None:
-        """Goes to the problem so many places on, says it and selects what it is about; works from every pane."""
+        """Goes ``steps`` problems on, cyclic, shows it as a message and selects what it concerns; works in any pane."""
         if not self.problems:
             self.post_message(Say("No problems: the whole capture could be used."))
             return
-        # the first step goes to the first problem, as long as none was announced
+        # the first step from another pane goes to the first problem
         self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
         self._select(tell=False)
         problem = self.problems[self.cursor]
@@ -93,14 +93,14 @@ class ProblemsPane(LinesView):
         self.post_message(Say(text))
 
     def action_select(self) -> None:
-        """Selects the lane or core of the problem."""
+        """Selects the event, lane or core of the problem under the cursor."""
         if not self.problems:
             return
         if not self._select():
             self.post_message(Say(self.session.say("This problem concerns the whole capture, not one {unit}.")))
 
     def _select(self, *, tell: bool = True) -> bool:
-        """Selects what the problem under the cursor is about; False where that is no lane and no group."""
+        """Selects the event, lane or group that the problem concerns; returns False if it concerns none."""
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
         lane = lane_of(self.session, problem)
@@ -119,7 +119,7 @@ class ProblemsPane(LinesView):
         return True
 
     def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
-        """Selects the first event of a problem, or the next one where one of them is selected."""
+        """Selects the first event of a problem, or the next one if one of them is selected already."""
 
         def chosen(state: DisplayState) -> DisplayState:
             now = state.selection.row if state.selection.lane == lane else -1
@@ -136,13 +136,13 @@ class ProblemsPane(LinesView):
         self.post_message(Change(chosen))
 
     def put(self, item: int) -> None:
-        """Puts the cursor on a problem that is announced."""
+        """Puts the cursor on a problem that is shown as a message."""
         self.cursor = self._told = item
         self.go_to(item)
 
 
 def _place(problem: Problem, groups: Groups) -> str:
-    """Where a problem is: file, offset, core, lane."""
+    """Location of a problem in brackets: file, offset, group, lane; empty if none is known."""
     parts = []
     if problem.file:
         offset = f" at byte {problem.offset:,}" if problem.offset >= 0 else ""

@@ -1,4 +1,4 @@
-"""The prompt: a line to type a filter, a search, a time or a command in, in place of the footer."""
+"""The prompt: a single-line input in place of the footer, for filters, searches, times and commands."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from .keybar import KeyBar
 
-#: Texts of one label that are kept to come back to, and characters of the longest.
+#: Most history entries per label, and the longest text in characters.
 KEPT, LONGEST = 100, 4_000
-#: Keys of everywhere that also work while one types; all others belong to the text.
+#: Global keys that also work while typing; all other keys go to the text.
 _PASSED_ON: Final = frozenset({"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "f1"})
 
 
 class Note(Struct, frozen=True):
-    """What is shown beside a typed text.
+    """A remark shown next to the typed text.
 
     Attributes:
-        text: The sentence.
-        column: Place of a fault in the text, from 0; -1: none.
-        fault: Whether the text cannot be taken as it is.
-        whole: Whether it is told in full above the text where it does not fit beside it, as a fault is.
+        text: The remark.
+        column: Offset of a fault in the typed text, from 0; -1: none.
+        fault: Whether the typed text is invalid.
+        whole: Whether, like a fault, it is shown in full above the text if it does not fit next to it.
     """
 
     text: str
@@ -45,17 +45,17 @@ class Note(Struct, frozen=True):
     whole: bool = False
 
 
-#: Looks at a text; a note with a fault keeps the prompt open when the text is accepted.
+#: Validates a text; if the note for an accepted text is a fault, the prompt stays open.
 Judge = Callable[[str], Note | None]
 
 
 class Question(Struct, frozen=True):
-    """What a prompt asks for.
+    """A question for the prompt.
 
     Attributes:
-        label: What the text is ("Filter"); texts of one label share their history.
-        initial: The text to begin with.
-        changed, accepted, cancelled: Called with each text that is typed, with that taken by Enter, and on Esc.
+        label: Label of the text ("Filter"); questions with the same label share their history.
+        initial: Initial text.
+        changed, accepted, cancelled: Called after each change of the text, on Enter, and on Esc.
     """
 
     label: str
@@ -66,22 +66,22 @@ class Question(Struct, frozen=True):
 
 
 class Prompt(KeyBar):
-    """The bottom line: the keys, until ``open`` is called.
+    """The bottom line: a key bar that becomes an input line when ``open`` is called.
 
-    One widget is both: to show one in place of another would lay out the whole screen anew, for each prompt twice.
+    It is one widget because replacing one by another would lay out the whole screen twice per prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("prompt")]
 
     class Ask(Message):
-        """A pane asks the screen to open the prompt."""
+        """Requests the screen to open the prompt."""
 
         def __init__(self, question: Question) -> None:
             super().__init__()
             self.question = question
 
     class Closed(Message):
-        """The text was taken, or the prompt was left without one."""
+        """Posted when the prompt closes, with the text accepted or cancelled."""
 
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, pane, vocabulary, widget_id="prompt")
@@ -95,11 +95,11 @@ class Prompt(KeyBar):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is asked."""
+        """Whether the prompt is open."""
         return self.can_focus
 
     def open(self, question: Question) -> None:
-        """Shows the line with the question's text, to be typed on."""
+        """Opens the input line with the question's initial text, and takes the focus."""
         self._silence()
         self.question = question
         self._older = self._left = 0
@@ -112,17 +112,17 @@ class Prompt(KeyBar):
         self.refresh()
 
     def tell(self, note: Note | None) -> None:
-        """Shows another note: something was found out meanwhile."""
+        """Replaces the note, for example with a result from the background."""
         self.note = note
         self._tell_above()
         self.refresh()
 
     def _lines(self) -> list[str]:
-        """While one types a message waits below the text, in no more than its line."""
+        """While the prompt is open, a message is kept as one line, to be shown when it closes."""
         return [self.message] if self.is_open else super()._lines()
 
     def _tell_above(self) -> None:
-        """A fault, or a list of names, that does not fit beside the text is shown in full above it."""
+        """Shows a fault or a ``whole`` note above the text if it does not fit next to it."""
         note = self.note
         if note is None or not (note.fault or note.whole) or cell_len(note.text) <= self._note_room():
             self.show_above([])
@@ -130,7 +130,7 @@ class Prompt(KeyBar):
             self.show_above(self.wrapped(note.text), self.palette.bad if note.fault else self.palette.text)
 
     def _note_room(self) -> int:
-        """Cells that a note may take: what the text leaves, and of a long text up to nearly half."""
+        """Width for the note in cells: what the text leaves free, but at least 45% of the line."""
         room = max(self.size.width - cell_len(f" {self.question.label}: "), 1)
         return max(room - cell_len(self.text) - 2, room * 45 // 100) - 3
 
@@ -139,13 +139,13 @@ class Prompt(KeyBar):
             self.screen.set_focus(None)
         self.can_focus = False
         self.note = None
-        # what was said meanwhile shows now
+        # messages that arrived meanwhile are shown now
         self.show_above(self._lines()[:-1])
         self.refresh()
         self.post_message(self.Closed())
 
     def _put(self, text: str, place: int) -> None:
-        """Takes a text; what is typed is judged, a moved cursor is not."""
+        """Sets text and cursor; calls ``changed`` only if the text differs."""
         changed = text != self.text
         self.text, self.place = text[:LONGEST], min(max(place, 0), LONGEST)
         if changed:
@@ -158,7 +158,7 @@ class Prompt(KeyBar):
         self._put(self.text[: self.place] + kept + self.text[self.place :], self.place + len(kept))
 
     def on_key(self, event: events.Key) -> None:
-        """Typed characters go into the text; other keys edit it or do what prompts do."""
+        """Inserts characters and handles editing keys; other bound keys keep their action."""
         edit = _EDITS.get(event.key)
         if edit is not None:
             self._put(*edit(self.text, self.place))
@@ -169,12 +169,12 @@ class Prompt(KeyBar):
         event.stop()
 
     def on_paste(self, event: events.Paste) -> None:
-        """What is pasted becomes one line."""
+        """Inserts pasted text, joined to one line."""
         event.stop()
         self._insert(event.text)
 
     def action_accept(self) -> None:
-        """Takes the text, unless it has a fault."""
+        """Accepts the text, unless it has a fault."""
         note = self.question.accepted(self.text)
         if note is not None and note.fault:
             self.tell(note)
@@ -188,12 +188,12 @@ class Prompt(KeyBar):
         self._close()
 
     def action_cancel(self) -> None:
-        """Leaves without a text."""
+        """Closes without accepting the text."""
         self.question.cancelled()
         self._close()
 
     def action_recall(self, steps: int) -> None:
-        """Puts an earlier text in, ``steps`` older than the one shown."""
+        """Recalls a text from the history, ``steps`` entries older than the current one."""
         past = self._past.get(self.question.label, [])
         wanted = min(max(self._older + steps, 0), len(past))
         if wanted == self._older:
@@ -205,7 +205,7 @@ class Prompt(KeyBar):
         self._put(text, len(text))
 
     def render_line(self, y: int) -> Strip:
-        """Label, text with its cursor and the marked place of a fault, note."""
+        """Renders label, text with cursor and fault position, and note."""
         if not self.is_open:
             return super().render_line(y)
         width = self.size.width
@@ -220,7 +220,7 @@ class Prompt(KeyBar):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _typed(self, room: int, base: Style) -> list[Segment]:
-        """The part of the text around its cursor, in exactly ``room`` cells."""
+        """Segments of the text around its cursor, exactly ``room`` cells wide."""
         chars = [*self.text, " "]
         column = self.note.column if self.note is not None else -1
         fault = min(column, len(self.text)) if column >= 0 else -1
@@ -247,7 +247,7 @@ def _word_end(text: str, place: int) -> int:
     return len(text) - len(re.sub(r"\A\s*\S*", "", text[place:], count=1))
 
 
-#: What editing keys make of a text and the place in it.
+#: Editing keys: functions of (text, cursor) that return both.
 _EDITS: Final[dict[str, Callable[[str, int], tuple[str, int]]]] = {
     "left": lambda text, place: (text, place - 1),
     "right": lambda text, place: (text, min(place + 1, len(text))),

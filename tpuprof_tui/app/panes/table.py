@@ -1,4 +1,4 @@
-"""The table of events: rows in some order, drawn a page at a time; its keys and mouse."""
+"""Table pane: the events as sorted rows, of which only the visible page is rendered."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from .prompt import Note, Prompt, Question
 from .table_columns import GAP, ColumnLayout
 from .table_rows import AT_ONCE, TableRows, sorted_rows
 
-#: Rows of a column that are copied at most: clipboards hold no millions.
+#: Most rows of a column that are copied: clipboards cannot hold millions.
 COPIED = 10_000
-#: Of a column that is cut so many cells say nothing.
+#: A cut column with at most this many visible cells is blanked.
 _LEAST_CUT: Final = 3
-#: Columns whose order begins with the smallest, as that of texts does.
+#: Numeric columns that are sorted in ascending order first, as texts are.
 _UPWARDS: Final = frozenset({"start", "end", "order", "core", "port"})
-#: How a cell that matches the search looks.
+#: Style of a cell that matches the search.
 _FOUND = Style(bold=True, underline=True)
-#: What keys make of the state, by the last part of their action's id.
+#: State changes of keys, by the last part of the action id.
 _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
     "reverse": lambda state: replace(state, sort=replace(state.sort, down=not state.sort.down)),
     "window-only": lambda state: replace(state, in_window=not state.in_window),
@@ -56,7 +56,7 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 
 
 class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Events of the scope as rows; keys move its cursor, choose columns, or ask for another state."""
+    """Events of the scope as rows; keys move the cursor, choose columns, or request state changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
     DEFAULT_CSS = """
@@ -64,7 +64,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     """
 
     class OpenList(Message):
-        """The rows are to be listed by the values of a column; without a column all columns are, to choose some."""
+        """Requests the groups of the rows by the column ``key``, or without a key the column chooser."""
 
         def __init__(self, key: str = "") -> None:
             super().__init__()
@@ -85,7 +85,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     # state
 
     def show(self, state: DisplayState) -> None:
-        """Shows a state; a hidden table only remembers it."""
+        """Shows a state; a hidden table only stores it."""
         old, self.state = self.state, state
         if (old.columns, old.percent) != (state.columns, state.percent):
             self.columns.show(state)
@@ -103,7 +103,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh()
 
     def activate(self, active: bool) -> None:
-        """Says whether the table is visible: order and texts are made only then."""
+        """Sets whether the table is visible; rows are sorted and rendered only then."""
         self._active = active
         if active:
             self._sort_anew()
@@ -120,7 +120,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         resorted = bool(held) and held[1] != rows.wanted[1]
         rows.take(*found)
         self._set_size()
-        # another order is asked for to see its first rows; else the selected row stays in view
+        # after a change of order the first rows are of interest; otherwise keep the selected row in view
         if not resorted:
             rows.follow(self.state.selection)
         self._bring_into_view()
@@ -129,12 +129,12 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _set_size(self) -> None:
         if self._closing or not self.is_attached:
-            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            # a scroll bar created while the pane closes would never be removed, and would keep the capture in memory
             return
         self.virtual_size = Size(self.columns.edges[-1] + 1, len(self.rows.order) + 1)
 
     def title_text(self) -> str:
-        """What the table holds, for the border."""
+        """Title for the border: number of rows, filter, scope, window, picked rows."""
         state = self.state
         if self.rows.is_sorting:
             return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.instructions)} ..."
@@ -146,14 +146,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         return f"{count}{passing}, {self.session.scope_title(state.scope)}, {where}{picked}"
 
     def place_text(self) -> str:
-        """Where the cursor is."""
+        """Position of the cursor (``row 1 of 10``); empty if there are no rows."""
         count = len(self.rows.order)
         return f"row {self.rows.position + 1:,} of {count:,}" if count else ""
 
     # the cursor
 
     def go_to(self, position: int) -> None:
-        """Puts the cursor on a row: its event becomes the selection of all panes."""
+        """Puts the cursor on a row, and selects its event in all panes."""
         if len(self.rows.order):
             self.put(position)
             self._select()
@@ -167,7 +167,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Retitled())
 
     def _follow(self) -> None:
-        """Puts the cursor on the selected event, where the table holds it."""
+        """Puts the cursor on the selected event, if it is in the table."""
         if self.rows.follow(self.state.selection):
             self._bring_into_view()
 
@@ -178,7 +178,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=wanted, animate=False, immediate=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Columns take the room there is; the cursor stays visible."""
+        """Adapts the column widths, and keeps the cursor visible."""
         if self.columns.resized(event.size.width):
             self._set_size()
             self.refresh()
@@ -189,18 +189,18 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def page(self) -> int:
-        """Rows that fit on the screen below the header."""
+        """Number of rows that fit below the header."""
         return max(self.scrollable_content_region.height - 1, 1)
 
     def _refresh_rows(self, *positions: int) -> None:
-        """Repaints single rows: cheap on slow lines."""
+        """Repaints single rows, which sends little over slow connections."""
         top = self.scroll_offset.y
         shown = {position - top + 1 for position in positions if 0 <= position - top < self.page}
         if shown:
             self.refresh(*(Region(0, line, self.size.width, 1) for line in shown))
 
     def render_line(self, y: int) -> Strip:
-        """Header or a row."""
+        """Renders the header or a row."""
         width, rows = self.size.width, self.rows
         places = self.columns.in_view(self.scroll_offset.x, width)
         if y == 0:
@@ -216,8 +216,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._cropped(self._row(position, places, style), places, mark, style)
 
     def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
-        """Cells of the columns in view as a line: those that stay, then the others as far as they are scrolled."""
-        # left of the columns, where there are any picked rows
+        """Joins the cells of the columns in view to a line: frozen columns, then the scrolled ones, cropped."""
+        # a column for marks on the left, if any rows are picked
         marks = [Segment(mark, self.palette.key + style)] if self.state.picked else []
         edges, width = self.columns.edges, self.scrollable_content_region.width - len(marks)
         staying = self.columns.staying(self.size.width)
@@ -225,13 +225,13 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         scrolled = cells[staying:]
         left = edges[staying] + self.scroll_offset.x - edges[places[staying] if scrolled else staying]
         if left and len(scrolled) > 1:
-            # the rest of a number would be read as another one
+            # blank a column cut at its left: the rest of a number would read as another number
             scrolled[0] = [Segment(" " * segment.cell_length, segment.style) for segment in scrolled[0]]
         room = max(width - edges[staying], 0)
         whole = Strip([segment for cell in scrolled for segment in cell])
         strip = whole.crop_extend(left, left + room, style)
         if room and whole.crop(left + room).text.strip():
-            # the beginning of a number reads as another one too
+            # the start of a number would read as another number too
             seen = left + room - (edges[places[-1]] - edges[places[staying]])
             end = ELLIPSIS if seen > _LEAST_CUT else " " * seen
             strip = Strip([*strip.crop(0, room - len(end)), Segment(end, scrolled[-1][0].style)])
@@ -283,18 +283,18 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     # keys that move
 
     def action_do(self, name: str) -> None:
-        """Moves the cursor, or asks for the state that a key makes."""
+        """Moves the cursor, or requests the state change of an entry in ``_CHANGES``."""
         if name in MOVES:
             self.go_to(self.rows.position + MOVES[name](self.page, len(self.rows.order)))
         else:
             self.post_message(Change(_CHANGES[name]))
 
     def action_centre(self) -> None:
-        """The cursor's row in the middle."""
+        """Scrolls the cursor's row to the middle."""
         self.scroll_to(y=max(self.rows.position - self.page // 2, 0), animate=False, immediate=True)
 
     def action_scroll_columns(self, columns: int) -> None:
-        """Scrolls sideways, to where a column begins."""
+        """Scrolls horizontally to the start of the previous or next column."""
         left = self.columns.scrolled(columns, self.scroll_offset.x, self.size.width)
         self.scroll_to(x=left, animate=False, immediate=True)
 
@@ -305,13 +305,13 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Change(lambda state: replace(state.at(start), selection=selection)))
 
     def action_select(self) -> None:
-        """The detail of the row."""
+        """Selects the row's event and shows its detail."""
         if len(self.rows.order):
             self._select()
             self.post_message(ShowDetail())
 
     def action_step(self, steps: int) -> None:
-        """The event so many steps on, on the same lane."""
+        """Selects the event ``steps`` after this one on the same lane."""
         if len(self.rows.order):
             lane, row = self.session.place(self.rows.number)
             here = Selection(self.session.unit_of(lane), lane, row)
@@ -322,11 +322,11 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     # columns and order
 
     def action_choose_column(self, steps: int) -> None:
-        """Chooses the column so many places to the right."""
+        """Chooses the column ``steps`` places to the right."""
         self._choose(self.columns.place + steps)
 
     def choose(self, key: str) -> None:
-        """Chooses a column by its key, where it shows, and brings it into view."""
+        """Chooses a column by key, if it is visible, and scrolls it into view."""
         place = self.columns.place_of(key)
         if place >= 0:
             self._choose(place)
@@ -341,8 +341,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Say(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
 
     def action_sort(self) -> None:
-        """Sort by the chosen column, or reverse."""
-        # the share is in the order of the durations
+        """Sorts by the chosen column; if already sorted by it, reverses the order."""
+        # the share has the order of the durations
         key = "duration" if self.columns.chosen is SHARE else self.columns.chosen.key
         falls = not self.session.profile.vocabulary.is_text(key) and key not in _UPWARDS
 
@@ -352,7 +352,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Change(sorted_by))
 
     def action_sort_by(self) -> None:
-        """Asks for the column to sort by."""
+        """Prompts for the column to sort by."""
         columns = self.session.profile.vocabulary.phrase("sort_hint", "a column: name, duration, ...")
         hint = Note(f"{columns}  Enter sorts, then s turns it round")
 
@@ -374,17 +374,17 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Prompt.Ask(Question("Sort by", "", judged, accepted)))
 
     def action_frequencies(self) -> None:
-        """How often each value of the chosen column occurs."""
+        """Requests the groups of the chosen column."""
         self.post_message(self.OpenList(self.columns.chosen.key))
 
     def action_columns(self) -> None:
-        """Choose columns."""
+        """Requests the column chooser."""
         self.post_message(self.OpenList())
 
-    # picked rows, copies
+    # picked rows, copying
 
     def action_pick(self) -> None:
-        """Picks the row, or picks it no longer, and moves on."""
+        """Picks or unpicks the row, and moves to the next."""
         if not len(self.rows.order):
             return
         number = self.rows.number
@@ -398,11 +398,11 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def _picked(self) -> list[int]:
-        """The picked rows; a capture read anew may hold fewer."""
+        """Event numbers of the picked rows that exist: a reloaded capture may have fewer events."""
         return [number for number in self.state.picked if number < self.session.profile.instructions]
 
     def action_copy_rows(self) -> None:
-        """Copies the picked rows, or that under the cursor."""
+        """Copies the picked rows, or the one under the cursor."""
         numbers = self._picked or ([self.rows.number] if len(self.rows.order) else [])
         if numbers:
             text = self.rows.copied(numbers, self.columns.columns)
@@ -414,7 +414,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._copy_column([self.rows.number], self.columns.chosen.title)
 
     def action_copy_column(self) -> None:
-        """Copies the chosen column of all rows, or of those picked."""
+        """Copies the chosen column of the picked rows, or of the first ``COPIED`` rows."""
         count = len(self.rows.order)
         numbers = self._picked or self.rows.order[:COPIED].tolist()
         what = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
@@ -427,7 +427,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(CopyText(self.rows.copied(numbers, (self.columns.chosen,), header=False), what))
 
     def on_click(self, event: events.Click) -> None:
-        """The header sorts, a row is selected."""
+        """Sorts by the clicked header, or selects the clicked row."""
         offset = event.get_content_offset(self)
         if offset is None:
             return

@@ -1,4 +1,4 @@
-"""The rows of the table: which events it holds, in which order, and the texts of those in view."""
+"""Rows of the table: the numbers of its events in sorted order, the cursor, and the cell texts of visible rows."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Column
 
-#: Up to this many events are sorted at once; more in a thread, so that no key waits.
+#: Most events that are sorted synchronously; more in a worker thread, so that no key waits.
 AT_ONCE = 50_000
-#: Rows whose texts are kept.
+#: Most rows whose cell texts are cached.
 KEPT_ROWS = 2_000
 
-#: What decides which rows there are, and in which order.
+#: Key of the rows: scope, sort, window (None: whole capture) and filter.
 Wanted = tuple[object, ...]
 
 
 def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
-    """Numbers of the table's rows in their order, and the sum of their durations, ns. O(rows log rows)."""
+    """Numbers of the events in the table, sorted (int64), and the sum of their durations in ns; O(rows log rows)."""
     numbers = numbers_shown(session, state)
     return ordered(session, numbers, state.sort), total_duration(session, numbers)
 
 
 class TableRows:
-    """The events of the scope in some order, as numbers: a page costs what is visible, at a million as at ten.
+    """The rows as event numbers in sorted order; texts are made only for visible rows, whatever the number of events.
 
     Attributes:
-        order: int64, numbers of the events, in the order of the rows.
-        position: The row of the cursor.
+        order: int64, event number of each row.
+        position: Row of the cursor.
         total_ns: Sum of the durations of all rows.
-        wanted: What the rows are to be.
-        held: What they are: equal for equal rows in the same order; other than ``wanted`` while a thread sorts.
+        wanted: Key of the requested rows.
+        held: Key of the rows in ``order``; differs from ``wanted`` while a worker thread sorts.
     """
 
     def __init__(self, session: Session) -> None:
@@ -49,33 +49,33 @@ class TableRows:
         self._texts_for: tuple[Column, ...] = ()
 
     def want(self, state: DisplayState) -> bool:
-        """Whether a state wants other rows than the one before."""
+        """Sets ``wanted`` from a state; returns whether it changed."""
         before = self.wanted
         self.wanted = (state.scope, state.sort, state.figures_window if state.in_window else None, state.filter)
         return self.wanted != before
 
     def take(self, order: Ints, total_ns: int) -> None:
-        """Takes the rows that are wanted; the cursor goes to the first."""
+        """Takes the requested rows, and puts the cursor on the first."""
         self.held = self.wanted
         self.order, self.total_ns, self.position = order, total_ns, 0
         self._texts.clear()
 
     @property
     def is_sorting(self) -> bool:
-        """Whether a thread is still sorting."""
+        """Whether a worker thread is still sorting."""
         return self.wanted != self.held
 
     @property
     def number(self) -> int:
-        """The event of the cursor's row; there is one at least."""
+        """Event number of the cursor's row; the table must not be empty."""
         return int(self.order[self.position])
 
     def put(self, position: int) -> None:
-        """Puts the cursor on a row, or the nearest there is."""
+        """Puts the cursor on a row, clamped to the existing ones."""
         self.position = min(max(position, 0), max(len(self.order) - 1, 0))
 
     def follow(self, selection: Selection) -> bool:
-        """Puts the cursor on the selected event; False where it is there, or the table does not hold it."""
+        """Puts the cursor on the selected event; returns False if it is there already or the table lacks the event."""
         if selection.row < 0 or not len(self.order):
             return False
         number = self._session.number(selection.lane, selection.row)
@@ -85,7 +85,7 @@ class TableRows:
         return len(places) > 0
 
     def row_of(self, selection: Selection, first: int, count: int) -> int:
-        """The row of the selected event among ``count`` rows from ``first``; -1: it is none of them."""
+        """Row of the selected event among ``count`` rows from ``first``; -1 if it is not among them."""
         if selection.row < 0:
             return -1
         number = self._session.number(selection.lane, selection.row)
@@ -93,7 +93,7 @@ class TableRows:
         return first + int(places[0]) if len(places) else -1
 
     def texts(self, row: int, columns: tuple[Column, ...], first: int, count: int) -> list[str]:
-        """Texts of a row in some columns; made for all ``count`` rows in view from ``first`` together."""
+        """Cell texts of a row, cached; made together for the ``count`` visible rows from ``first``."""
         if columns != self._texts_for or len(self._texts) > KEPT_ROWS:
             self._texts.clear()
             self._texts_for = columns
@@ -106,7 +106,7 @@ class TableRows:
         return found
 
     def _cells(self, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
-        """Texts of some columns of some events, the share of the total among them."""
+        """Cell texts of some events, including the column with the share of the total."""
         rows = row_texts(self._session, columns, numbers)
         if SHARE in columns:
             place = columns.index(SHARE)
@@ -116,7 +116,7 @@ class TableRows:
         return rows
 
     def copied(self, numbers: Sequence[int], columns: tuple[Column, ...], *, header: bool = True) -> str:
-        """Events as tab separated text under a header, numbers plain; without one a line of values each."""
+        """Events as tab-separated text, optionally with a header line; numbers without thousands separators."""
         rows = [
             [
                 text if column.kind == "text" else text.replace(",", "")

@@ -1,4 +1,4 @@
-"""The tree of groups and lanes with utilisation, busy time and count of each; and the captures beside this one."""
+"""Tree pane: groups and lanes with utilisation, busy time and count, and the other captures of the folder."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from .lines import Line, LinesView
 from .prompt import Note, Prompt, Question
 from .tree_nodes import Node, node_conditions, nodes_of
 
-#: Letters of the worst problem about a node, by severity.
+#: Mark of the worst problem of a node, by severity.
 MARKS: Final = ("n", "w", "E")
-#: Cells of share, busy time, count and mark; of busy time of both sides, difference and mark.
+#: Width in cells of share, busy time, count and mark; in a comparison, of both busy times, difference and mark.
 _FIGURES: Final = 7 + 9 + 8 + 2
 _BOTH: Final = 9 + 9 + 10 + 2
-#: Up to this many lanes all cores begin unfolded.
+#: Most lanes for which all cores are unfolded initially.
 _FEW: Final = 40
-#: What the bottom line says of Enter, most often.
+#: Default label of Enter in the bottom line.
 _ONLY: Final = "Only this"
-#: Up to this many ranks all hosts do.
+#: Most ranks for which all hosts are unfolded initially.
 _FEW_RANKS: Final = 8
 
 
 class GroupTree(LinesView, inherit_bindings=False):
-    """The cursor is the selection of all panes; Enter narrows them to a node."""
+    """Tree of nodes. Moving the cursor changes the selection of all panes; Enter narrows all panes to the node."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
 
@@ -54,20 +54,20 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.glyphs = glyphs
         self.state: DisplayState | None = None
         self.nodes = nodes_of(session, others, known_side_by_side(session))
-        #: Whether figures of the base are shown too.
+        #: Whether figures of the baseline are shown too.
         self.shows_both = self.nodes[0].base >= 0
-        #: Places of the nodes whose children are hidden.
+        #: Indices of the folded nodes.
         self.folded: set[int] = set()
         if len(session.profile.lanes) > _FEW:
             self.folded = {place for place, node in enumerate(self.nodes) if node.children and not node.ranks
                            and (node.depth == 1 or self.nodes[node.parent].ranks)}  # fmt: skip
         if sum(node.ranks for node in self.nodes) > _FEW_RANKS:
             self.folded |= {place for place, node in enumerate(self.nodes) if node.ranks}
-        #: Text that the labels of the nodes shown have; empty: all nodes.
+        #: Filter text for labels; empty: all nodes.
         self.filter = ""
         self._shown: list[int] = []
         self._conditions = node_conditions(session.profile.vocabulary)
-        #: What the bottom line says of Enter.
+        #: Current label of Enter in the bottom line.
         self._enter = _ONLY
         self._show_nodes()
 
@@ -83,7 +83,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         return self.nodes[self._place]
 
     def _show_nodes(self) -> None:
-        """Which nodes show: those not folded away; with a filter those that have its text, and what they belong to."""
+        """Updates the visible nodes: unfolded ones, or with a filter the matching ones and their ancestors."""
         keep: set[int] = set()
         for place, node in enumerate(self.nodes):
             if not self.filter and (node.parent < 0 or (node.parent in keep and node.parent not in self.folded)):
@@ -93,7 +93,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self._shown = sorted(keep)
 
     def _passes(self, place: int) -> bool:
-        """Whether a node or what it belongs to has the words of the filter; ``!`` before it: has not."""
+        """Whether the labels of a node and its ancestors contain all words of the filter; a leading ``!`` negates."""
         text = self.filter.removeprefix("!")
         exact = any(letter.isupper() for letter in text)
         labels = self._path_text(place)
@@ -102,7 +102,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         return found != self.filter.startswith("!")
 
     def _path(self, place: int) -> list[int]:
-        """A node and what it belongs to, from it up."""
+        """Indices of a node and its ancestors, bottom-up."""
         path = []
         while place >= 0:
             path.append(place)
@@ -110,12 +110,12 @@ class GroupTree(LinesView, inherit_bindings=False):
         return path
 
     def _path_text(self, place: int) -> str:
-        """The labels of a node and of what it belongs to, without the outermost."""
+        """Labels of a node and its ancestors, top-down without the root."""
         labels = [self.nodes[each].label for each in self._path(place)]
         return " ".join(reversed(labels[:-1] or labels))
 
     def _keep_node(self) -> None:
-        """Shows other nodes, the cursor on the same one or on what it belongs to."""
+        """Updates the visible nodes; keeps the cursor on its node or the nearest visible ancestor."""
         place = self._place
         self._show_nodes()
         self.cursor = max(self._line_of(place), 0)
@@ -124,13 +124,13 @@ class GroupTree(LinesView, inherit_bindings=False):
             super().go_to(self.cursor)
 
     def _line_of(self, place: int) -> int:
-        """The line of a node, or of the nearest that it belongs to and that shows; -1: none does."""
+        """Line of a node or of its nearest visible ancestor; -1 if none is visible."""
         return next((self._shown.index(each) for each in (*self._path(place), 0) if each in self._shown), -1)
 
     # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """A line for each node: name, bar, share, busy time, count and problem mark in columns, whatever the depth."""
+        """Builds a line for each visible node, in columns: name, bar, share, busy time, count, problem mark."""
         if not self._shown:
             text = f"No node is called {clean(self.filter)}: & changes the filter, Esc clears it."
             return [[Segment(fit(f" {text}", width), self.palette.quiet)]], []
@@ -152,7 +152,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             style = palette.severity(int(Severity.WARNING))
 
         def named(cells: int) -> Segment:
-            # beside others names are told apart by how they end
+            # sibling names often differ only at the end: cut in the middle
             shown = middle_cut(label, cells - len(indent)) if node.depth else label
             return Segment(fit(indent + shown, cells), style)
 
@@ -173,7 +173,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             ]  # fmt: skip
         share = Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text)
         if node.ranks and cell_len(indent + label) > name:
-            # names of hosts are long: they take the place of the other figures
+            # long host names replace the other figures
             return [named(max(width - 9, 7)), share, problem]
         return [
             named(name),
@@ -195,7 +195,7 @@ class GroupTree(LinesView, inherit_bindings=False):
     # state
 
     def show(self, state: DisplayState) -> None:
-        """Moves the cursor to the selected node and marks the scope."""
+        """Shows a state: moves the cursor to the selected node and marks the scope."""
         old, self.state = self.state, state
         if old is not None and (old.scope, old.filter) != (state.scope, state.filter):
             self.rebuild()
@@ -216,7 +216,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             return
 
     def go_to(self, item: int) -> None:
-        """Puts the cursor on a line: its node becomes the selection of all panes."""
+        """Puts the cursor on a line, and selects its node in all panes."""
         super().go_to(item)
         scope = self.node.scope
         if scope is None:
@@ -230,7 +230,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.post_message(Change(selected))
 
     def cursor_changed(self) -> None:
-        """The bottom line says what Enter does here."""
+        """Updates the label of Enter in the bottom line for the node under the cursor."""
         node, state = self.node, self.state
         if node.path:
             word = "Open"
@@ -250,14 +250,14 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.post_message(FooterWord(_ONLY, word))
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """The lines, and what Enter does: scope and what is folded have changed."""
+        """Rebuilds the lines and the label of Enter after a change of scope or folding."""
         super().rebuild(keep_scroll=keep_scroll)
         self.cursor_changed()
 
-    # the filter box
+    # node filter
 
     def ask_filter(self) -> None:
-        """Asks for the text that the nodes shown have."""
+        """Prompts for the node filter, applied while it is typed."""
         before = self.filter
 
         def typed(text: str) -> Note | None:
@@ -272,7 +272,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, lambda: self.set_filter(before))))
 
     def set_filter(self, text: str) -> None:
-        """Shows only nodes with a text."""
+        """Sets the node filter; empty: all nodes."""
         self.filter = text.strip()
         if self.filter == "!":
             self.filter = ""
@@ -282,7 +282,7 @@ class GroupTree(LinesView, inherit_bindings=False):
     # keys
 
     def action_fold(self) -> None:
-        """Fold, or go to the parent."""
+        """Folds the node; if it is folded or a leaf, goes to its parent."""
         place = self._place
         node = self.nodes[place]
         if node.children and place not in self.folded and node.depth:
@@ -292,13 +292,13 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.go_to(self._shown.index(node.parent))
 
     def action_unfold(self) -> None:
-        """Unfold."""
+        """Unfolds the node."""
         if self._shown:
             self.folded.discard(self._shown[self.cursor])
             self._keep_node()
 
     def action_fold_unfold(self) -> None:
-        """Fold the node or unfold it; one without anything below folds what it belongs to."""
+        """Folds or unfolds the node; for a leaf, its parent."""
         place = self._place
         if not self.nodes[place].children:
             place = self.nodes[place].parent
@@ -309,12 +309,12 @@ class GroupTree(LinesView, inherit_bindings=False):
         self._keep_node()
 
     def action_unfold_all(self) -> None:
-        """Unfold every node."""
+        """Unfolds all nodes."""
         self.folded.clear()
         self._keep_node()
 
     def action_fold_all(self) -> None:
-        """Fold every node but the capture itself."""
+        """Folds all nodes but the root."""
         self.folded = {place for place, node in enumerate(self.nodes) if node.children and node.depth}
         self._keep_node()
 
@@ -330,7 +330,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
     def action_scope(self) -> None:
-        """Narrow to the node, or widen again; opens a capture, folds a host or unfolds it."""
+        """Toggles narrowing to the node; on a capture, opens it; on a host, folds or unfolds it."""
         node = self.node
         if node.path:
             self.post_message(AskCapture("open", node.path))
@@ -344,12 +344,12 @@ class GroupTree(LinesView, inherit_bindings=False):
 
 
 def _narrow(time: str) -> str:
-    """The text of a time without the blank before its unit."""
+    """Time text without the blank before the unit."""
     return time.replace(" ", "")
 
 
 def _short(count: int) -> str:
-    """A count in at most seven characters."""
+    """Text of a count, at most seven characters."""
     if count < 1_000_000:
         return f"{count:,}"
     return f"{count / 1_000_000:,.2f}M" if count < 100_000_000 else f"{count / 1_000_000:,.0f}M"

@@ -1,4 +1,4 @@
-"""The nodes of the tree: the capture, its groups and lanes, parts of lanes, and the captures beside it."""
+"""Builds the nodes of the tree: the capture, its groups and lanes, parts of lanes, and neighbouring captures."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tpuprof_tui.model.vocabulary import Condition, imported
 
 
 def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The filters that nodes below lanes stand for."""
+    """Filter conditions of the nodes below lanes."""
     return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
 
 
 class Node(Struct, frozen=True):
-    """A line of the tree.
+    """A node of the tree.
 
     Attributes:
-        label: What it is called, clean.
-        depth: 0 for the capture.
-        scope: What it stands for; None: nothing that can be looked at.
-        condition: Filter that narrows the scope to it; empty: none is needed.
-        path: The capture it opens; empty: none.
-        engine: Kind of its lanes, for colours; empty: several.
-        share, busy: Utilisation, 0 to 1, and ns of work over the whole capture; -1 where there is none to tell.
-        count: Events; -1: not known.
-        guessed: Work and wait are told apart by guesswork.
-        severity: Of the worst problem about it, 0 note, 1 warning, 2 error; -1: none.
-        lost: Whether it ran and nothing of it is there.
-        parent: Place of the node it belongs to; -1 for the capture and for headings.
-        children: Whether there are nodes below it.
-        remark: What its source says of it, in a word.
-        ranks: Of a host: how many top groups ran on it; 0: it is none.
-        base: ns of work of the same in the base, 0 where that has none; -1: nothing is compared.
+        label: Label, escaped.
+        depth: Depth in the tree; 0 for the root.
+        scope: Scope that it selects; None: it cannot be selected.
+        condition: Filter condition in addition to the scope; empty: none.
+        path: Path of the capture that it opens; empty: none.
+        engine: Kind of its lanes, for colours; empty: several kinds.
+        share, busy: Utilisation (0 to 1) and time of work in ns, over the whole capture; -1: none.
+        count: Number of events; -1: unknown.
+        guessed: Whether the distinction of work and wait is a guess.
+        severity: Severity of its worst problem: 0 note, 1 warning, 2 error; -1: none.
+        lost: Whether it ran but none of its data is available.
+        parent: Index of the parent node; -1 for the root and for headings.
+        children: Whether it has child nodes.
+        remark: Remark of the source, one word.
+        ranks: For a host, the number of ranks on it; 0: not a host.
+        base: Time of work in ns of its counterpart in the baseline, 0 if there is none; -1: no comparison.
     """
 
     label: str
@@ -67,9 +67,9 @@ class Node(Struct, frozen=True):
 def nodes_of(
     session: Session, others: Sequence[tuple[str, str]] = (), both: SideBySide | None = None
 ) -> tuple[Node, ...]:
-    """All nodes, parents before their children; beside a base what differs the most is first. O(events of the ports).
+    """All nodes, parents before children; in a comparison siblings with the largest difference first. O(port events).
 
-    ``others``: name and path of the captures beside this one, itself included.
+    ``others``: (name, path) of the captures in the folder, including this one.
     """
     profile, headline = session.profile, session.headline
     units = headline.units
@@ -96,7 +96,7 @@ def nodes_of(
 
 
 class _Nodes:
-    """Adds groups and lanes to nodes."""
+    """Appends the nodes of groups and lanes to a list."""
 
     def __init__(self, session: Session, nodes: list[Node]) -> None:
         profile = session.profile
@@ -113,7 +113,7 @@ class _Nodes:
                 self.children.setdefault(group.parent, []).append(place)
 
     def add_top_groups(self) -> None:
-        """The top groups; those of several hosts below a node for each host, unless each has but one."""
+        """Adds the top-level groups; if they ran on several hosts, not one per host, below a node for each host."""
         groups, tops, hosts = self._session.profile.groups, self.children.get(-1, []), dict[str, list[int]]()
         for top in tops:
             hosts.setdefault(groups[top].host, []).append(top)
@@ -121,7 +121,7 @@ class _Nodes:
         for host, mine in hosts.items() if several else [("", tops)]:
             place = len(self._nodes)
             if host:
-                # a rank may have been recorded several times
+                # a rank may be recorded several times
                 ranks = len({groups[top].number if groups[top].number >= 0 else ~top for top in mine})
                 label = f"{clean(host)} {ranks} rank{'s' if ranks > 1 else ''}"
                 self._nodes.append(Node(label, 1, parent=0, ranks=ranks))
@@ -131,7 +131,7 @@ class _Nodes:
                 self._add_up(place, [node for node in self._nodes[place + 1 :] if node.parent == place])
 
     def _add_up(self, place: int, own: Sequence[Node]) -> None:
-        """Gives a node the figures of those below it."""
+        """Sets the figures of a node to the sums (share: the mean) of its children."""
         self._nodes[place] = replace(
             self._nodes[place], share=sum(node.share for node in own) / len(own),
             busy=sum(node.busy for node in own), count=sum(node.count for node in own),
@@ -140,7 +140,7 @@ class _Nodes:
         )  # fmt: skip
 
     def add_group(self, group: int, depth: int, parent: int) -> None:
-        """A group, its lanes, and the groups below it."""
+        """Adds a group, its lanes and its subgroups, recursively."""
         nodes, profile, place = self._nodes, self._session.profile, len(self._nodes)
         label = clean(profile.groups[group].label)
         if profile.groups[group].lost:
@@ -156,7 +156,7 @@ class _Nodes:
         if unit is not None:
             within = profile.groups.within(group)
             severity = _worst([problem for problem in profile.problems if problem.group in within])
-        # what holds units can be looked at; it has done what they have: what was submitted counts with them
+        # a group with units is selectable; its figures are those of its units, including work submitted to other lanes
         units = [self._units[each] for each in profile.groups.units_within(group)] if unit is None else [unit]
         if units:
             nodes[place] = replace(
@@ -166,11 +166,11 @@ class _Nodes:
                 guessed=any(each.guessed for each in units),
             )  # fmt: skip
             return
-        # other lanes are looked at one by one
+        # without units the group is not selectable, only its lanes are
         self._add_up(place, own)
 
     def add_lane(self, number: int, depth: int, parent: int) -> None:
-        """A lane; of no unit also the parts that conditions of the source make."""
+        """Adds a lane; if it belongs to no unit, also its parts by the conditions of the source."""
         session, nodes, place = self._session, self._nodes, len(self._nodes)
         profile, lane = session.profile, session.profile.lanes[number]
         figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
@@ -187,7 +187,7 @@ class _Nodes:
 
 
 def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:
-    """What of a lane a condition leaves, such as one direction of a port; None where that is nothing."""
+    """Node of the part of a lane that meets a condition, such as one direction of a port; None if it is empty."""
     profile, lane = session.profile, session.profile.lanes[number]
     chosen = imported(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
@@ -208,7 +208,7 @@ def _worst(problems: Sequence[Problem]) -> int:
 
 
 def _beside_base(nodes: Sequence[Node], both: SideBySide) -> list[Node]:
-    """Nodes with what the same did in the base, behind them the units that only the base has."""
+    """Sets ``base`` of each node from its counterpart, and appends the units that only the baseline has."""
     theirs = nodes_of(both.base)
     by_place = {(node.scope, node.condition): node.busy for node in theirs}
     by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in both.units}
@@ -233,7 +233,7 @@ def _beside_base(nodes: Sequence[Node], both: SideBySide) -> list[Node]:
 
 
 def _by_difference(nodes: Sequence[Node]) -> list[Node]:
-    """The same tree, of what lies below one node that first which differs the most from the base."""
+    """Sorts the children of each node by descending absolute difference from the baseline."""
     below: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
         below.setdefault(node.parent, []).append(place)

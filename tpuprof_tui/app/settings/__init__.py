@@ -1,1 +1,1 @@
-"""Actions, keys, and what is remembered for a user."""
+"""Registry of actions, commands and key bindings; the user's configuration file and preferences."""

@@ -15,22 +15,22 @@ from tpuprof_tui.export.outputs import explorer_outputs, outputs_of
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 from tpuprof_tui.sources.catalog import vocabularies
 
-#: What actions do, by the last part of their ids.
+#: Action handlers, by the last part of the action id.
 ActionTable = Mapping[str, Callable[..., object]]
 
 
 class Action(Struct, frozen=True):
-    """Something a key does.
+    """An action that keys are bound to.
 
     Attributes:
-        id: Stable name, for key maps.
-        keys: Keys in Textual's spelling; the first is the one shown.
-        pane: Where it works; see ``PANES``.
-        text: A word or two for footer and palette; like all texts here with names in place of a source's words
+        id: Stable name ``PANE.NAME``, for key maps.
+        keys: Keys in Textual's spelling; the first is displayed.
+        pane: Group of actions that it belongs to; see ``PANES``.
+        text: Short name for footer and palette. This and the other texts have placeholders for the source's words
             (``{unit}``, see ``Vocabulary.words``).
         help: One sentence for the help screen.
-        function: Name of the method without ``action_``, on the widget or screen of the pane; with its argument.
-        footer: What the footer calls it, empty: not there; neighbours of one name are shown together.
+        function: Textual action string: method without ``action_``, on the pane's widget or screen, with arguments.
+        footer: Label in the footer, empty: not shown; adjacent actions with the same label share an entry.
     """
 
     id: str
@@ -45,13 +45,13 @@ class Action(Struct, frozen=True):
 def _table(
     pane: str, *rows: tuple[str, str, str, str, str], through: str = "", functions: Mapping[str, str] | None = None
 ) -> list[Action]:
-    """Actions of one pane.
+    """Builds the actions of one pane.
 
     Args:
-        pane: Where they work.
-        rows: Last part of the id, keys, text, help and footer of each.
-        through: The function that does them, given the last part of their ids; empty: each has one of that name.
-        functions: Those that another function does, with its arguments.
+        pane: The pane.
+        rows: (last part of the id, keys, text, help, footer) of each action.
+        through: Function that is called with the last part of the id; empty: each action has a function of that name.
+        functions: Action strings of exceptions, by the last part of the id.
     """
 
     def function(name: str) -> str:
@@ -64,13 +64,13 @@ def _table(
     ]
 
 
-# Where hands that know other tools may stumble, and why it is so:
-# - Digits go to views and fit the timeline at once, so none is a count before a key; `:+10` and `:-10` count.
+# Keys that differ from what users of other tools may expect, and why:
+# - Digits go to views and fit the timeline at once, so they cannot be counts before a key; `:+10` and `:-10` are.
 # - `s` sorts by the chosen column without another key, the frequent case; `S` asks for the column.
-# - Left and right move the time cursor as `h` and `l` do: it is what zoom, marks and ranges are about. `a` `d` pan.
-# - Space narrows to a node of the tree: nothing is picked there.
-# - `h` is left in the help too; `?` and F1 close it as they open it.
-# - `}` and `{` pass instructions of one problem that follow one another as one place.
+# - Left and right move the time cursor as `h` and `l` do: zoom, marks and ranges refer to it. `a` and `d` pan.
+# - Space in the tree narrows to a node: rows cannot be picked there.
+# - `h` does not open the help: it moves left there too. `?` and F1 open and close it.
+# - `}` and `{` treat consecutive instructions of one problem as one place.
 _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "app",
@@ -86,7 +86,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "explorer",
-        # first: in the summary it stands beside `v` and `V`
+        # first, so that in the summary's footer it is next to `v` and `V`
         ("view", "5", "View by name", "Type a view's name, or its beginning: that view fills the summary; none: all.",
          "View"),
         ("next-pane", "tab", "Next pane", "Focus the next pane.", "Pane"),
@@ -356,7 +356,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
 
 
 def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action]:
-    """The two actions that write an output: of the explorer, narrowed as it is; of the export menu."""
+    """The two actions that write an output: one of the explorer, for its scope and filter, one of the export menu."""
     letters = (output.letter,) if has_keys and output.letter else ()
     needs = f" (needs {output.needs})" if output.needs else ""
     how = f", as it is: columns, order, scope, filter{needs}" if output.is_table else ", of scope and filter"
@@ -371,7 +371,7 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
 
 
 def _with_outputs(outputs: Iterable[Output], keys: Container[str]) -> tuple[Action, ...]:
-    """The whole registry with some outputs; of those whose ids are not among ``keys`` without keys."""
+    """The registry with the actions of some outputs; outputs whose id is not in ``keys`` get no key bindings."""
     made = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
     actions: list[Action] = []
     for action in _ACTIONS:
@@ -383,14 +383,14 @@ def _with_outputs(outputs: Iterable[Output], keys: Container[str]) -> tuple[Acti
     return tuple(actions)
 
 
-#: Outputs of this package's sources: known before anything is opened, so that keys can be bound to them.
+#: Outputs of this package's sources: known before a capture is opened, so that keys can be bound to them.
 _OUTPUTS: Final = explorer_outputs(*vocabularies())
 #: All actions that keys can be bound to.
 ACTIONS: Final = _with_outputs(_OUTPUTS, {output.id for output in _OUTPUTS})
 
 
 def actions_for(vocabulary: Vocabulary) -> tuple[Action, ...]:
-    """All actions that a profile of a source has, in its words: those that write its outputs, and no others."""
+    """All actions for a source: texts in its words, and the export actions of its own outputs only."""
     written = ", ".join(output.title for output in outputs_of(vocabulary))
     say = partial(vocabulary.say, written=written)
     return tuple(
@@ -401,7 +401,7 @@ def actions_for(vocabulary: Vocabulary) -> tuple[Action, ...]:
     )
 
 
-#: Places of the screen: title for people, and the groups of actions that work there, nearest first.
+#: Panes by id: display title, and the groups of actions available there, the most specific first.
 PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "timeline": ("Timeline", ("timeline", "explorer", "app")),
     "table": ("Table", ("table", "list", "explorer", "app")),
@@ -446,20 +446,20 @@ _KEY_TEXTS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
-#: Keys that leave whatever a user has chosen: there is always a way out.
+#: Keys that always exit, whatever the user has configured.
 LEAVE: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
-#: Keys a user has chosen instead, by action id.
+#: Keys configured by the user, by action id.
 _REMAPPED: Final[dict[str, tuple[str, ...]]] = {}
 
 
 def remap(keys: Mapping[str, str]) -> None:
-    """Tells footer, help and palette of the keys a user has chosen, by action id; all others are as in the table."""
+    """Sets the user's keys, by action id, for footer, help and palette; other actions keep those of the table."""
     _REMAPPED.clear()
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
 
 
 def with_way_out(keys: Mapping[str, str]) -> dict[str, str]:
-    """Keys a user has chosen, by action id, but for those of ``LEAVE``: they leave, and do nothing else."""
+    """The user's keys by action id, with the keys of ``LEAVE`` reserved for ``app.leave``."""
     found: dict[str, str] = {}
     for name, text in keys.items():
         others = [key.strip() for key in text.split(",") if key.strip().lower() not in LEAVE]
@@ -470,12 +470,12 @@ def with_way_out(keys: Mapping[str, str]) -> dict[str, str]:
 
 
 def keys_of(action: Action) -> tuple[str, ...]:
-    """The keys of an action, the first of them shown first."""
+    """Keys of an action; the first is displayed."""
     return _REMAPPED.get(action.id, action.keys)
 
 
 def key_text(key: str) -> str:
-    """A key as people write it."""
+    """Display text of a key."""
     if key in _KEY_TEXTS:
         return _KEY_TEXTS[key]
     if key.startswith("alt+"):
@@ -484,22 +484,22 @@ def key_text(key: str) -> str:
 
 
 def actions_of(group: str, vocabulary: Vocabulary | None = None) -> list[Action]:
-    """Actions of one group, in the order of the table; those of a source in its words, else all there are."""
+    """Actions of one group, in table order; ``vocabulary``: those for a source; None: all."""
     known = ACTIONS if vocabulary is None else actions_for(vocabulary)
     return [action for action in known if action.pane == group]
 
 
 def bindings(*groups: str) -> list[Binding]:
-    """Textual bindings of some groups, with the actions' ids, so that keys can be mapped anew."""
+    """Textual bindings of some groups, with the action ids, so that a keymap can override the keys."""
     return [
         Binding(
             ",".join(action.keys),
-            # those of the app work from overlays too
+            # the namespace makes app actions work in overlays too
             f"app.{action.function}" if action.pane == "app" else action.function,
             action.text,
             show=False,
             id=action.id,
-            # before any field or overlay can take it for something else
+            # before any input field or overlay can handle the key
             priority=action.id == "app.leave",
         )
         for group in groups
@@ -508,7 +508,7 @@ def bindings(*groups: str) -> list[Binding]:
 
 
 def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[tuple[str, ...], str]]:
-    """Keys and name of what the footer shows while ``pane`` is focused, nearest first, help and quit last."""
+    """(keys, label) of the footer entries while ``pane`` is focused: the pane's own first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
     known = actions_for(vocabulary)
     shown = [action for group in groups for action in known if action.pane == group and action.footer]

@@ -1,4 +1,4 @@
-"""The commands of the bottom line (``:``): what they are called and take. Actions can be typed too, by their names."""
+"""Registry of the commands of the command line (``:``), and lookup of commands, actions, views and columns by name."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .actions import PANES, Action, actions_for
 
 
 class Command(Struct, frozen=True):
-    """Something that can be typed.
+    """A command of the command line.
 
     Attributes:
-        id: Its first word, whatever the source.
-        argument: What follows, as told to people; empty: nothing does.
-        help: One sentence, with names in place of a source's words (see ``Vocabulary.words``).
-        name: Its first word as people are told it, likewise; empty: its id.
+        id: First word, the same for all sources.
+        argument: Placeholder of the argument for the help; empty: it takes none.
+        help: One sentence, with placeholders for the source's words (see ``Vocabulary.words``).
+        name: First word in the source's terms, with placeholders; empty: the id.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Command(Struct, frozen=True):
     name: str = ""
 
     def said(self, vocabulary: Vocabulary) -> Command:
-        """The same with the words of a source."""
+        """Returns the command with its placeholders replaced by the source's words."""
         keys = ", ".join(output.key for output in explorer_outputs(vocabulary))
         return Command(
             self.id, self.argument, vocabulary.say(self.help, outputs=keys), vocabulary.say(self.name) or self.id
@@ -61,12 +61,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("open", "PATH", "Open another capture."),
     Command("quit", "", "Leave tpuprof."),
 )
-#: Words for what is called otherwise.
+#: Alternative names of commands.
 ALIASES: Final = {"q": "quit", "s": "sort", "goto": "go", "f": "filter", "e": "open"}
 
 
 def split(text: str) -> tuple[str, str]:
-    """First word and the rest of what was typed; a number alone is a row, with a sign so many rows from here."""
+    """Splits typed text into command id and argument; a number alone means ``row``, with a sign ``move``."""
     word, _, rest = text.strip().partition(" ")
     if word[:1] in ("+", "-") and word[1:].isdecimal() and not rest:
         return "move", word
@@ -76,14 +76,14 @@ def split(text: str) -> tuple[str, str]:
 
 
 def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:
-    """Commands that begin with a word, one that is called so alone."""
+    """Commands whose name starts with a word; only the exact match if there is one."""
     known = [command.said(vocabulary) for command in COMMANDS]
     exact = [command for command in known if word in (command.name, command.id)]
     return exact or [command for command in known if word and command.name.startswith(word)]
 
 
 def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
-    """Actions that work in a pane and whose name begins with a text, one that is called so alone."""
+    """Actions of a pane whose name starts with a text; only exact matches if there are any."""
     wanted = " ".join(text.lower().split())
     groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
     every = actions_for(vocabulary)
@@ -93,14 +93,14 @@ def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
 
 
 def begun(text: str, names: Iterable[str]) -> list[str]:
-    """Names that begin with a text, one that is it alone; words of names may be typed with spaces between them."""
+    """Names that start with a text, spaces standing for underscores; only the exact match if there is one."""
     wanted = "_".join(text.lower().split())
     every = list(names)
     return [wanted] if wanted in every else [name for name in every if wanted and name.startswith(wanted)]
 
 
 def views_begun(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Views that begin with a text, by id; where one of them alone is the source's own, that one."""
+    """Ids of views that start with a text; if exactly one of them is the source's own, only that one."""
     found = begun(text, views)
     own = [view.id for view in vocabulary.views if view.id in found]
     return own if len(own) == 1 else found
@@ -111,17 +111,17 @@ def _names(action: Action) -> tuple[str, str, str]:
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:
-    """Names with commas between them, the first of many."""
+    """The first ``most`` distinct names, separated by commas."""
     every = list(dict.fromkeys(names))
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
 
 
 def columns_named(columns: Sequence[Column], text: str) -> list[Column]:
-    """Columns that a text can mean, the likeliest first: named so, beginning so, holding it; in their order.
+    """Columns that match a text: exact matches first, then prefixes, then substrings; each in column order.
 
     Args:
-        columns: Those there are.
-        text: What was typed; blanks at its ends and capitals do not count.
+        columns: Columns to search.
+        text: Typed text; surrounding blanks and case are ignored.
     """
     wanted = text.strip().lower()
     if not wanted:

@@ -1,7 +1,7 @@
-"""What is remembered for a user: theme, columns, keys, the timeline's looks. Nothing needs it.
+"""The user's configuration file: theme, columns, keys, timeline options. It is optional.
 
-A file that is missing, unreadable, broken or not ours is as good as none. It is replaced whole, so that two explorers
-never see half of one, and only what has changed is put into what the file holds by then.
+A file that is missing, unreadable or malformed counts as empty. Writes replace the file atomically, so that concurrent
+explorers never read half of it, and merge only the changed entries into its current contents.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from msgspec import Struct, field
 
 from .actions import ACTIONS
 
-#: Larger files are not ours.
+#: Largest file, in bytes, that is read.
 LARGEST: Final = 1 << 18
 FILE: Final = "config.json"
-#: Longest name of a column, most columns, longest list of keys.
+#: Longest name; most columns, and longest list of keys in characters.
 _LONGEST, _MOST = 64, 256
-#: How often, and after how many seconds, another explorer's lock is tried again.
+#: Number of attempts, and pause in seconds between them, to get a lock held by another explorer.
 _TRIES, _PAUSE = 20, 0.01
-#: What of the timeline's looks is remembered, and the values there are; none: any word, of one source or another.
+#: Timeline options that are saved, with their allowed values; empty: any word, as it depends on the source.
 LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
     "colouring": (), "legend": (False, True),
     "strip": ("", "bandwidth", "utilisation"), "scale": ("time", "cycles"),
@@ -34,13 +34,13 @@ LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
 
 
 class Config(Struct, frozen=True):
-    """What is remembered.
+    """Contents of the configuration file.
 
     Attributes:
-        theme: Name of the theme; empty: none was chosen.
-        columns: Keys of the table's columns; empty: the usual ones.
-        keys: Keys by action id, separated by commas, in Textual's spelling.
-        looks: How the timeline looks, by the fields of the display's state that are in ``LOOKS``.
+        theme: Name of the theme; empty: none chosen.
+        columns: Keys of the table's columns; empty: the default ones.
+        keys: Comma-separated keys in Textual's spelling, by action id.
+        looks: Timeline options, by the field names of ``DisplayState`` in ``LOOKS``.
     """
 
     theme: str = ""
@@ -50,7 +50,7 @@ class Config(Struct, frozen=True):
 
 
 def config_path() -> Path | None:
-    """``tpuprof/config.json`` in ``XDG_CONFIG_HOME``, else in ``~/.config``; None where there is no home."""
+    """``tpuprof/config.json`` in ``XDG_CONFIG_HOME``, else in ``~/.config``; None without a home directory."""
     given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     try:
         base = given if given.is_absolute() else Path.home() / ".config"
@@ -60,7 +60,7 @@ def config_path() -> Path | None:
 
 
 def read_config(path: Path | None = None) -> Config:
-    """What is remembered; what cannot be read or makes no sense is left out."""
+    """Reads the configuration; invalid entries are ignored. ``path``: the file; None: the user's."""
     found = _held(config_path() if path is None else path)
     theme, columns, keys, looks = (found.get(name) for name in ("theme", "columns", "keys", "timeline"))
     return Config(
@@ -73,10 +73,10 @@ def read_config(path: Path | None = None) -> Config:
 
 
 def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
-    """Puts changes into what is remembered; False where that was not possible, which harms nothing.
+    """Merges changes into the file; returns False if it could not be written, which is harmless.
 
     Args:
-        changes: ``theme``, ``columns``, ``keys`` or ``timeline``, as in the file.
+        changes: Entries ``theme``, ``columns``, ``keys`` or ``timeline``, as in the file.
         path: The file; None: the user's.
     """
     target = config_path() if path is None else path
@@ -85,14 +85,14 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
     temporary = ""
     lock = -1
     try:
-        target = Path(os.path.realpath(target))  # what a link leads to, not the link
+        target = Path(os.path.realpath(target))  # replace the target of a symbolic link, not the link
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and not target.is_file():
-            return False  # a pipe or a device, as where the name leads to /dev/null: nothing to be replaced
+            return False  # a pipe or a device (such as a link to /dev/null) must not be replaced
         lock = _locked(target.parent)
         held = _held(target)
         if not held and target.is_file() and target.stat().st_size > len("{}\n"):
-            os.replace(target, target.with_name(f"{FILE}.broken"))  # somebody may have typed it
+            os.replace(target, target.with_name(f"{FILE}.broken"))  # keep a malformed file: it may be edited by hand
         text = json.dumps({**held, **changes}, indent=1)
         handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=target.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -109,9 +109,9 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
 
 
 def _locked(folder: Path) -> int:
-    """A lock on a folder, so that of two explorers that write at once neither loses what the other wrote.
+    """Locks a folder, so that concurrent explorers do not lose each other's changes; returns its file descriptor.
 
-    Who holds it does so for an instant; where it cannot be had, writing goes on without it.
+    The lock is held only briefly. If it cannot be obtained, writing continues without it.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     for _ in range(_TRIES):
@@ -125,7 +125,7 @@ def _locked(folder: Path) -> int:
 
 
 def _held(path: Path | None) -> dict[str, Any]:
-    """What the file holds; nothing where it is none of ours."""
+    """The JSON object in the file; empty if it is missing, too large or malformed."""
     try:
         if path is None or not path.is_file() or path.stat().st_size > LARGEST:
             return {}
@@ -140,14 +140,14 @@ def _are_names(values: list[Any]) -> bool:
 
 
 def _is_look(value: Any, allowed: tuple[str | bool, ...]) -> bool:
-    """Whether this is one of the values there are, or a short word where any is one; 1 is not True here."""
+    """Whether a value is one of ``allowed`` (with equal type: 1 is not True), or any short text if that is empty."""
     if not allowed:
         return isinstance(value, str) and len(value) < _LONGEST
     return any(value == one and type(value) is type(one) for one in allowed)
 
 
 def _is_mapping(name: Any, text: Any) -> bool:
-    """Whether this maps keys to an action there is."""
+    """Whether this is a valid key mapping of an existing action."""
     known = any(action.id == name for action in ACTIONS)
     keys = text.split(",") if isinstance(text, str) and len(text) < _MOST else []
     return known and bool(keys) and all(key.strip() and key.strip().isprintable() for key in keys)

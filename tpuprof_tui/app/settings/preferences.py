@@ -1,4 +1,4 @@
-"""What is remembered for a user, as it is used: theme, keys, columns, the timeline's looks."""
+"""The user's preferences at run time: theme, keys, columns, timeline options."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Preferences:
-    """What was remembered when the explorer started, and what has been chosen since.
+    """The saved configuration, and what the user has chosen since.
 
     Attributes:
-        config: As it is in the file.
-        theme: Name of the theme; empty where colours are not wanted.
-        palette: The colours of the theme.
-        textual_theme: Name of the theme for Textual's own widgets; without colours that of the terminal's.
+        config: The configuration as in the file.
+        theme: Name of the theme; empty: no colours.
+        palette: Palette of the theme.
+        textual_theme: Name of the Textual theme; without colours the one with the terminal's own colours.
     """
 
     def __init__(self, *, colours: bool = True) -> None:
@@ -38,12 +38,12 @@ class Preferences:
         self.theme, self.palette, self.textual_theme = theme, THEMES[theme][1], THEMES[theme][0].name
 
     def next_theme(self) -> None:
-        """Chooses the next theme, and remembers it."""
+        """Switches to the next theme, and saves it."""
         self._use(after(self.theme))
         self._remember({"theme": self.theme}, theme=self.theme)
 
     def first_state(self, session: Session) -> DisplayState:
-        """The state a profile opens with: columns as they were last, as far as this profile has them."""
+        """Initial state of a profile, with the saved columns and timeline options that it supports."""
         profile = session.profile
         state = DisplayState.of(profile.start_ns, profile.end_ns)
         known = {column.key for column in session.columns}
@@ -51,7 +51,7 @@ class Preferences:
         return self._with_looks(replace(state, columns=columns), profile)
 
     def _with_looks(self, state: DisplayState, profile: Profile) -> DisplayState:
-        """The state with the looks that were chosen last, as far as the profile knows what they show."""
+        """Applies the saved timeline options, as far as the profile has the data for them."""
         from tpuprof_tui.analysis.selecting.time_scale import clock_of
 
         from ..drawing.colouring import is_known
@@ -66,7 +66,7 @@ class Preferences:
         return replace(state, **looks)
 
     def remember_state(self, state: DisplayState, session: Session) -> None:
-        """Remembers columns and the timeline's looks, where they are not as they were."""
+        """Saves columns and timeline options if they differ from the initial state."""
         first = self.first_state(session)
         if state.columns != first.columns:
             self._remember({"columns": list(state.columns)}, columns=state.columns)

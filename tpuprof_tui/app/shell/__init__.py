@@ -1,1 +1,1 @@
-"""The application: reading, watching, exporting, the terminal."""
+"""The application shell: loading and watching captures, choosing one, exporting, key queue, signals."""

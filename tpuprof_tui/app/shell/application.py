@@ -1,4 +1,4 @@
-"""The application: what it is started with, which screen shows, and the keys that work everywhere."""
+"""The Textual App: start-up and exit, screen switching, loading and watching captures, and global key actions."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ if TYPE_CHECKING:
     from .capture_list import CaptureList
     from .data_set import Looked
 
-#: After a capture has come on the screen, s: what showed before it is gone by then, or, of another capture, when
-#: threads are done with it.
+#: Delays in seconds, after a capture is shown, of garbage collection: when the previous screen is removed, and for a
+#: replaced capture again when worker threads have released it.
 SETTLE_SECONDS: Final = (1.0, 10.0)
-#: Sizes change many times while a window is dragged: everything is sent anew when they rest, s.
+#: Seconds without a resize before a full repaint: the size changes many times while a window is dragged.
 REST_SECONDS: Final = 0.1
 
 
 class TpuprofApp(TerminalApp):
-    """The explorer.
+    """The tpuprof application.
 
-    Args, others than `tpuprof_tui.app.run` says:
-        path: Capture, file in one, or folder of captures; None: the captures below the current directory.
-        paths: Several of them, to choose from; one or none: ``path`` says what is opened.
-        profile: A profile ready to show, instead of a path.
-        notes: File of notes; empty: beside each capture; None: notes are not kept.
+    Args that differ from `tpuprof_tui.app.run`:
+        path: Capture, file in a capture, or folder of captures; None: lists captures below the current directory.
+        paths: More than one: listed to choose from; otherwise ``path`` is opened.
+        profile: A profile to show instead of reading a path.
+        notes: Notes file; empty: next to each capture; None: notes are not saved.
 
     Attributes:
-        capture: What is open, or is being opened.
-        failure: Why what was opened last could not be; None where it could.
-        status: Exit status of what was opened last.
+        capture: The capture that is open or being opened.
+        failure: Why the last capture could not be opened; None if it could.
+        status: Exit status for the last capture: 1 if an error is among its problems, else 0.
     """
 
     TITLE = "tpuprof"
@@ -99,7 +99,7 @@ class TpuprofApp(TerminalApp):
         notes: str | None = None,
         place: Place | None = None,
     ) -> None:
-        # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
+        # NO_COLOR: an ansi theme must be set from the start, so that only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if plain else None, debug=debug)
         self.animation_level = "none"
@@ -111,22 +111,22 @@ class TpuprofApp(TerminalApp):
         self.place = place
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE
-        #: Folder or address of the data set that captures are chosen from; empty: they are not.
+        #: Folder or address of the data set that captures are chosen from; empty: none.
         self.data_set = ""
         self._data_set_look: Looked | None = None
         self.failure: TpuprofError | None = None
         self.status = 0
-        #: What is on the screen, or was last, and how it looked before it was read.
+        #: The capture on the screen (or shown last), and its state on disk before it was read.
         self._shown: tuple[Capture, Sighting] | None = None
-        #: What the next profile is looked at as: state and layout of a profile.
+        #: View to carry over to the next profile: display state, its profile, and layout.
         self._kept: tuple[DisplayState, Profile, Layout] | None = None
-        #: What is told when the capture that is being read is on the screen.
+        #: Message to show when the capture being read is on the screen.
         self._arrival = ""
-        #: What cannot be read leaves what was on the screen before.
+        #: Whether the previous capture is shown again if reading fails.
         self._comes_back = False
-        #: What is said of the profile on the screen while the rest of it is being read; empty: it is whole.
+        #: Message while the rest of the profile on the screen is being read; empty: it is complete.
         self._more = ""
-        #: What was read while an overlay lay over the loading screen.
+        #: Profile that was loaded while an overlay covered the loading screen; shown when it closes.
         self._arrived: reading.Loaded | None = None
         self._ascii_filter = AsciiFilter()
         self._resting: Timer | None = None
@@ -134,7 +134,7 @@ class TpuprofApp(TerminalApp):
 
         self.preferences = Preferences(colours=not plain)
         self._use_preferences()
-        #: What waits for a key, told while no export is at work; empty: nothing does.
+        #: Notice in the bottom line (such as a change on disk), shown while no export is running; empty: none.
         self._notice = ""
         self.exports = ExportRunner(
             self.options, run=self._run_export, say=self._say, changed=self._export_changed,
@@ -148,31 +148,31 @@ class TpuprofApp(TerminalApp):
         )  # fmt: skip
         self.signals = Signals(self._leave_by_signal, self._abandon)
 
-    # beginning and end
+    # start-up and exit
 
     def get_default_screen(self) -> Screen[None]:
-        """The first frame: cheap, and painted before anything is read."""
+        """Returns the loading screen: cheap, so that the first frame is painted before anything is read."""
         return self._loading_screen()
 
     def on_mount(self) -> None:
-        """What lasts as long as the application."""
+        """Sets up signals, memory and threads for the lifetime of the application."""
         self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
         garbage_collection.share_memory()
         asyncio.get_running_loop().set_default_executor(garbage_collection.Threads(thread_name_prefix="tpuprof"))
-        # what another program left on the terminal is overwritten
+        # after a suspend, overwrite what other programs left on the terminal
         self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
 
     def on_ready(self) -> None:
-        """Reading begins when the first frame is on the screen."""
+        """Starts reading once the first frame is on the screen."""
         if self.capture.profile is None and self.capture.path is None:
             self._choose(*(self.paths or [os.getcwd()]))
         else:
             self.reader.read(self.capture)
 
     def exit(self, *arguments: Any, **settings: Any) -> None:
-        """Leaves; what was chosen is remembered."""
+        """Exits, after saving the state as preferences."""
         self._remember_state()
         self.key_queue.close()
         super().exit(*arguments, **settings)
@@ -191,7 +191,7 @@ class TpuprofApp(TerminalApp):
         self._remember_state()
 
     def leave(self) -> None:
-        """Leaves; asks first where an export is at work."""
+        """Exits; asks first if an export is running."""
         running = self.exports.exporter.running
         if running is None:
             self.exit(0)
@@ -213,14 +213,14 @@ class TpuprofApp(TerminalApp):
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The sources; those of other packages are loaded once."""
+        """Catalog of the sources; plug-ins of other packages are loaded only once."""
         from tpuprof_tui.sources.catalog import Catalog
 
         return Catalog()
 
     @property
     def explorer(self) -> ExplorerScreen | None:
-        """The screen of the open capture, also below overlays; None while there is none."""
+        """The explorer screen of the open capture, even if covered by overlays; None if there is none."""
         if self._shown is None:
             return None
         from ..explorer.screen import ExplorerScreen
@@ -229,16 +229,16 @@ class TpuprofApp(TerminalApp):
 
     @property
     def loading(self) -> LoadingScreen | None:
-        """The loading screen while a capture is read, also below an overlay; None at any other time."""
+        """The loading screen while a capture is read, even if covered by an overlay; None otherwise."""
         shown = next((each for each in reversed(self.screen_stack) if not each.is_modal), None)
         return shown if isinstance(shown, LoadingScreen) and not shown.failed else None
 
     def read(self, capture: Capture, *, comes_back: bool = True) -> None:
-        """Reads a capture (again); what is looked at stays, as far as it fits.
+        """Reads or reloads a capture; the view is carried over as far as it fits.
 
         Args:
-            capture: What is read.
-            comes_back: Where it cannot be read, what was on the screen before comes back.
+            capture: The capture to read.
+            comes_back: Whether to show the previous capture again if it cannot be read.
         """
         self._keep_state()
         self.capture = capture
@@ -250,13 +250,13 @@ class TpuprofApp(TerminalApp):
 
     @on(reading.Reported)
     def show_progress(self, message: reading.Reported) -> None:
-        """Shows how far reading is."""
+        """Shows the progress of reading."""
         if self.loading is not None:
             self.loading.pane.show_progress(message.progress)
 
     @on(reading.Failed)
     def reading_failed(self, message: reading.Failed) -> None:
-        """Goes back to the capture that was to be read again; else says why there is nothing to see, what to do."""
+        """Shows the previous capture again if there is one; else shows the error and a hint."""
         loading = self.loading
         if loading is None:
             return
@@ -278,12 +278,12 @@ class TpuprofApp(TerminalApp):
 
     @on(reading.FolderFound)
     def folder_found(self, message: reading.FolderFound) -> None:
-        """A folder of captures: one is to be chosen."""
+        """Lists the captures of the folder."""
         self._choose(message.path)
 
     @on(reading.Loaded)
     def show_loaded(self, message: reading.Loaded) -> None:
-        """Opens the explorer; as soon as no overlay needs its keys any more."""
+        """Opens the explorer; if an overlay covers the loading screen, waits until it closes."""
         if self.loading is not None and self.screen is not self.loading:
             self._arrived = message
             return
@@ -293,7 +293,7 @@ class TpuprofApp(TerminalApp):
         from ..explorer.screen import ExplorerScreen
 
         if self._more:
-            # a part of it is on the screen, unless something else was asked for meanwhile
+            # a part of this profile is on the screen, unless another screen was opened meanwhile
             if self.explorer is None:
                 return
             if not isinstance(self.screen, ExplorerScreen):
@@ -339,7 +339,7 @@ class TpuprofApp(TerminalApp):
 
     @on(LoadingScreen.Uncovered)
     def show_arrived(self) -> None:
-        """The overlay over the loading screen has closed: what has been read meanwhile is shown."""
+        """Shows the profile that was loaded while an overlay covered the loading screen."""
         arrived, self._arrived = self._arrived, None
         if arrived is not None and self.loading is not None:
             self.show_loaded(arrived)
@@ -357,21 +357,21 @@ class TpuprofApp(TerminalApp):
         self.read(self.capture)
 
     def _keep_state(self) -> None:
-        """The next profile is looked at as the one on the screen is."""
+        """Keeps the view of the current profile for the next one."""
         explorer = self.explorer
         if explorer is not None:
             self._kept = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
 
     def _collect_garbage(self) -> None:
-        """Frees the screen and the capture that were replaced."""
+        """Frees the replaced screen and capture."""
         self.release_widgets()
         self.call_after_refresh(garbage_collection.settle)
 
-    # which capture
+    # choosing a capture
 
     @on(messages.AskCapture)
     def do_asked(self, message: messages.AskCapture) -> None:
-        """A screen asks for a capture."""
+        """Dispatches the request of a screen."""
         known: dict[str, Callable[..., None]] = {
             "open": self.open_capture, "switch": self.switch_capture, "reload": self.reload, "list": self.list_captures,
             "return": self.return_to_capture, "swap": self.swap_sides, "leave": self.leave_comparison,
@@ -396,7 +396,7 @@ class TpuprofApp(TerminalApp):
         self._show_alone(ChooseScreen(roots, self.preferences.palette, self.reader.against))
 
     def on_capture_list_base_chosen(self, message: CaptureList.BaseChosen) -> None:
-        """What is opened from now on is compared with another capture, or with none."""
+        """Sets or clears the baseline for captures opened from now on."""
         message.stop()
         self.reader.against = message.path
 
@@ -407,7 +407,7 @@ class TpuprofApp(TerminalApp):
         self.read(Capture(message.path))
 
     def list_captures(self) -> None:
-        """Lists the captures of the data set or those that were named, else those beside the open one or below it."""
+        """Lists the captures of the data set, else those named at start, else those in the folder of the open one."""
         from .captures import is_capture
 
         self._keep_state()
@@ -419,12 +419,12 @@ class TpuprofApp(TerminalApp):
         self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     def return_to_capture(self) -> None:
-        """Opens the capture that was shown last, as it was looked at; nothing where none was."""
+        """Opens the capture that was shown last, with its view; does nothing if there was none."""
         if self._shown is not None:
             self.read(self._shown[0])
 
     def open_capture(self, path: str) -> None:
-        """Opens another capture; what is looked at stays as far as it fits."""
+        """Opens another capture; the view is carried over as far as it fits."""
         others = self._neighbours()
         here = place_of(others, path)
         place = f", {here + 1} of {len(others)}: ( and ) go on" if here >= 0 else ""
@@ -432,7 +432,7 @@ class TpuprofApp(TerminalApp):
         self.read(Capture(path), comes_back=False)
 
     def switch_capture(self, steps: int) -> None:
-        """Opens the capture so many places after this one in its folder."""
+        """Opens the capture ``steps`` places after this one in its folder, cyclic."""
         others = self._neighbours()
         if len(others) < 2:
             self._say("No other capture beside this one: O looks for captures further away.")
@@ -441,14 +441,14 @@ class TpuprofApp(TerminalApp):
         self.open_capture(others[(here + steps) % len(others)][1])
 
     def swap_sides(self) -> None:
-        """Opens what the capture is compared with, compared with the capture."""
+        """Opens the baseline, with the current capture as its baseline."""
         base, path = self.reader.against, self.capture.path
         if base is not None and path is not None:
             self.reader.against = path
             self.open_capture(base)
 
     def leave_comparison(self) -> None:
-        """Reads the capture without what it is compared with."""
+        """Reloads the capture without a baseline."""
         self.reader.against = None
         self.reload()
 
@@ -458,13 +458,13 @@ class TpuprofApp(TerminalApp):
     # changes on disk
 
     def _watch(self) -> None:
-        """Begins to look, now that a capture has been read, or could not be."""
+        """Shows the notice, and starts polling if it has not been started."""
         self._show_notice(self.watcher.notice)
         if self._looking is None:
             self._looking = self.set_interval(watching.EVERY, self._look)
 
     def _may_look(self) -> bool:
-        """Whether a capture is on the screen or could not be read, and none is being read."""
+        """Whether to poll: no capture is being read."""
         # no screen is left while the application closes
         return bool(self.screen_stack) and self.loading is None
 
@@ -489,7 +489,7 @@ class TpuprofApp(TerminalApp):
                              else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
             self.read(Capture(path))
 
-    # which screen shows
+    # switching screens
 
     def _loading_screen(self) -> LoadingScreen:
         profile = self.capture.profile
@@ -497,9 +497,9 @@ class TpuprofApp(TerminalApp):
         return LoadingScreen(what, self.preferences.palette, self.glyphs)
 
     def _show_alone(self, screen: Screen[None]) -> None:
-        """Shows a screen in place of all there are."""
+        """Replaces all screens by one."""
         self._arrived = None
-        # the first screen cannot be switched: it stays below
+        # Textual cannot switch the first screen: it stays at the bottom of the stack
         while len(self.screen_stack) > 2:
             self.pop_screen()
         if len(self.screen_stack) > 1:
@@ -507,10 +507,10 @@ class TpuprofApp(TerminalApp):
         else:
             self.push_screen(screen)
 
-    # what is told
+    # messages
 
     def _bars(self) -> list[KeyBar]:
-        """The bottom lines of all screens there are, also below an overlay."""
+        """Bottom lines of all screens on the stack."""
         return [bar for screen in self.screen_stack for bar in screen.query(KeyBar)]
 
     def _say(self, text: str) -> None:
@@ -518,7 +518,7 @@ class TpuprofApp(TerminalApp):
             bar.say(text)
 
     def _show_notice(self, text: str) -> None:
-        """Shows how far an export is, else what waits for a key."""
+        """Sets the notice; shows it unless an export is running, which shows its progress."""
         self._notice = text
         running = self.exports.exporter.running
         for bar in self._bars():
@@ -534,17 +534,17 @@ class TpuprofApp(TerminalApp):
             screen.post_message(messages.ExportChanged())
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
+        """Reports an error of a worker thread."""
         messages.tell_failure(self, event)
 
     def on_thread_failed(self, message: messages.ThreadFailed) -> None:
-        """An unexpected error in a thread ends in a sentence: what is on the screen stays usable."""
+        """Shows an unexpected error of a thread as a sentence; the screen stays usable."""
         told = self._unexpected(message.error)
         if told:
             self._say(told)
 
     def _unexpected(self, error: BaseException) -> str:
-        """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""
+        """Logs an unexpected error and returns a sentence about it; with ``--debug``, exits with the traceback."""
         if self.debug_errors and isinstance(error, Exception):
             self._handle_exception(error)
             return ""
@@ -555,7 +555,7 @@ class TpuprofApp(TerminalApp):
     # keys
 
     async def on_event(self, event: events.Event) -> None:
-        """Takes what is typed in turn; everything else as it comes. Nothing is taken any more by what is left."""
+        """Passes keyboard input through the key queue; drops all input once the application is exiting."""
         typed = isinstance(event, events.Key | events.Paste)
         if self.key_queue.closed and (typed or isinstance(event, events.InputEvent)):
             return
@@ -565,17 +565,17 @@ class TpuprofApp(TerminalApp):
             await super().on_event(event)
 
     def _key_target(self) -> DOMNode | None:
-        """What the next key goes to; None while no screen takes keys."""
+        """Node that gets the next key; None while no screen accepts keys."""
         return (self.focused or self.screen) if self.screen_stack and self.screen.is_mounted else None
 
     def _loading_with_keys(self) -> LoadingScreen | None:
-        """The loading screen while a capture is read and no overlay takes the keys."""
+        """The loading screen while a capture is read and no overlay covers it; None otherwise."""
         loading = self.loading
         return loading if loading is not None and loading is self.screen else None
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """What the open profile calls things; before one is open, what those of this package's first source do."""
+        """Vocabulary of the open profile; without one, of the first source of this package."""
         explorer = self.explorer
         if explorer is not None:
             return explorer.session.profile.vocabulary
@@ -584,7 +584,7 @@ class TpuprofApp(TerminalApp):
         return vocabularies()[0]
 
     def action_help(self) -> None:
-        """Shows the help."""
+        """Opens or closes the help."""
         if self.screen.has_class("help"):
             self.pop_screen()
             return
@@ -604,18 +604,18 @@ class TpuprofApp(TerminalApp):
             self.push_screen(Commands())
 
     async def action_quit(self) -> None:
-        """Closes an overlay, else leaves."""
+        """Closes the overlay if one is open, else exits."""
         if isinstance(self.screen, ModalScreen):
             self.pop_screen()
         else:
             self.leave()
 
     async def action_leave(self) -> None:
-        """Leaves, whatever is open."""
+        """Exits, even if an overlay is open."""
         self.leave()
 
     async def action_back(self) -> None:
-        """One step back; never out of the program."""
+        """Closes an overlay or undoes one step; never exits."""
         if isinstance(self.screen, ModalScreen):
             self.pop_screen()
             return
@@ -624,7 +624,7 @@ class TpuprofApp(TerminalApp):
             back()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """All actions of the registry that work on this screen."""
+        """Yields the registry's actions that are available on this screen."""
         focused = screen.focused.id if screen.focused is not None else None
         groups = PANES.get(focused or "", ("", ("app",)))[1]
         for action in actions_for(self.vocabulary):
@@ -636,13 +636,13 @@ class TpuprofApp(TerminalApp):
         node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)
 
         async def run() -> None:
-            # a key pressed meanwhile may have closed what it was for
+            # a key pressed meanwhile may have closed the screen of the node
             if node is None or node is self or any(each in self.screen_stack for each in node.ancestors_with_self):
                 await self.run_action(action.function, node)
 
         return run
 
-    # how it looks
+    # appearance
 
     def _use_preferences(self) -> None:
         for theme, _ in THEMES.values():
@@ -653,7 +653,7 @@ class TpuprofApp(TerminalApp):
         self.set_keymap(keys)
 
     def action_theme(self) -> None:
-        """The next theme, on all that is on the screen."""
+        """Switches to the next theme, on all screens."""
         if not self.preferences.theme:
             self._say("Colours are switched off by NO_COLOR.")
             return
@@ -669,22 +669,22 @@ class TpuprofApp(TerminalApp):
         self._say(f"Theme: {TITLES[self.preferences.theme]}")
 
     def get_line_filters(self) -> list[LineFilter]:
-        """Nothing but ASCII reaches a terminal that cannot show more."""
+        """Adds a filter to ASCII for terminals that cannot show more."""
         filters = list(super().get_line_filters())
         return [*filters, self._ascii_filter] if self.ascii_only else filters
 
     def on_resize(self, event: events.Resize) -> None:
-        """A terminal may have lost what it showed, also where it ends up as large as before."""
+        """Repaints after a resize: the terminal may have lost its contents, even if its final size is unchanged."""
         if self._resting is None:
-            # the first of all: nothing was shown before it (a timer of 0 s fails in Textual when it is stopped)
+            # first resize: nothing to repaint yet; a real delay, as stopping a timer of 0 s fails in Textual
             self._resting = self.set_timer(REST_SECONDS, lambda: None)
         else:
             self._resting.stop()
             self._resting = self.set_timer(REST_SECONDS, self.action_repaint)
 
     def action_repaint(self) -> None:
-        """Draws everything anew."""
+        """Repaints the whole screen."""
         self.shown_cells.forget()
-        # none is left when the time comes while the application closes
+        # the stack is empty if the timer fires while the application closes
         for screen in self.screen_stack[-1:]:
             screen.refresh(repaint=True, layout=True)

@@ -1,4 +1,4 @@
-"""What takes long runs in a thread, so that no key waits for it."""
+"""Runs long computations in worker threads, so that no key waits for them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """Works things out; of one kind only the latest result is taken.
+    """Runs computations in the background; of each kind only the result of the latest call is delivered.
 
     Args:
-        small: Whether the profile is so small that nothing needs a thread.
-        start: Runs a function in a thread.
-        call: Calls a function in the event loop, from any thread.
-        failed: Told, in the event loop, what went wrong in a thread.
+        small: Whether the profile is small enough to compute everything synchronously.
+        start: Runs a function in a worker thread.
+        call: Schedules a function in the event loop, from any thread.
+        failed: Called in the event loop with an error from a thread.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Background:
     def compute(
         self, kind: str, work: Callable[[], Result], take: Callable[[Result], None], *, at_once: bool = False
     ) -> None:
-        """Works something out.
+        """Computes a result and delivers it, unless superseded meanwhile.
 
         Args:
-            kind: What supersedes what.
-            work: Makes the result.
-            take: Takes it, in the event loop.
-            at_once: Whether it is quick even where the profile is not small.
+            kind: A later call of the same kind supersedes this one.
+            work: Computes the result; in a worker thread unless it is quick.
+            take: Called with the result in the event loop.
+            at_once: Whether ``work`` is quick whatever the size of the profile, and so runs synchronously.
         """
         ticket = self._tickets[kind] = self._tickets.get(kind, 0) + 1
 
@@ -69,12 +69,12 @@ class Background:
             self._start(run)
 
     def cancel(self, kind: str) -> None:
-        """Results that are on their way are not taken any more."""
+        """Discards the pending result of a kind."""
         self._tickets[kind] = self._tickets.get(kind, 0) + 1
 
 
 def background_of(widget: Widget, group: str, *, small: bool) -> Background:
-    """Background work of a widget or screen, in workers of one group; the application tells what goes wrong."""
+    """Background of a widget or screen, with workers of one group; errors are posted as ``ThreadFailed``."""
 
     def start(work: Callable[[], None]) -> None:
         widget.run_worker(work, group=group, description=group, thread=True, exit_on_error=False)

@@ -1,4 +1,4 @@
-"""The captures below a folder, to choose one from."""
+"""Screen that lists the captures below a folder, to open one."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ from ..terminal.line_compositor import DrawnScreen
 from .captures import CancelledError, Found, facts_of, found_captures
 from .messages import AskCapture, tell_failure
 
-#: How long and how deep captures are looked for.
+#: Limits of the search: seconds, and levels of folders.
 SECONDS, DEPTH = 2.0, 3
 
 
 def below(roots: Sequence[str]) -> str:
-    """Where captures are looked for, in words."""
+    """Describes where captures are searched."""
     return f"below {clean(roots[0])}" if len(roots) == 1 else f"at {len(roots)} paths"
 
 
 class CaptureList(LinesView):
-    """Captures as they are found; what is known of each is filled in as it is read."""
+    """The list of captures, filled in by a worker thread: first the paths, then the facts of each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("chooser")]
 
     class Chosen(Message):
-        """A capture shall be opened."""
+        """Requests to open a capture."""
 
         def __init__(self, path: str) -> None:
             super().__init__()
             self.path = path
 
     class BaseChosen(Message):
-        """A capture shall be what others are compared with; None: nothing shall."""
+        """Sets the baseline that captures are compared with; None: no comparison."""
 
         def __init__(self, path: str | None) -> None:
             super().__init__()
             self.path = path
 
     class Update(Message):
-        """A thread has found captures or learnt something about one."""
+        """Posted by the worker thread with all captures found so far."""
 
         def __init__(self, found: list[Found], finished: bool) -> None:
             super().__init__()
@@ -66,20 +66,20 @@ class CaptureList(LinesView):
             self.finished = finished
 
         def can_replace(self, message: Message) -> bool:
-            """Only the latest list matters."""
+            """Replaces any earlier update: each holds the whole list."""
             return isinstance(message, CaptureList.Update)
 
     def __init__(self, roots: Sequence[str], palette: Palette, base: str | None = None) -> None:
         super().__init__(palette, "chooser")
         self.roots = roots
         self.base = base
-        #: What paths are shown below; empty: as they were named.
+        #: Folder that paths are shown relative to; empty: paths are shown as given.
         self.root = roots[0] if len(roots) == 1 else ""
         self.found: list[Found] = []
         self.finished = False
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """A line for each capture."""
+        """Builds a header and a line for each capture."""
         if not self.found:
             where = below(self.roots)
             text = (
@@ -107,11 +107,11 @@ class CaptureList(LinesView):
         return lines, items
 
     def on_mount(self) -> None:
-        """Looks for captures in a thread."""
+        """Starts the search in a worker thread."""
         self._look()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
+        """Reports an error of the worker thread."""
         tell_failure(self, event)
 
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
@@ -139,7 +139,7 @@ class CaptureList(LinesView):
                 self.post_message(self.Update(list(found), True))
 
     def on_capture_list_update(self, message: Update) -> None:
-        """Shows what was found so far."""
+        """Shows the captures found so far."""
         message.stop()
         self.found, self.finished = message.found, message.finished
         self.rebuild()
@@ -150,7 +150,7 @@ class CaptureList(LinesView):
             self.post_message(self.Chosen(str(self.found[self.cursor].path)))
 
     def action_base(self) -> None:
-        """Makes the capture under the cursor the base, or none."""
+        """Makes the capture under the cursor the baseline, or clears it if it is."""
         if self.found:
             path = self.found[self.cursor].path
             self.base = None if self.base is not None and same_path(path, self.base) else str(path)
@@ -159,12 +159,12 @@ class CaptureList(LinesView):
 
 
 def same_path(path: Path, other: str) -> bool:
-    """Whether two paths are of one capture."""
+    """Whether two paths are equal once made absolute."""
     return os.path.abspath(path) == os.path.abspath(other)
 
 
 class ChooseScreen(DrawnScreen[None]):
-    """The list of captures."""
+    """Screen with the list of captures."""
 
     AUTO_FOCUS = "#chooser"
 
@@ -175,11 +175,11 @@ class ChooseScreen(DrawnScreen[None]):
         self.base = base
 
     def compose(self) -> ComposeResult:
-        """Headline, list, keys."""
+        """Yields headline, list and key bar."""
         yield HeadlineBar(self.palette, f"tpuprof  captures {below(self.roots)}")
         yield CaptureList(self.roots, self.palette, self.base)
         yield KeyBar(self.palette, "chooser")
 
     def back(self) -> None:
-        """To the capture that was open."""
+        """Returns to the capture that was open."""
         self.post_message(AskCapture("return"))

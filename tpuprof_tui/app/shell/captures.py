@@ -1,6 +1,6 @@
-"""Captures below a folder with what is known of each, and those that keys and tree switch between.
+"""Finds captures below a folder with the facts of each, and the neighbours that keys and tree switch to.
 
-Readers are imported when called, in a thread.
+Readers are imported inside the functions, in the worker thread.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.units import percent_text, time_text
 
-#: Larger captures are listed, but not read only to fill in a column.
+#: Largest capture, in bytes, that is read for the facts in the list.
 READ_AT_MOST: Final = 256 << 20
-#: Folders beside the capture that are looked at.
+#: Most folders next to the capture that are searched.
 MOST: Final = 2_000
 
 
 class CancelledError(Exception):
-    """Reading was cancelled by a key."""
+    """Reading was cancelled by the user."""
 
 
 class Found(Struct, frozen=True):
-    """A capture in the list; what is not known yet is empty.
+    """A capture in the list; facts not known yet are empty.
 
     Attributes:
         path: The capture.
-        device, call: From the directory's name.
-        mode, total, busiest: From the capture itself.
-        failed: It could not be read.
+        device, call: Numbers from the directory's name.
+        mode, total, busiest: Facts read from the capture.
+        failed: Whether it could not be read.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Found(Struct, frozen=True):
     failed: bool = False
 
     def shown(self, root: str) -> str:
-        """Path below ``root``; its name where it is ``root`` itself; as it was named where ``root`` is empty."""
+        """Path relative to ``root``; the folder's name for ``root`` itself; the path as given if ``root`` is empty."""
         if not root:
             return str(self.path)
         relative = os.path.relpath(self.path, root)
@@ -53,7 +53,7 @@ class Found(Struct, frozen=True):
 
 
 def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
-    """Captures at and below ``root``, as they are found; ``root`` itself where it is a file."""
+    """Yields captures at and below ``root`` as they are found; ``root`` itself if it is a file."""
     from tpuprof_tui.sources.catalog import Catalog
 
     catalog = Catalog()
@@ -63,7 +63,7 @@ def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
 
 
 def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
-    """The same with what reading the capture tells.
+    """Reads the capture and fills in its facts.
 
     Raises:
         CancelledError: ``cancelled`` became true while reading.
@@ -89,21 +89,21 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
 
 
 def is_capture(path: Path) -> bool:
-    """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the sources to judge."""
+    """Whether ``path`` is a capture directory, or no directory at all: sources check files when they are opened."""
     from tpuprof_tui.sources.catalog import Catalog
 
     return not os.path.isdir(path) or Catalog().source_of(path) is not None
 
 
 def holds_captures(path: Path) -> bool:
-    """Whether there are captures below a folder."""
+    """Whether there is a capture below a folder."""
     from tpuprof_tui.sources.catalog import Catalog
 
     return next(iter(Catalog().find(path)), None) is not None
 
 
 def capture_of(path: str) -> Path:
-    """The capture that a path belongs to: its folder, or the file that is all of it."""
+    """The capture that a path belongs to: its folder, or the file itself if that is the whole capture."""
     from tpuprof_tui.sources.catalog import Catalog
 
     return Catalog().whole(path)
@@ -113,12 +113,12 @@ def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[t
     """Names and paths of the captures to switch between.
 
     Args:
-        named: Paths of those that were named, where several were.
-        path: The capture on the screen; empty: it is none on disk.
-        beside: Names of the captures in its folder, itself included.
+        named: Paths given on the command line, if more than one.
+        path: The capture on the screen; empty: not on disk.
+        beside: Names of the captures in its folder, including itself.
 
     Returns:
-        Those that were named, in that order; else those of the folder, in the order people count.
+        (name, path) of the named captures in that order, else of those in the folder in natural order.
     """
     from tpuprof_tui.sources.catalog import natural_order
 
@@ -132,6 +132,6 @@ def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[t
 
 
 def place_of(captures: Sequence[tuple[str, str]], path: str) -> int:
-    """Which of some captures a path is; -1: none."""
+    """Index of a path in a list of captures; -1: not found."""
     ways = {Path(path).absolute(), capture_of(path)}
     return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in ways), -1)

@@ -1,4 +1,4 @@
-"""The captures of a data set with their figures, to choose one from."""
+"""Screen that lists the captures of a data set with their figures, to open one."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ from ..terminal.line_compositor import DrawnScreen
 from .capture_list import CaptureList
 from .messages import AskCapture, Say, tell_failure
 
-#: Cells of a figure, of what stands before them all but the path, and of a path at least.
+#: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
 class Looked(Struct):
-    """How one looks at a data set, also when one comes back from a capture of it.
+    """View state of a data set; kept while one of its captures is open.
 
     Attributes:
         out: Folder or address of the data set.
         listing: Its captures; None: not read yet.
-        log: Hash of its log when they were read.
-        words, column, down: What is typed as filter, the figure that captures are ordered by (-1: by day), and whether
-            the largest comes first.
+        log: Hash of its log at the time of reading.
+        words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
         opened: Path of the capture that was opened last.
-        copies: Captures that were fetched from other file systems; they go when the program ends.
+        copies: Local copies of captures from remote file systems; deleted when the program ends.
     """
 
     out: str
@@ -62,19 +61,19 @@ class Looked(Struct):
 
 
 class CaptureTable(LinesView):
-    """Captures of a data set: a line each with day, device and figures, above them each figure over days.
+    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures.
 
     Args:
-        looked: The data set, and how it was looked at last.
-        palette, glyphs: How it is drawn.
+        looked: The data set and its view state.
+        palette, glyphs: Colours and characters to draw with.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("fleet")]
-    # lines fill the width: a scroll bar that comes with them would stand on the last cell of each
+    # reserve the gutter: lines are built for the full width, and a scroll bar shown later would hide their last cell
     DEFAULT_CSS = "CaptureTable { scrollbar-gutter: stable; }"
 
     class Read(Message):
-        """A thread has read the data set, or could not."""
+        """Posted by the worker thread when the data set was read, or with the failure."""
 
         def __init__(self, listing: Listing | None, failure: str = "", log: bytes = b"") -> None:
             super().__init__()
@@ -94,7 +93,7 @@ class CaptureTable(LinesView):
         return self.looked.listing
 
     def on_mount(self) -> None:
-        """Shows what is known, and reads the data set in a thread where it has changed."""
+        """Shows the known captures, and reads the data set in a worker thread if its log has changed."""
         self.call_after_refresh(self._to_opened)
         self._read()
 
@@ -114,11 +113,11 @@ class CaptureTable(LinesView):
             self.post_message(self.Read(None, str(error)))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
+        """Reports an error of the worker thread."""
         tell_failure(self, event)
 
     def on_capture_table_read(self, message: Read) -> None:
-        """Shows what there is."""
+        """Shows the captures or the failure."""
         message.stop()
         self.looked.listing, self.looked.log, self.failure = message.listing, message.log, message.failure
         self.rebuild()
@@ -126,14 +125,14 @@ class CaptureTable(LinesView):
     # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Names, each figure over days, then a line for each capture."""
+        """Builds the header, the sparklines, and a line for each capture."""
         if self.listing is None or not self.listing.rows:
             text = self.failure or ("Reading the data set ..." if self.listing is None else "The data set is empty.")
             return paragraph(text, width, self.palette.quiet), []
         shown = self._rows()
         column, down = self.looked.column, self.looked.down
         room = max((width - _FACTS - _PATH) // _FIGURE, 0)
-        # the one that captures are ordered by is always among them
+        # scroll to keep the sort column visible
         begin = max(column - room + 1, 0) if room else 0
         figures = self.listing.figures[begin : begin + room]
         path_width = max(width - _FACTS - len(figures) * _FIGURE, _PATH)
@@ -163,7 +162,7 @@ class CaptureTable(LinesView):
         return lines, items
 
     def _rows(self) -> list[Row]:
-        """The captures that pass the filter, in their order."""
+        """The captures that pass the filter, sorted."""
         looked = self.looked
         return [] if looked.listing is None else looked.listing.shown(looked.words, looked.column, down=looked.down)
 
@@ -175,12 +174,12 @@ class CaptureTable(LinesView):
     # keys
 
     def _change(self) -> None:
-        """Another order or filter: from the top."""
+        """Rebuilds after a change of order or filter, with the cursor at the top."""
         self.cursor = 0
         self.rebuild(keep_scroll=False)
 
     def action_open(self) -> None:
-        """Opens the capture under the cursor where it lies."""
+        """Opens the capture under the cursor; a remote one is fetched first."""
         if self.listing is None or not self.has_cursor:
             return
         path = self._rows()[self.cursor].path
@@ -195,7 +194,7 @@ class CaptureTable(LinesView):
 
     @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
     def _fetch(self, path: str) -> None:
-        """Opens a copy of a capture that lies on another file system."""
+        """Opens a local copy of a capture from a remote file system."""
         try:
             copy = self.looked.copies.enter_context(on_this_machine(path))
         except TpuprofError as error:
@@ -206,19 +205,19 @@ class CaptureTable(LinesView):
             self.post_message(CaptureList.Chosen(copy))
 
     def action_sort(self, steps: int) -> None:
-        """Orders by the next or previous figure; beside the last and the first: by day."""
+        """Sorts by the next or the previous figure, cyclic; by day between the last and the first."""
         if self.listing is not None:
             count = len(self.listing.figures) + 1
             self.looked.column = (self.looked.column + 1 + steps) % count - 1
             self._change()
 
     def action_reverse(self) -> None:
-        """Turns the order round."""
+        """Reverses the order."""
         self.looked.down = not self.looked.down
         self._change()
 
     def action_filter(self) -> None:
-        """Asks for words that captures shall hold."""
+        """Prompts for words to filter captures by."""
         before = self.looked.words
 
         def changed(text: str) -> Note | None:
@@ -243,11 +242,11 @@ def _text(figure: Figure, value: float | None) -> str:
 
 
 class DataSetScreen(DrawnScreen[None]):
-    """The captures of a data set.
+    """Screen with the captures of a data set.
 
     Args:
-        looked: The data set, and how it was looked at last.
-        palette, glyphs: How it is drawn.
+        looked: The data set and its view state.
+        palette, glyphs: Colours and characters to draw with.
     """
 
     AUTO_FOCUS = "#fleet"
@@ -257,26 +256,26 @@ class DataSetScreen(DrawnScreen[None]):
         self.looked, self.palette, self.glyphs = looked, palette, glyphs
 
     def compose(self) -> ComposeResult:
-        """Headline, captures, keys."""
+        """Yields headline, captures and bottom line."""
         yield HeadlineBar(self.palette, f"tpuprof  data set {self.looked.out}")
         yield CaptureTable(self.looked, self.palette, self.glyphs)
         yield Prompt(self.palette, "fleet", vocabularies()[0])
 
     def on_prompt_ask(self, message: Prompt.Ask) -> None:
-        """Opens the bottom line for typing."""
+        """Opens the prompt."""
         message.stop()
         self.query_one(Prompt).open(message.question)
 
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
-        """Keys go to the captures again."""
+        """Focuses the captures again."""
         message.stop()
         self.query_one(CaptureTable).focus()
 
     def on_say(self, message: Say) -> None:
-        """Says something in the bottom line."""
+        """Shows a message in the bottom line."""
         message.stop()
         self.query_one(Prompt).say(message.text)
 
     def back(self) -> None:
-        """To the capture that was open."""
+        """Returns to the capture that was open."""
         self.post_message(AskCapture("return"))

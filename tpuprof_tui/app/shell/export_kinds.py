@@ -1,4 +1,4 @@
-"""What the explorer can write, and the command line that writes it."""
+"""Builds the command lines of exports, with validation, descriptions and cost warnings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from tpuprof_tui.model import Groups, Profile
     from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word
 
-#: From this many instructions on, workbook and web view say how large they get and how long they take, first.
+#: Number of instructions from which workbook and web view state their size and duration before they are written.
 MANY: Final = 1_000_000
 
 
 class Source(Struct, frozen=True):
-    """The open capture, as a command line names it.
+    """The open capture as an argument of a command line.
 
     Attributes:
-        path: Where it is; empty: nothing can be exported, and ``fault`` says why.
-        name: What it is called.
-        fingerprint: How it looked when it was opened; empty: nobody looked.
-        given: Options of its source that it was opened with, by name.
-        root: The capture itself, where ``path`` may be a file in it: a directory, or a file that is one by itself.
+        path: Its path; empty: nothing can be exported, and ``fault`` states why.
+        name: Its name.
+        fingerprint: Its fingerprint from before it was opened; empty: unknown.
+        given: Source options that it was opened with, by name.
+        root: Path of the capture (directory or single file), as ``path`` may be a file in it; empty: same as ``path``.
         fault: Why nothing can be exported, in a sentence.
     """
 
@@ -45,11 +45,11 @@ class Source(Struct, frozen=True):
 
     @property
     def capture(self) -> Path:
-        """The capture's directory, or the file that is a capture by itself."""
+        """Absolute path of the capture: its directory, or its single file."""
         return Path(os.path.abspath(self.root or self.path))
 
     def options(self) -> list[str]:
-        """Words of the command line that open it as it was opened, and stop where it has changed."""
+        """Command-line options that open it as it was opened, and fail if it has changed since (``--expect``)."""
         return [*Catalog().words(self.path, self.given), *(["--expect", self.fingerprint] if self.fingerprint else [])]
 
 
@@ -57,10 +57,10 @@ class Part(Struct, frozen=True):
     """Which instructions the files hold; the default is the whole capture.
 
     Attributes:
-        core: Only the scope's core.
-        window: Only what runs in the chosen range of time, or without one in the visible window.
-        filtered: Only what passes the filter.
-        cores: Only these cores, whatever ``core`` says; empty: all.
+        core: Whether to restrict to the scope's core.
+        window: Whether to restrict to the chosen range of time or, without one, the visible window.
+        filtered: Whether to restrict to what passes the filter.
+        cores: Restrict to these cores, taking precedence over ``core``; empty: all.
     """
 
     core: bool = False
@@ -69,18 +69,18 @@ class Part(Struct, frozen=True):
     cores: tuple[int, ...] = ()
 
     def chosen(self, core: int) -> tuple[int, ...]:
-        """The cores that files are narrowed to, where the scope's is ``core`` (-1: none); empty: all."""
+        """Cores that the files are restricted to; ``core`` is the scope's core (-1: none). Empty: all."""
         return self.cores or ((core,) if self.core and core >= 0 else ())
 
 
 class Job(Struct, frozen=True):
-    """A command line, and what to say about it.
+    """An export to run: its command line and description.
 
     Attributes:
-        kind: What is written.
-        words: The command line after the program's name.
-        target: The file it writes; None: it tells which.
-        core, part: What it is narrowed to.
+        kind: The kind of output.
+        words: Command-line arguments.
+        target: The file it writes; None: the child reports the files.
+        core, part: The part of the profile that it is restricted to.
     """
 
     kind: Output
@@ -91,10 +91,10 @@ class Job(Struct, frozen=True):
 
 
 def default_folder(source: Source, current: Path | None = None) -> str:
-    """Where exports go unless told otherwise: ``./NAME_profile_out``, beside the capture where that would be in it."""
+    """Default output folder: ``./NAME_profile_out``, or next to the capture if that would be inside it."""
     current = Path.cwd() if current is None else current
     capture = source.capture
-    # a name that is as long as names can be leaves no room for more
+    # leave room for the suffix: file names are limited to 255 bytes
     short = clean(capture.name).encode("utf-8")[:200].decode("utf-8", "ignore")
     name = f"{short or 'capture'}_profile_out"
     if capture == current or capture in current.parents:
@@ -103,7 +103,7 @@ def default_folder(source: Source, current: Path | None = None) -> str:
 
 
 def folder_fault(folder: str, source: Source) -> str:
-    """Why nothing can be written to a folder, in a sentence; empty where nothing speaks against it."""
+    """Why a folder cannot be written to, in a sentence; empty if it can."""
     if not folder.strip():
         return "Name a folder to write to."
     target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
@@ -115,7 +115,7 @@ def folder_fault(folder: str, source: Source) -> str:
 
 
 def export_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, part: Part) -> Job:
-    """The command line of ``tpuprof export`` for one kind of file."""
+    """The job that runs ``tpuprof export`` for one kind of file."""
     target = str(Path(os.path.expanduser(folder)).absolute())
     words = ["export", _path(source), target, "--only", kind.key, "--machine", *source.options()]
     part = Part(part.core and core >= 0, part.window, part.filtered and bool(state.filter), part.cores)
@@ -127,15 +127,15 @@ def export_job(kind: Output, source: Source, folder: str, state: DisplayState, c
 
 
 def table_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, columns: Sequence[str]) -> Job:
-    """The command line that prints the table as it is: its scope, window, filter, columns and order.
+    """The job that runs ``tpuprof instructions`` with the scope, window, filter, columns and order of the table.
 
     Args:
         kind: CSV, JSON lines or Parquet.
         source: The capture.
         folder: Output folder.
-        state: What the table shows.
-        core: Number of the core of its scope; -1 without.
-        columns: Keys of its columns in their order.
+        state: Display state of the table.
+        core: Number of the core of its scope; -1: none.
+        columns: Keys of its columns, in order.
     """
     target = Path(os.path.expanduser(folder)).absolute() / kind.files[0]
     words = ["instructions", _path(source), "--format", kind.key, "--output", str(target), *source.options()]
@@ -151,7 +151,7 @@ def table_job(kind: Output, source: Source, folder: str, state: DisplayState, co
 
 
 def kind_fault(kind: Output | None) -> str:
-    """Why a kind cannot be written here, in a sentence; empty where nothing speaks against it."""
+    """Why an output cannot be written here, in a sentence; empty if it can."""
     if kind is None:
         return "Captures of this kind have no such file."
     if kind.needs and find_spec(kind.needs) is None:
@@ -160,10 +160,10 @@ def kind_fault(kind: Output | None) -> str:
 
 
 def cores_typed(text: str, profile: Profile) -> tuple[int, ...]:
-    """Numbers of units from a list as people type it (``0,3`` or ``0-3``); empty: all.
+    """Parses a typed list of unit numbers (``0,3`` or ``0-3``); empty: all.
 
     Raises:
-        UsageError: It is no list of them, or names one that the capture does not have.
+        UsageError: The text is not such a list, or names a unit that the capture does not have.
     """
     from tpuprof_tui.export.job import parse_cores
 
@@ -176,7 +176,7 @@ def _path(source: Source) -> str:
 
 
 def part_text(vocabulary: Vocabulary, state: DisplayState, core: int, part: Part) -> str:
-    """What the files will hold, in words."""
+    """Describes the part of the profile that the files will hold."""
     cores = part.chosen(core)
     unit = vocabulary.unit.plural if len(cores) > 1 else vocabulary.unit.one
     words = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
@@ -186,19 +186,19 @@ def part_text(vocabulary: Vocabulary, state: DisplayState, core: int, part: Part
 
 
 def window_text(state: DisplayState) -> str:
-    """The time that files can be narrowed to."""
+    """Describes the window or range that files can be restricted to."""
     start, end = state.figures_window
     return f"the {'window' if state.range is None else 'range'} of {time_text(end - start)}"
 
 
 def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
-    """What a large export costs, to be said before it starts; empty where it costs little.
+    """Size and duration of a large export, to be confirmed before it starts; empty if it is small.
 
     Args:
-        kind: What is written.
-        events: What the source calls events.
-        count: How many there are.
-        detailed: Whether everything of each is known.
+        kind: The kind of output.
+        events: The source's word for events.
+        count: Number of events.
+        detailed: Whether the profile has the details of each event.
     """
     each_bytes, each_ns = kind.detailed if detailed else kind.cost
     if count < MANY or not each_bytes:
@@ -210,5 +210,5 @@ def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
 
 
 def scope_core(groups: Groups, scope: Scope, selected: int) -> int:
-    """Number of the core an export can be narrowed to: the scope's, else the selected one; -1 without any."""
+    """Number of the core that an export can be restricted to: the scope's, else the selected one; -1: none."""
     return groups.unit_number(scope.group if scope.group >= 0 else selected)

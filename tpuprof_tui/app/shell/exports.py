@@ -1,4 +1,4 @@
-"""Exports for the screens: by a child process, one at a time, with progress, to be stopped, told in the bottom line."""
+"""Runs exports in a child process, one at a time, with progress and cancellation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
     from tpuprof_tui.model.vocabulary import Output
 
-#: Longest line a child may send.
+#: Longest line accepted from a child, in bytes.
 LONGEST: Final = 1 << 22
-#: Seconds a stopped child gets to remove what is half-written.
+#: Seconds that a stopped child gets to remove partial files.
 GRACE: Final = 5.0
 
 
 class ExportError(TpuprofError):
-    """An export did not come to its end; the message is one sentence."""
+    """An export failed; the message is one sentence."""
 
 
 class Outcome(Struct, frozen=True):
-    """What an export wrote: paths and sizes in bytes, and what to know of it."""
+    """Result of an export: paths and sizes in bytes of the files, and notes for the user."""
 
     kind: Output
     files: tuple[tuple[str, int], ...]
@@ -42,7 +42,7 @@ class Outcome(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Path and size, in a sentence."""
+        """Sentence with the path of the first file, the number of others and the total size."""
         first, size = self.files[0]
         more = f" and {len(self.files) - 1} more," if len(self.files) > 1 else ","
         total = sum(size for _, size in self.files)
@@ -51,7 +51,7 @@ class Outcome(Struct, frozen=True):
 
 
 def _short(path: str) -> str:
-    """A path below the current directory without that directory."""
+    """The path relative to the current directory (``./...``) if it is below it, else unchanged."""
     try:
         return f"./{Path(path).relative_to(Path.cwd())}"
     except (ValueError, OSError):
@@ -59,41 +59,41 @@ def _short(path: str) -> str:
 
 
 class Running(Struct, frozen=True):
-    """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
+    """A running export; ``done`` is its progress from 0 to 1, negative if unknown."""
 
     kind: Output
     done: float = -1.0
 
     @property
     def text(self) -> str:
-        """For the bottom line."""
+        """Progress text for the bottom line."""
         return f"{self.kind.title} {self.done:.0%}" if self.done >= 0 else f"{self.kind.title} ..."
 
 
 class Exporter:
-    """Runs one export at a time as a child process; nothing of it blocks the event loop.
+    """Runs one export at a time as a child process, without blocking the event loop.
 
     Attributes:
-        running: The export at work.
-        outcome: What the last one wrote.
-        folder: Where exports of the capture on the screen go; empty: nobody asked yet.
+        running: The running export; None: none is.
+        outcome: Result of the last export; None: none was successful.
+        folder: Output folder for the capture on the screen; empty until an export is requested.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.running: Running | None = None
         self.outcome: Outcome | None = None
         self.folder = ""
-        #: Folders that were typed, by capture.
+        #: Output folders typed by the user, by capture.
         self._typed: dict[Path, str] = {}
         self._changed = changed
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False
 
     async def run(self, job: Job) -> Outcome | None:
-        """Runs an export to its end.
+        """Runs an export and waits for it.
 
         Returns:
-            What was written; None where it was stopped.
+            The files written; None if it was stopped.
 
         Raises:
             ExportError: It failed.
@@ -114,13 +114,13 @@ class Exporter:
             self._tell(None)
 
     def take_folder(self, source: Source, typed: str = "") -> None:
-        """Exports of a capture go where was ``typed`` for it, last or now; else to the folder of its name."""
+        """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
         if typed:
             self._typed[source.capture] = typed
         self.folder = self._typed.get(source.capture) or default_folder(source)
 
     def stop(self) -> None:
-        """Stops the export; it removes what is half-written."""
+        """Stops the export; the child removes partial files."""
         self._stopped = True
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -148,7 +148,7 @@ class Exporter:
                     told = message.get("notes")
                     notes = tuple(map(str, told)) if isinstance(told, list) else ()
             told_errors = await errors
-            if not written:  # what is there stays there, however the child ended
+            if not written:  # complete files are a success, whatever the exit status
                 await self._checked(job, process, told_errors)
         finally:
             errors.cancel()
@@ -173,12 +173,12 @@ class Exporter:
 
     async def _checked(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
         status = await process.wait()
-        if status in (0, 1):  # it was done before it could be stopped
+        if status in (0, 1):  # success (1: with problems), even if a stop was requested: it finished before
             return
         raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
 
     async def _ended(self) -> None:
-        """No child outlives its export."""
+        """Terminates the child if it is still running, and kills it after ``GRACE``."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -192,7 +192,7 @@ class Exporter:
 
 
 def _message(line: bytes) -> dict[str, object]:
-    """A line of the child; what is none of its messages is empty."""
+    """Parses a JSON message of the child; empty if the line is not one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ def _message(line: bytes) -> dict[str, object]:
 
 
 async def _tail(stream: asyncio.StreamReader | None) -> str:
-    """The last sentence of what a child says about errors; read to its end, so that the child never waits."""
+    """Last error line of a child's stderr; reads to the end, so that the child never blocks on a full pipe."""
     told = b""
     while stream is not None and (block := await stream.read(1 << 16)):
         told = (told + block)[-(1 << 14) :]
@@ -211,17 +211,17 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
 
 
 class ExportRunner:
-    """Runs exports of the capture on the screen; they go on whatever is shown then.
+    """Starts exports of the capture on the screen; they continue when another screen is shown.
 
     Args:
-        options: Those that the capture was opened with, by name.
-        run: Begins a coroutine that goes on by itself, under a name.
-        say: Shows a passing message.
-        changed: Called when an export has begun, got further or ended.
-        failed: Told of errors that nobody expected.
+        options: Options that the capture was opened with, by name.
+        run: Starts a coroutine as a task with a name.
+        say: Shows a transient message.
+        changed: Called when an export starts, progresses or ends.
+        failed: Called with an unexpected error.
 
     Attributes:
-        exporter: The child process, and what it wrote last.
+        exporter: Runs the child process and holds the last result.
     """
 
     def __init__(
@@ -237,11 +237,11 @@ class ExportRunner:
         self._fingerprint = ""
 
     def show(self, path: str, fingerprint: str) -> None:
-        """Takes the capture on the screen: its path, empty without one, and how it looked before it was read."""
+        """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
         self._path, self._fingerprint = path, fingerprint
 
     def source(self, profile: Profile) -> Source:
-        """The open capture for a command line; without a path, but with a reason, where there is nothing on disk."""
+        """The open capture as export source; if it is not on disk, the path is empty and ``fault`` states why."""
         path = self._path or profile.path
         if not path or not os.path.exists(path):
             told = "This profile was not read from a capture on disk: there is nothing to export from."
@@ -254,7 +254,7 @@ class ExportRunner:
         return source
 
     def start(self, job: Job) -> None:
-        """Begins an export, unless one is at work."""
+        """Starts an export, unless one is running."""
         if self.exporter.running is None:
             self._run(self._export(job), job.kind.id)
         else:
@@ -271,7 +271,7 @@ class ExportRunner:
             self._say(outcome.sentence if outcome is not None else f"Stopped: the {job.kind.title} was not written.")
 
     def stop(self) -> None:
-        """Stops the export at work."""
+        """Stops the running export."""
         if self.exporter.running is None:
             self._say("No export is at work: x opens the menu.")
         self.exporter.stop()

@@ -1,4 +1,4 @@
-"""What the screen of a capture shows first: as another was looked at, or as its notes left it, at a place asked for."""
+"""Initial display state of a capture: carried over from the previous one, or from its notes and the place asked for."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
-    """Labels of a lane and of all it belongs to."""
+    """Labels of a lane and of all enclosing groups, the outermost first."""
     return (*profile.groups.path(lane.group), lane.label)
 
 
 def carried_state(state: DisplayState, old: Profile, session: Session) -> DisplayState:
-    """A state carried over to another profile: window, scope, marks, range, sort and filter as far as they fit.
+    """Carries a state over to another profile: window, scope, marks, range, sort and filter as far as they fit.
 
-    Groups and lanes are known by their labels; an instruction stays selected where the same lane has one that starts
-    at the same time in the same row.
+    Groups and lanes are matched by their labels; an instruction stays selected if the same row of the same lane starts
+    at the same time.
     """
     new = session.profile
     fresh = DisplayState.of(new.start_ns, new.end_ns)
@@ -70,10 +70,10 @@ def _start(lane: Lane, row: int) -> int | None:
 def noted_state(
     session: Session, state: DisplayState, path: Path | None, place: Place | None
 ) -> tuple[DisplayState, Path | None, str]:  # fmt: skip
-    """The state with the notes in a file and at the place asked for.
+    """Applies the notes in a file and the place asked for to a state.
 
     Returns:
-        The state; the file, None where notes are not kept; what was wrong, in a sentence, or nothing.
+        The state; the notes file, None if notes are not saved; an error sentence, or an empty text.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
@@ -84,7 +84,7 @@ def noted_state(
         if path is not None:
             state = read_notes(path).applied_to(state)
     except NotesError as error:
-        # what somebody else wrote there stays
+        # never overwrite a file that is not ours
         path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
     try:
         compile_filter(state.filter, session.profile)

@@ -1,10 +1,10 @@
-"""Where memory comes from, and when Python looks for cycles of garbage: never through what lasts like the capture.
+"""Tuning of Python's garbage collector and of glibc malloc.
 
-A full collection visits every object. With the screens' modules and a capture's tables that is 70 ms and more, felt as
-a key that hangs now and then.
+A full collection visits every object. With the screens' modules and a capture's tables that takes 70 ms and more, which
+the user notices as an occasional slow key. Long-lived objects are therefore frozen out of later collections.
 
-The GNU C library has up to eight heaps a core, one for each thread that asks, and what was freed in one serves no
-other: after many figures have been made each holds some megabytes that nobody uses.
+glibc has up to eight malloc arenas per core, used by different threads, and memory freed in one is not reused by
+another: after many computations each holds some megabytes of unused memory.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
 
-#: Objects made since the last look before the youngest are looked at; a frame makes some thousand and keeps few.
+#: Threshold of generation 0, in new objects; a frame creates some thousand and keeps few.
 YOUNG: Final = 10_000
-#: The same until the first capture is on the screen: modules and what is made of a small one are no garbage.
+#: The threshold until the first capture is on the screen: modules and the tables of a small capture are not garbage.
 STARTING: Final = 250_000
-#: The setting "most heaps" of the GNU C library's mallopt.
+#: M_ARENA_MAX of glibc's mallopt: the maximum number of arenas.
 _M_ARENA_MAX: Final = -8
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that keep nothing of what they did: a thread holds the work it did last, and who asked for it."""
+    """Thread pool whose idle threads do not keep the context of their last call, and so its widgets, alive."""
 
     def submit(self, fn: Callable[..., Result], /, *arguments: Any, **settings: Any) -> Future[Result]:
-        """Has a function called, whose context variables end with it."""
+        """Schedules a call that runs in an empty context of its own."""
         return super().submit(Context().run, fn, *arguments, **settings)
 
 
 def be_patient(objects: int = YOUNG) -> None:
-    """Looks seldom from now on: after so many objects."""
+    """Sets the threshold of generation 0, in new objects."""
     gc.set_threshold(objects, *gc.get_threshold()[1:])
 
 
 def settle() -> None:
-    """Collects once, gives free memory back, then leaves all there is out of later collections."""
+    """Runs a full collection, freezes all remaining objects, and returns free memory to the system."""
     unsettle()
     gc.collect()
     gc.freeze()
@@ -50,19 +50,19 @@ def settle() -> None:
 
 
 def unsettle() -> None:
-    """What was left out may be garbage soon: another capture is to be opened."""
+    """Unfreezes all objects, before another capture replaces this one."""
     gc.unfreeze()
 
 
 def share_memory() -> bool:
-    """All threads take memory from one heap from now on; whether the C library lets one choose."""
+    """Makes all threads use one malloc arena; returns whether the C library supports it."""
     choose = getattr(_c_library(), "mallopt", None)
     return choose is not None and bool(choose(_M_ARENA_MAX, 1))
 
 
 def _c_library() -> Any:
-    """The functions of the C library; None where they cannot be called."""
-    # numpy loads it too
+    """The C library through ctypes; None if it cannot be loaded."""
+    # imported here to keep start-up short; numpy imports ctypes anyway
     import ctypes
 
     try:

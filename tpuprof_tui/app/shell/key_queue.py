@@ -1,7 +1,7 @@
-"""Passes on what is typed, one key after another, so that each reaches what it was typed for.
+"""Queue of typed keys: delivers one at a time, so that each reaches the widget it was typed for.
 
-A key is passed on when the one before it has done what it does, and when what that opened is there to take keys. Keys
-typed while a capture loads wait for it: on the loading screen they would mean nothing, or something else.
+A key is delivered after the previous one has been handled completely and the screen that it opened accepts keys. Keys
+typed while a capture loads wait for it: on the loading screen they would have no meaning, or another one.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from ..settings.actions import LEAVE
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-#: What is typed.
+#: Keyboard input.
 Typed = events.Key | events.Paste
-#: Keys that wait for a capture at most.
+#: Most keys that wait for a capture; further ones are dropped.
 MOST_WAITING: Final = 100
-#: How often it is looked whether a screen takes keys, s.
+#: Polling interval in seconds until a screen accepts keys.
 LOOK_SECONDS: Final = 0.01
-#: After this time a key that a closed pane has taken along counts as done, s.
+#: Timeout in seconds after which a key counts as handled: its pane may have closed with the key in its queue.
 LOST_SECONDS: Final = 1.0
 
 
 class Waiting(Protocol):
-    """What keys wait for: the loading screen."""
+    """Interface of the screen during which keys wait (the loading screen)."""
 
     def meaning(self, key: str) -> str:
-        """The action that a key stands for; empty: none."""
+        """Id of the action bound to a key; empty: none."""
 
     def takes(self, event: Typed) -> bool:
-        """Whether something typed is for what shows meanwhile."""
+        """Whether the screen handles this input itself."""
 
     def show_waiting(self, count: int, most: int) -> None:
-        """Shows how many keys wait."""
+        """Shows the number of waiting keys; ``most`` is the limit."""
 
 
 class KeyQueue:
-    """Keys in the order they were typed.
+    """Delivers input events in order, one at a time.
 
     Args:
-        send: Has a key dealt with.
-        target: What the next key goes to; None while nothing takes keys.
-        loading: What keys wait for, where it has the keyboard; None: they wait for nothing.
-        after: Calls a function after some seconds.
+        send: Dispatches an input event.
+        target: Returns the node that gets the next key; None while no screen accepts keys.
+        loading: Returns the loading screen while it has the keyboard; None: keys need not wait.
+        after: Starts a one-shot timer, in seconds.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class KeyQueue:
         self.closed = False
 
     def clear(self) -> None:
-        """Drops what waits."""
+        """Drops the waiting input."""
         self._typed.clear()
 
     def close(self) -> None:
-        """Nothing is passed on any more."""
+        """Drops the waiting input and delivers nothing from now on."""
         self.closed = True
         self.clear()
 
     async def take(self, event: Typed) -> None:
-        """Passes on what was typed when its turn comes."""
+        """Queues an input event, and delivers it when its turn comes."""
         if isinstance(event, events.Key) and event.key in LEAVE:
-            # the way out waits for nothing
+            # keys that leave the program never wait
             self.clear()
             await self._send(event)
         elif self._waits(event):
             await self._pass_on()
 
     def _waits(self, event: Typed) -> bool:
-        """Puts what was typed behind what waits; False where it is taken already."""
+        """Appends an input event to the queue; returns whether the queue has anything to deliver."""
         loading = self._loading()
         if loading is None or not isinstance(event, events.Key):
             self._typed.append(event)
@@ -93,13 +93,13 @@ class KeyQueue:
         if self._typed and meant == "loading.cancel":
             self.clear()
         elif len(self._typed) < MOST_WAITING and (self._typed or meant != "explorer.reload"):
-            # reading again is what is under way
+            # a reload typed first is dropped: the capture is being read already
             self._typed.append(event)
         loading.show_waiting(len(self._typed), MOST_WAITING)
         return bool(self._typed)
 
     async def _pass_on(self) -> None:
-        """Passes on what waits first, unless something is at work or nothing takes it yet."""
+        """Delivers the first event, unless one is being handled or nothing accepts it yet."""
         if not self._typed or self._at_work is not None or self.closed:
             return
         target, loading, event = self._target(), self._loading(), self._typed[0]
@@ -114,13 +114,13 @@ class KeyQueue:
         way = list(target.ancestors_with_self)
         self._lost = self._after(LOST_SECONDS, lambda: self._done(event))
         await self._send(event)
-        # up to the application, behind the key in the queue of each pane; then behind what it made them send
+        # once up the ancestors, behind the key in each message queue; once more, behind the messages that it caused
         await self._follow(event, [*way, *way])
 
     async def _follow(self, event: Typed, way: list[DOMNode]) -> None:
-        """Follows a key through the queues of some nodes, and counts it as done behind it in the last."""
+        """Passes a callback through the message queues of the nodes; after the last, the key is handled."""
         for place, node in enumerate(way):
-            # a pane that closes takes no message any more
+            # call_later returns False for a closing pane: skip it
             if node.call_later(self._follow, event, way[place + 1 :]):
                 return
         await self._done(event)
@@ -135,7 +135,7 @@ class KeyQueue:
         await self._pass_on()
 
     async def _done(self, event: Typed) -> None:
-        """A key has done what it does."""
+        """Marks the event as handled and delivers the next one."""
         if self._at_work is event:
             self._at_work = None
             if self._lost is not None:

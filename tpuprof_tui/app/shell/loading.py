@@ -1,4 +1,4 @@
-"""What shows while a capture is read, and when it cannot be."""
+"""Loading screen: progress while a capture is read, and the error if it cannot be read."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class LoadingPane(Widget, can_focus=True):
-    """How far reading is, and the groups found so far; or what went wrong and what to do next."""
+    """Shows the progress and the groups found so far; or the error and a hint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("loading")]
     DEFAULT_CSS = "LoadingPane { height: 1fr; padding: 1 2; }"
 
     class Cancelled(Message):
-        """Reading shall stop."""
+        """Requests to stop reading."""
 
     class Again(Message):
-        """What could not be read shall be read once more."""
+        """Requests to read a failed capture again."""
 
     def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
@@ -52,19 +52,19 @@ class LoadingPane(Widget, can_focus=True):
         self.waiting = ""
 
     def show_progress(self, progress: Progress) -> None:
-        """Shows a report of the reader."""
+        """Shows progress of the reader."""
         self.text, self.done, self.total = clean(progress.text), progress.done, progress.total
         if progress.group:
             self.groups[clean(progress.group)] = progress.records
         self.refresh()
 
     def show_failure(self, message: str, hint: str) -> None:
-        """Shows why there is nothing to see."""
+        """Shows why the capture could not be read."""
         self.failure = (clean(message), clean(hint))
         self.refresh()
 
     def show_waiting(self, count: int, most: int) -> None:
-        """Shows how many keys wait for the capture."""
+        """Shows the number of keys that wait for the capture."""
         full = "; more are not taken" if count == most else ""
         waiting = f"{plural(count, 'key')} kept for the capture{full}: Esc drops them." if count else ""
         if waiting != self.waiting:
@@ -72,7 +72,7 @@ class LoadingPane(Widget, can_focus=True):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the text."""
+        """Renders one line of the text."""
         width = self.size.width
         lines = self._failure_lines(width) if self.failure else self._progress_lines(width)
         segments = lines[y] if y < len(lines) else []
@@ -104,22 +104,22 @@ class LoadingPane(Widget, can_focus=True):
         return lines
 
     def action_cancel(self) -> None:
-        """Stop reading, or go on from a failure."""
+        """Stops reading, or leaves the error."""
         self.post_message(self.Cancelled())
 
     def action_again(self) -> None:
-        """Read once more what could not be read."""
+        """Reads a failed capture again."""
         if self.failure is not None:
             self.post_message(self.Again())
 
 
 class LoadingScreen(DrawnScreen[None]):
-    """The first screen: painted before anything is read."""
+    """The first screen, painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"
 
     class Uncovered(Message):
-        """What lay over the screen has closed."""
+        """Posted when the screen becomes the active one (an overlay over it has closed)."""
 
     def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
@@ -128,42 +128,42 @@ class LoadingScreen(DrawnScreen[None]):
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
-        """Headline, progress, keys."""
+        """Yields headline, progress and key bar."""
         yield HeadlineBar(self.palette, "tpuprof")
         yield LoadingPane(self.what, self.palette, self.glyphs)
         yield KeyBar(self.palette, "loading")
 
     @property
     def pane(self) -> LoadingPane:
-        """Where progress is shown."""
+        """The pane with progress or error."""
         return self.query_one(LoadingPane)
 
     @property
     def failed(self) -> bool:
-        """Whether nothing is read any more."""
+        """Whether reading has failed."""
         return self.is_mounted and self.pane.failure is not None
 
     def show_failure(self, message: str, hint: str) -> None:
-        """Shows why there is nothing to see."""
+        """Shows why the capture could not be read."""
         self.show_waiting(0, 0)
         self.pane.show_failure(message, hint)
 
     def show_waiting(self, count: int, most: int) -> None:
-        """Shows how many keys wait for the capture."""
+        """Shows the number of keys that wait for the capture."""
         if self.is_mounted:
             self.pane.show_waiting(count, most)
 
     def meaning(self, key: str) -> str:
-        """The action that a key stands for here, else that it stands for in the explorer; empty: none."""
+        """Id of the action bound to a key here, else in the explorer; empty: none."""
         active = self.active_bindings.get(key)
         if active is not None and active.binding.id not in (None, "loading.again"):
             return active.binding.id or ""
         return next((action.id for action in actions_of("explorer") if key in keys_of(action)), "")
 
     def takes(self, event: events.Key | events.Paste) -> bool:
-        """Whether something typed is for this screen; all else waits for the capture."""
+        """Whether this screen handles the input itself; other input waits for the capture."""
         return isinstance(event, events.Key) and self.meaning(event.key).startswith(("loading.", "app."))
 
     def on_screen_resume(self) -> None:
-        """An overlay has closed, or the screen is new."""
+        """Posts ``Uncovered``."""
         self.post_message(self.Uncovered())

@@ -1,4 +1,4 @@
-"""What panes tell the screen, and screens the application. Who owns a state changes it; others only ask."""
+"""Messages from panes to the screen, and from screens to the application: requests to the owner of a state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
 class Change(Message):
-    """Asks for another state, as a function of the one that holds when the message arrives.
+    """Requests a state change, as a function of the state at the time the message is handled.
 
     A function, not a value: keys pressed faster than the screen repaints must not undo one another.
     """
@@ -24,11 +24,11 @@ class Change(Message):
 
 
 class ShowDetail(Message):
-    """Asks for the detail of the selected instruction."""
+    """Requests the detail of the selected instruction."""
 
 
 class Narrow(Message):
-    """Asks for one condition more in the filter of all panes, for another step, or for a scope alone."""
+    """Requests to narrow all panes: by one more filter condition, to a step, or to a scope."""
 
     def __init__(self, condition: str, step: int | None = None, scope: Scope | None = None) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class Narrow(Message):
 
 
 class Retitled(Message):
-    """What a pane holds has changed, and so its title."""
+    """Posted when the contents of a pane, and so its title, have changed."""
 
 
 class FooterWord(Message):
-    """What a key does where the cursor is: the bottom line says ``word`` in place of ``usual``; empty: nothing."""
+    """Relabels a key in the bottom line: ``word`` replaces ``usual``; an empty word hides the key."""
 
     def __init__(self, usual: str, word: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class FooterWord(Message):
 
 
 class ChooseStep(Message):
-    """Asks for a step: all panes are then about what belongs to it."""
+    """Requests to restrict all panes to a step."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class ChooseStep(Message):
 
 
 class Say(Message):
-    """Asks for a passing message in the bottom line."""
+    """Requests a transient message in the bottom line."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Say(Message):
 
 
 class CopyText(Message):
-    """Asks for a text to be copied and shown."""
+    """Requests to copy a text to the clipboard and show it; ``what`` names it."""
 
     def __init__(self, text: str, what: str) -> None:
         super().__init__()
@@ -76,11 +76,11 @@ class CopyText(Message):
 
 
 class AskCapture(Message):
-    """Asks the application for another capture, or for this one in another way, by one of these words.
+    """Requests the application to open a capture; ``what`` is one of these words.
 
-    ``open`` (a path): looked at as the one on the screen is. ``switch`` (a number): so many places after this one.
-    ``reload``: read again. ``list``: one is to be chosen. ``return``: the one that was on the screen last.
-    ``swap``: the base of a comparison, compared with this one. ``leave``: this one, compared with nothing.
+    ``open`` (path): opens it with the current view. ``switch`` (number): opens the capture that many places after this
+    one. ``reload``: reads this one again. ``list``: lists captures to choose. ``return``: opens the one shown last.
+    ``swap``: opens the baseline, compared with this one. ``leave``: opens this one without a baseline.
     """
 
     def __init__(self, what: str, *arguments: Any) -> None:
@@ -90,11 +90,11 @@ class AskCapture(Message):
 
 
 class ExportChanged(Message):
-    """An export has begun, got further or ended; for the screen in front."""
+    """Posted to the active screen when an export starts, progresses or ends."""
 
 
 class ThreadFailed(Message):
-    """Something unexpected went wrong in a thread; the app tells it."""
+    """Posted for an unexpected error in a worker thread; the application reports it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -102,6 +102,6 @@ class ThreadFailed(Message):
 
 
 def tell_failure(node: MessagePump, event: Worker.StateChanged) -> None:
-    """Passes the error of a worker on to the app, from the widget that began it."""
+    """Posts the error of a failed worker as ``ThreadFailed``; called by the widget that started it."""
     if event.state is WorkerState.ERROR and event.worker.error is not None:
         node.post_message(ThreadFailed(event.worker.error))

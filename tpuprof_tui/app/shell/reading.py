@@ -1,4 +1,4 @@
-"""Opens captures in a thread, one at a time, and tells how far it is and what came of it."""
+"""Loads captures in a worker thread, one at a time; posts progress and result as messages."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
     from tpuprof_tui.sources.catalog import Catalog, Progress
 
-#: Reports of progress reach the screen at most this often, s.
+#: Least interval of progress messages, in seconds.
 REPORT_EVERY = 0.2
 
 
 class Capture(Struct, frozen=True):
-    """What is open, or is to be opened.
+    """A capture that is open or to be opened.
 
     Attributes:
-        path: Where it is; None: it is the profile.
-        profile: What is shown instead of what is read from the path; None: it is read.
+        path: Its path; None: ``profile`` is shown or, without one, the captures below the current directory are listed.
+        profile: Profile to show instead of reading ``path``; None: the path is read.
     """
 
     path: str | None = None
@@ -42,13 +42,13 @@ class Capture(Struct, frozen=True):
 
 
 class Loaded(Message):
-    """A profile is ready to show.
+    """Posted when a profile is ready to show.
 
     Attributes:
         session: The profile with its indexes.
-        looked: How the capture looked before it was read, or another could not be.
-        error: Why another could not be read, in whose place this one is shown again; None: it is what was asked for.
-        more: What is said of it while the rest of it is still being read; empty: it is whole.
+        looked: State on disk of the requested capture before it was read.
+        error: Why the requested capture could not be read and this one is shown again; None: this is the requested one.
+        more: Message to show while the rest of the profile is still being read; empty: it is complete.
     """
 
     def __init__(self, session: Session, looked: Sighting, error: TpuprofError | None = None, more: str = "") -> None:
@@ -60,7 +60,7 @@ class Loaded(Message):
 
 
 class FolderFound(Message):
-    """The path is a folder of captures."""
+    """Posted when the path is a folder of captures or a data set."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class FolderFound(Message):
 
 
 class Failed(Message):
-    """The capture could not be read; it looked so before."""
+    """Posted when the capture could not be read; ``looked``: its state on disk before."""
 
     def __init__(self, error: Exception, looked: Sighting) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Failed(Message):
 
 
 class Reported(Message):
-    """The reader has got further."""
+    """Posted on progress of the reader."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -85,15 +85,15 @@ class Reported(Message):
 
 
 class CaptureReader:
-    """Opens captures.
+    """Loads captures in a worker thread.
 
     Args:
-        catalog: Gives the sources.
-        options: Those of the source that reads a capture, by name.
-        against: What captures are compared with; None: nothing.
-        notes: File of notes that was named; empty or None: none was.
-        run: Begins a function in a thread, in place of one that is at work there.
-        post: Takes the messages of this module; called in the thread.
+        catalog: Returns the catalog of sources.
+        options: Options of the source that reads a capture, by name.
+        against: Path of the baseline; None: no comparison.
+        notes: Notes file given by the user; empty or None: none.
+        run: Runs a function in a worker thread, and cancels the previous one.
+        post: Posts a message of this module; called in the worker thread.
     """
 
     def __init__(
@@ -109,15 +109,19 @@ class CaptureReader:
         self._worker: Worker[None] | None = None
 
     def read(self, capture: Capture, error: TpuprofError | None = None, looked: Sighting | None = None) -> None:
-        """Begins to open a capture; with an error a profile again, in place of what looked so and could not be read."""
+        """Starts loading a capture.
+
+        With ``error`` the profile of ``capture`` is shown again because another capture, whose state on disk was
+        ``looked``, could not be read.
+        """
         self._worker = self._run(partial(self._read, capture, error, looked or Sighting()))
 
     def cancel(self) -> None:
-        """Stops what is being opened."""
+        """Cancels loading."""
         if self._worker is not None:
             self._worker.cancel()
 
-    # in the thread
+    # in the worker thread
 
     def _read(self, capture: Capture, reason: TpuprofError | None, looked: Sighting) -> None:
         path, worker = capture.path or os.curdir, get_current_worker()
@@ -163,7 +167,7 @@ class CaptureReader:
         return replace(profile, notes=self._notes) if self._notes else profile
 
     def _compared(self, session: Session) -> Session:
-        """The session with what it is compared with, the verdict for the first line, and what both are drawn with.
+        """The session with its baseline; computes the verdict of the headline and the common time axis in advance.
 
         Raises:
             TpuprofError: The two cannot be compared.
@@ -188,7 +192,7 @@ class CaptureReader:
 
 
 def prepared(profile: Profile) -> Session:
-    """A profile with all that its first frame needs: the event loop stays free for keys."""
+    """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
     from tpuprof_tui.analysis.links.launches import opened
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too

@@ -1,4 +1,4 @@
-"""Signals that ask to end, and terminals that are closed."""
+"""Ends the application on SIGHUP and SIGTERM, and when the terminal is closed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-#: How often it is asked whether there still is a terminal, s: nohup keeps away the signal that would say so.
+#: Interval in seconds of polling for a closed terminal: under nohup no SIGHUP announces it.
 GONE_SECONDS: Final = 1.0
 
 
 class Signals:
-    """Leaves where SIGHUP or SIGTERM ask for it, and where the terminal was closed.
+    """Handlers of SIGHUP and SIGTERM, and a poll for a closed terminal.
 
     Args:
-        leave: Leaves with an exit status: the terminal lives, and is left as it was found.
-        abandon: What is to be done before the process ends, where there is no terminal any more.
+        leave: Exits with a status and restores the terminal, which is still open.
+        abandon: Clean-up before the process is killed, when the terminal is closed.
     """
 
     def __init__(self, leave: Callable[[int], None], abandon: Callable[[], None]) -> None:
@@ -28,22 +28,22 @@ class Signals:
         self._terminal: select.poll | None = None
 
     def watch(self, every: Callable[[float, Callable[[], None]], object]) -> None:
-        """Begins; ``every`` calls a function again and again, after so many seconds."""
+        """Installs the handlers and the poll; ``every(seconds, function)`` starts a periodic timer."""
         for number in (signal.SIGHUP, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup: stays ignored
                 asyncio.get_running_loop().add_signal_handler(number, self._end, number)
         if sys.__stdin__ and sys.__stdin__.isatty():
             self._terminal = select.poll()
-            # that a terminal is closed is told whatever is asked for
+            # poll reports POLLHUP and POLLERR even for an empty event mask
             self._terminal.register(sys.__stdin__.fileno(), 0)
             every(GONE_SECONDS, self._end_without_terminal)
 
     def _is_gone(self) -> bool:
-        """Whether the terminal was closed: nothing could be read or shown any more."""
+        """Whether the terminal was closed, or stdin is not a terminal."""
         return self._terminal is None or bool(self._terminal.poll(0))
 
     def _end_without_terminal(self) -> None:
-        """Ends where no signal said that the terminal was closed."""
+        """Ends the application if the terminal was closed without a SIGHUP."""
         if self._is_gone():
             self._end(signal.SIGHUP)
 

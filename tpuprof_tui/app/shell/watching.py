@@ -1,4 +1,4 @@
-"""Whether the capture on disk is still the one on the screen, and whether another has appeared beside it."""
+"""Watches the capture on disk: detects that it changed, or that a new capture appeared in its folder."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .captures import MOST, capture_of
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Catalog
 
-#: Seconds between two looks; a look costs a listing of two folders.
+#: Polling interval in seconds; a poll lists two folders.
 EVERY: Final = 2.0
-#: What the bottom line says of a capture that is not as it was.
+#: Message for a capture that changed on disk.
 CHANGED: Final = "changed on disk: R reloads"
 
 
 class Sighting(Struct, frozen=True):
-    """How a capture and its neighbourhood looked.
+    """State on disk of a capture and its folder.
 
     Attributes:
-        fingerprint: Of the capture's files; empty: it could not be seen.
-        beside: Names of the captures in the same folder, itself included.
+        fingerprint: Fingerprint of the capture's files; empty: not accessible.
+        beside: Names of the captures in the same folder, including this one.
     """
 
     fingerprint: str = ""
@@ -32,11 +32,11 @@ class Sighting(Struct, frozen=True):
 
 
 class News(Struct, frozen=True):
-    """What is different from when the capture was read.
+    """A change on disk since the capture was read.
 
     Attributes:
-        path: The capture it is about.
-        text: A sentence for the bottom line.
+        path: The capture that changed or appeared.
+        text: Message for the bottom line.
     """
 
     path: str
@@ -44,12 +44,12 @@ class News(Struct, frozen=True):
 
 
 class Unread(Struct, frozen=True):
-    """A capture that could not be read (again).
+    """A capture that could not be read or reloaded.
 
     Attributes:
         path: The capture.
-        fingerprint: How its files looked then; empty: they could not be seen.
-        text: What the bottom line tells of it; empty: the screen tells it.
+        fingerprint: Fingerprint of its files at that time; empty: not accessible.
+        text: Message for the bottom line; empty: the screen itself shows the error.
     """
 
     path: str
@@ -58,12 +58,12 @@ class Unread(Struct, frozen=True):
 
 
 class Look(Struct, frozen=True):
-    """What one look has seen.
+    """Result of one poll.
 
     Attributes:
         path: The capture on the screen.
-        now: How it looks.
-        unread: How the capture looks that could not be read; empty: there is none, or it cannot be seen.
+        now: Its state on disk.
+        unread: Fingerprint of the capture that could not be read; empty: there is none, or it is not accessible.
     """
 
     path: str
@@ -72,12 +72,12 @@ class Look(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What a look means.
+    """Interpretation of a poll.
 
     Attributes:
-        news: What the bottom line tells; None: nothing.
-        changed: What is to be read where changes are followed: it has changed, and rests; None: nothing.
-        as_read: What could not be read is again as it was when it was read.
+        news: Change to show in the bottom line; None: no change.
+        changed: Change to load in follow mode, once two polls agree (writing has ended); None: nothing to load.
+        as_read: Whether the capture that could not be reloaded is again identical to the one on the screen.
     """
 
     news: News | None = None
@@ -86,7 +86,7 @@ class Verdict(Struct, frozen=True):
 
 
 def sighting(path: str, catalog: Catalog | None = None) -> Sighting:
-    """Looks at a capture and at its folder; reads no events. Never fails: what cannot be seen is empty."""
+    """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
     if catalog is None:
         from tpuprof_tui.sources.catalog import Catalog
 
@@ -95,7 +95,7 @@ def sighting(path: str, catalog: Catalog | None = None) -> Sighting:
 
 
 def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
-    """What has changed since the capture was read; None where nothing has, or nothing can be seen."""
+    """The change since the capture was read; None without a change or if nothing is accessible."""
     capture = capture_of(path)
     if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
         return News(path, CHANGED)
@@ -107,12 +107,12 @@ def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
 
 
 class CaptureWatcher:
-    """Compares the capture on the screen, and one that could not be read, with what is on disk.
+    """Compares the capture on the screen, and one that could not be read, with their state on disk.
 
     Attributes:
-        path: The capture on the screen, or that could not be opened at all; empty: none on disk.
-        seen: How it looked before it was read.
-        failed: What could not be read last; None: what was asked for is on the screen.
+        path: The capture on the screen, or the one that could not be opened; empty: none on disk.
+        seen: Its state on disk before it was read.
+        failed: The capture that could not be read last; None: the requested one is on the screen.
     """
 
     def __init__(self) -> None:
@@ -122,32 +122,32 @@ class CaptureWatcher:
         self._latest: Look | None = None
 
     def show(self, path: str, seen: Sighting) -> None:
-        """A capture is on the screen that looked so before it was read."""
+        """Watches a capture that is now on the screen; ``seen``: its state on disk before it was read."""
         self.path, self.seen, self.failed, self._latest = path, seen, None, None
 
     def could_not_open(self, path: str, looked: Sighting) -> None:
-        """A capture could not be read, as the screen tells; no other is on it."""
+        """Watches a capture that could not be read, with no other capture on the screen."""
         self.path, self.seen, self._latest = path, looked, None
         self.failed = Unread(path, looked.fingerprint)
 
     def could_not_read(self, path: str, looked: Sighting) -> None:
-        """A capture could not be read, and what was on the screen stays."""
+        """Also watches a capture that could not be read; the previous one stays on the screen."""
         named = "" if path == self.path else f"{clean(capture_of(path).name)}: "
         told = f"{named}could not be read" + (": R tries again" if path == self.path else "")
         self.failed, self._latest = Unread(path, looked.fingerprint, told), None
 
     @property
     def notice(self) -> str:
-        """What is told of the capture that could not be read, before anything is seen; empty: nothing."""
+        """Message about the capture that could not be read, until the first poll; empty: none."""
         return self.failed.text if self.failed is not None else ""
 
     @property
     def has_capture(self) -> bool:
-        """Whether there is anything to look at."""
+        """Whether there is a capture on disk to poll."""
         return bool(self.path) and (bool(self.seen.fingerprint) or self.failed is not None)
 
     def look(self, catalog: Catalog) -> Look:
-        """Looks at the disk; in a thread."""
+        """Polls the disk; called in a worker thread."""
         path, failed = self.path, self.failed
         now = sighting(path, catalog)
         if failed is None:
@@ -155,7 +155,7 @@ class CaptureWatcher:
         return Look(path, now, now.fingerprint if failed.path == path else catalog.fingerprint(failed.path))
 
     def judge(self, look: Look) -> Verdict | None:
-        """What a look means; None: it was for a capture that is on the screen no more."""
+        """Interprets a poll; None if it is for a capture that is no longer on the screen."""
         if look.path != self.path:
             return None
         rests, self._latest = look == self._latest, look
@@ -163,12 +163,12 @@ class CaptureWatcher:
         told, as_read = news, False
         if failed is not None:
             if look.unread in ("", failed.fingerprint):
-                # what could not be read is read again when it has changed
+                # unchanged since it could not be read: reading it again would fail again
                 news = None if news is not None and news.path == failed.path else news
                 told = News(failed.path, failed.text) if failed.text else news
             elif failed.path == self.path and look.unread == self.seen.fingerprint:
                 self.failed, as_read = None, True
             elif news is None:
                 told = news = News(failed.path, CHANGED)
-        # a capture that is still being written is followed when it rests
+        # a capture still being written is loaded only after two equal polls
         return Verdict(told, news if rests else None, as_read)

@@ -1,1 +1,1 @@
-"""What overrides private parts of Textual, each with what it was measured to gain."""
+"""Overrides of private parts of Textual, each with the measured gain."""

@@ -1,21 +1,21 @@
-"""Textual's application with what is overridden of its private parts: what it sends, and how it ends when it fails.
+"""Base application: overrides of Textual's App for differential output, memory release and error exit.
 
-Relies on ``App._display`` (see ``changed_cells``) and ``App._handle_exception``: Textual has no public way to leave the
-terminal as it was before a sentence about an unexpected error is written; it prints the traceback of all frames.
+Relies on ``App._display`` (see ``changed_cells``) and ``App._handle_exception``: Textual has no public way to restore
+the terminal before a one-sentence message about an unexpected error; it prints the traceback of all frames.
 
-What Textual 8.2.8 and Rich 15.0 keep of widgets that are gone is dropped:
+References that Textual 8.2.8 and Rich 15.0 keep to removed widgets are dropped:
 
-- a task lasts as long as what it serves, and its context holds the widget it was begun for and what lay below;
-- a widget at rest holds the message it handled last, and with it the widget that sent it;
-- scroll bars that are made while their widget closes are begun, but never ended;
-- the application holds the widget on which a button was pressed last;
-- a cache of all widgets' colours holds the lines that some hundred widgets drew last, Rich's cache of cut texts the
-  16,384 cut last; caches of regions fill for as long as sizes and windows change.
+- the context of a long-lived task refers to the widget that was active when it was started, and to the screens below;
+- an idle widget refers to the last message that it handled, and so to the sender;
+- scroll bars that are created while their widget closes are started, but never stopped;
+- the application refers to the widget on which a mouse button was last pressed;
+- ``StylesCache`` caches the last lines of some hundred widgets, Rich the last 16,384 split texts; the caches of
+  regions grow for as long as sizes and windows change.
 
-For it this relies on ``App._register``, ``_start_widget``, ``_mouse_down_widget`` and ``_registry``, and on the caches
-in ``CACHES``. Without it, opening 1,000,000 events and reading them again three to seven times
-takes about 400 MiB in place of 245; after four minutes of random keys three replaced explorers, 794 drawn widgets and
-70 more tasks are in memory, and it has grown from 103 to 172 MiB, where it stays at 115.
+This relies on ``App._register``, ``_start_widget``, ``_mouse_down_widget`` and ``_registry``, and on the caches in
+``CACHES``. Without it, opening 1,000,000 events and reloading them three to seven times takes about 400 MiB instead of
+245 MiB; after four minutes of random keys three replaced explorers, 794 drawn widgets and 70 more tasks are still in
+memory, and it has grown from 103 to 172 MiB instead of 115 MiB.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-#: Functions that keep what was drawn: whose they are, and their names.
+#: Cached functions that retain drawn lines or regions: owner class and name.
 CACHES: Final = (
     (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
     *((Region, name) for name in ("intersection", "union", "shrink", "grow", "translate", "__contains__")),
@@ -54,15 +54,15 @@ CACHES: Final = (
 
 
 class TerminalApp(App[int]):
-    """Sends what has changed alone, frees replaced screens, and leaves the screen before an unexpected error is told.
+    """Sends only changed cells, frees replaced screens, and restores the terminal before it reports an error.
 
     Attributes:
-        shown_cells: What the terminal shows.
-        debug: Unexpected errors go through with their traceback.
-        crash: What ended the application unexpectedly; who called ``run`` tells it.
+        shown_cells: The cells that the terminal currently shows.
+        debug_errors: Whether unexpected errors propagate with their traceback.
+        crash: The unexpected error that ended the application, to be reported by the caller of ``run``.
     """
 
-    #: A context that knows no screen; None until there is one.
+    #: Context without an active screen; None until ``keep_context`` is called.
     _no_screen: Context | None = None
 
     def __init__(self, *, ansi_color: bool | None = None, debug: bool = False) -> None:
@@ -72,7 +72,7 @@ class TerminalApp(App[int]):
         self.crash: Exception | None = None
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        # all that has segments may be displayed, as Textual's own updates are
+        # any object with segments may be displayed, as Textual's own updates are
         super()._display(screen, self.shown_cells.only_changes(renderable))  # type: ignore[arg-type]
 
     def _handle_exception(self, error: Exception) -> None:
@@ -83,25 +83,25 @@ class TerminalApp(App[int]):
             self.exit(1, return_code=1)
 
     def keep_context(self) -> None:
-        """Takes the context that knows no screen: called while none has been shown."""
+        """Saves the current context, to start tasks in; to be called before a screen is shown."""
         self._no_screen = copy_context()
 
     def release_widgets(self) -> None:
-        """Drops what Textual and Rich keep of widgets that are gone; to be followed by a collection of garbage."""
+        """Drops the references that Textual and Rich keep to removed widgets; run the garbage collector afterwards."""
         visible_screen_stack.set([])
         for owner, name in CACHES:
-            # another release may keep nothing there
+            # other versions of Textual may have no cache here
             getattr(getattr(owner, name, None), "cache_clear", int)()
         if self._mouse_down_widget not in self._registry:
             self._mouse_down_widget = None
         for widget in list(self._registry):
-            # the message it handled last is from now on one that comes from here
+            # replaces the last handled message by one whose sender is the app
             widget.post_message(Prompt().set_sender(self))
 
     def _without_screen(
         self, function: Callable[Parameters, Result], *arguments: Parameters.args, **settings: Parameters.kwargs
     ) -> Result:
-        """Calls what begins tasks: they are to know nothing of the widget that happens to be at work."""
+        """Calls a function that starts tasks in a context that does not refer to the active widget."""
         if self._no_screen is None:
             return function(*arguments, **settings)
         return self._no_screen.copy().run(function, *arguments, **settings)
@@ -110,7 +110,7 @@ class TerminalApp(App[int]):
         return self._without_screen(super()._register, parent, *widgets, **settings)
 
     def _start_widget(self, parent: Widget, widget: Widget) -> None:
-        """Begins a scroll bar, unless its widget has begun to close: that ends only those there are."""
+        """Starts a scroll bar, unless its widget is closing: closing stops only the scroll bars that exist already."""
         if parent._closing:
             widget._attach(parent)
             widget._closing = widget._closed = True
@@ -118,13 +118,13 @@ class TerminalApp(App[int]):
             self._without_screen(super()._start_widget, parent, widget)
 
     def set_timer(self, *arguments: Any, **settings: Any) -> Timer:
-        """As Textual's."""
+        """Overrides ``App.set_timer``: starts the task without the active screen in its context."""
         return self._without_screen(super().set_timer, *arguments, **settings)
 
     def set_interval(self, *arguments: Any, **settings: Any) -> Timer:
-        """As Textual's."""
+        """Overrides ``App.set_interval``: see ``set_timer``."""
         return self._without_screen(super().set_interval, *arguments, **settings)
 
     def run_worker(self, *arguments: Any, **settings: Any) -> Worker[Any]:
-        """As Textual's."""
+        """Overrides ``App.run_worker``: see ``set_timer``."""
         return self._without_screen(super().run_worker, *arguments, **settings)

@@ -1,10 +1,10 @@
-"""What is sent to the terminal: only the cells that differ from those it shows already.
+"""Differential terminal output: sends only the cells that differ from what the terminal shows.
 
-Textual sends every region that was painted anew in full, each run of cells with all of its style. Most of what is
-painted anew looks as before (a focused pane changes its border alone), and neighbours mostly share a colour.
+Textual sends every repainted region in full, each segment with its complete style. Most repainted cells look as
+before (a pane that gets the focus changes only its border), and neighbouring segments mostly share a colour.
 
-Relies on ``App._display`` and ``CompositorUpdate`` of Textual. Without it a key sends 40.8 kB in place of 5.9 kB (mean)
-at the same CPU: over a link of 300 kB/s 136 ms in place of 20 ms.
+Relies on ``App._display`` and ``CompositorUpdate`` of Textual. Without it a key sends 40.8 kB instead of 5.9 kB (mean)
+at the same CPU time: over a link of 300 kB/s 136 ms instead of 20 ms.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from textual.strip import Strip
 
 from .line_compositor import Piece, Pieces
 
-#: Texts whose characters fill one cell each: ASCII, lines, blocks and shapes. Others are compared as a whole.
+#: Matches texts of one-cell characters: ASCII, lines, blocks and shapes. Other segments are compared as a whole.
 _NARROW: Final = re.compile(r"[ -~\u2500-\u25ff]*").fullmatch
-#: Attributes, colour and background of a style, as parameters of "select graphic rendition".
+#: Attributes, foreground and background of a style, as SGR (select graphic rendition) parameters.
 Looks = tuple[str, str, str]
 _NO_LOOKS: Final[Looks] = ("", "", "")
-#: Parameters that switch the attributes of a style on.
+#: SGR parameters that switch an attribute on.
 _ATTRIBUTES: Final = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7",
     "conceal": "8", "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
@@ -38,9 +38,9 @@ _ATTRIBUTES: Final = {
 
 
 class ShownCells:
-    """What the terminal shows, as far as it is known.
+    """The strips that the terminal shows, as far as known.
 
-    Kept where updates are turned into text: an update that is never sent leaves no trace.
+    Updated only when an update is rendered to text, so that an update that is never sent has no effect.
     """
 
     def __init__(self) -> None:
@@ -49,11 +49,11 @@ class ShownCells:
         self.writer = Writer()
 
     def forget(self) -> None:
-        """The terminal may show anything: after a resize, or while another program had it."""
+        """Forgets all cells: after a resize, or after another program used the terminal."""
         self._lines.clear()
 
     def only_changes(self, update: RenderableType | None) -> RenderableType | Difference | None:
-        """What is to be sent of an update of the screen."""
+        """Wraps an update of changed lines in a ``Difference``; other updates pass unchanged and forget all cells."""
         if isinstance(update, Pieces):
             return Difference(update, self)
         if update is not None:
@@ -61,13 +61,13 @@ class ShownCells:
         return update
 
     def resized(self, size: Size) -> None:
-        """The screen is laid out for a size: what was sent for another one may have gone anywhere."""
+        """Forgets all cells if the size of the screen changed: output for the old size may be anywhere."""
         if size != self._size:
             self._size = size
             self.forget()
 
     def changes(self, pieces: Iterable[Piece]) -> list[Piece]:
-        """Those parts of ``pieces`` that the terminal does not show yet; it does from now on."""
+        """Returns the parts of ``pieces`` that the terminal does not show yet, and records them as shown."""
         found: list[Piece] = []
         for y, x, strip in pieces:
             line = self._lines.setdefault(y, {})
@@ -89,7 +89,7 @@ class ShownCells:
 
 
 def changed_span(old: Strip, new: Strip) -> tuple[int, int] | None:
-    """First cell that differs between two strips of one length, and the cell after the last; None: none does."""
+    """Half-open cell range in which two strips of equal length differ; None if they are equal."""
     if old is new:
         return None
     before, after = list(old), list(new)
@@ -97,12 +97,12 @@ def changed_span(old: Strip, new: Strip) -> tuple[int, int] | None:
         return None
     first = _same_cells(before, after, from_end=False)
     last = new.cell_length - _same_cells(before, after, from_end=True)
-    # the same cells all the way: only the runs are divided otherwise
+    # equal cells, only split into other segments
     return (first, last) if first < last else None
 
 
 def _same_cells(before: list[Segment], after: list[Segment], *, from_end: bool) -> int:
-    """Cells in which two lines are the same, from their start or from their end."""
+    """Number of leading (or trailing) cells in which two lines are equal."""
     step, place = (-1, -1) if from_end else (1, 0)
     most = min(len(before), len(after))
     cells = 0
@@ -123,28 +123,28 @@ def _same_characters(one: str, other: str) -> int:
 
 
 class Difference(CompositorUpdate):
-    """An update of the screen that sends what the terminal does not show yet."""
+    """A screen update that sends only what the terminal does not show yet."""
 
     def __init__(self, update: Pieces, shown: ShownCells) -> None:
         self.update = update
         self.shown = shown
 
     def render_segments(self, console: Console) -> str:
-        """The changed pieces as text with escape sequences."""
+        """Renders the changed pieces as text with escape sequences."""
         self.shown.resized(self.update.size)
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         return self.shown.writer.sequences(self.shown.changes(self.update.pieces), system)
 
 
 class Writer:
-    """Writes lines for a terminal, and knows the looks it wrote last and how one leads to another."""
+    """Encodes pieces of lines as escape sequences; caches SGR parameters and the transitions between them."""
 
     def __init__(self) -> None:
         self._looks = lru_cache(2_048)(_looks)
         self._change = lru_cache(2_048)(_change)
 
     def sequences(self, pieces: Iterable[Piece], system: ColorSystem) -> str:
-        """Pieces of lines as text with escape sequences: of two neighbouring styles only what differs."""
+        """Renders pieces as text with escape sequences; between neighbouring styles only the difference is written."""
         looks_of, change = self._looks, self._change
         parts: list[str] = []
         looks = _NO_LOOKS
@@ -172,7 +172,7 @@ def _looks(style: Style, system: ColorSystem) -> Looks:
 
 
 def _change(old: Looks, new: Looks) -> str:
-    """The sequence from one look to another; what is to end cannot be taken back one by one on every terminal."""
+    """SGR sequence from one look to another; resets if something ends, as not all terminals can end it alone."""
     if old == new:
         return ""
     if old[0] == new[0] and all(has or not had for had, has in zip(old, new, strict=True)):

@@ -1,12 +1,12 @@
-"""What is drawn of a screen when something on it changes: the lines that are not as they were, and no others.
+"""A Textual compositor that redraws only the lines that changed.
 
-Textual's compositor draws every line of every pane that the smallest box around all changes touches, and cuts each
-where any pane begins. A cursor that moves through timeline and table is small, but the box around it is the screen.
+Textual's compositor draws every line of every pane within the bounding box of all changes, and splits each line
+where any pane begins. A cursor that moves in timeline and table changes little, but the bounding box is the screen.
 
 Relies on ``Compositor.render_update``, ``_dirty_regions``, ``_regions_to_spans`` and ``layers_visible``, and on
 ``Screen._compositor`` and ``_dirty_regions`` of Textual. Without this and ``pane_lines``, over the kinds of keys at
-160x48 and 1,000,000 events that benchmarks press, the event loop takes 22 ms of CPU a key (median) in place of 17 ms,
-95th percentile 40 in place of 33 ms, and the help opens or closes in 65 in place of 30 ms: bounds are 25 and 60 ms.
+160x48 and 1,000,000 events that benchmarks press, the event loop takes 22 ms of CPU a key (median) instead of 17 ms,
+95th percentile 40 instead of 33 ms, and the help opens or closes in 65 instead of 30 ms: bounds are 25 and 60 ms.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from textual.widget import Widget
 
 Result = TypeVar("Result")
 
-#: A piece of a line: line, first cell, text.
+#: A drawn piece of a line: y, x of the first cell, strip.
 Piece = tuple[int, int, Strip]
-#: What shows of a pane on a line: first cell, cell after the last, the pane, where it stands.
+#: The visible part of a pane on a line: half-open cell range, the pane, the pane's region.
 Part = tuple[int, int, Widget, Region]
 
 
 class Pieces(CompositorUpdate):
-    """Pieces of lines that have been drawn anew.
+    """A compositor update that holds the redrawn pieces of lines.
 
     Attributes:
-        pieces: Each all that shows of a pane on a line: where they begin depends on the layout alone.
-        size: Of the screen they were drawn for.
+        pieces: One per visible part of a pane on a line, so that their start depends on the layout only.
+        size: Size of the screen they were drawn for.
     """
 
     def __init__(self, pieces: list[Piece], size: Size) -> None:
@@ -46,16 +46,16 @@ class Pieces(CompositorUpdate):
         self.size = size
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Nothing: they are sent as differences."""
+        """Yields nothing: the pieces are sent through ``changed_cells.Difference``."""
         return ()
 
     def render_segments(self, console: Console) -> str:
-        """Nothing: they are sent as differences."""
+        """Returns an empty text: the pieces are sent through ``changed_cells.Difference``."""
         return ""
 
 
 class LineCompositor(Compositor):
-    """Draws the lines that changed."""
+    """Compositor whose updates are ``Pieces`` of the changed lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class LineCompositor(Compositor):
         self._parts: dict[int, list[Part]] = {}
 
     def clear(self) -> None:
-        """Lets go of all panes: the screen closes."""
+        """Drops the references to all panes when the screen closes."""
         super().clear()
         self._layout, self._parts = None, {}
 
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> RenderableType | None:
-        """The lines that changed; all of them in Textual's own form where a picture is taken."""
+        """Returns the changed lines as ``Pieces``; a full or simplified update (screenshot) is Textual's own."""
         if full or simplify:
             return super().render_update(full, screen_stack, simplify)
         regions = self._dirty_regions.copy()
@@ -85,13 +85,13 @@ class LineCompositor(Compositor):
         return Pieces(self.drawn(spans), self.size)
 
     def drawn(self, spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
-        """What shows on some lines.
+        """Draws the visible pieces of some lines.
 
         Args:
-            spans: Lines with the first cell that matters and the cell after the last.
+            spans: Line number y with the half-open range of cells needed.
 
         Returns:
-            Pieces, of each pane that has a cell in a span all that shows on the line.
+            For each pane that has a cell in a span, the whole visible part of the line.
         """
         wanted: dict[Widget, list[tuple[int, Part]]] = defaultdict(list)
         places: dict[tuple[int, int], None] = {}
@@ -104,7 +104,7 @@ class LineCompositor(Compositor):
         return [(y, x, found[y, x]) for y, x in places if (y, x) in found]
 
     def _parts_of(self, y: int) -> list[Part]:
-        """What shows of which pane on a line, front to back until all of it is covered."""
+        """Visible parts of the panes on a line, front to back until the line is covered; cached per layout."""
         layers = self.layers_visible
         if layers is not self._layout:
             self._layout, self._parts = layers, {}
@@ -129,7 +129,7 @@ class LineCompositor(Compositor):
 
 
 def _lines_of(widget: Widget, parts: list[tuple[int, Part]]) -> Iterator[Piece]:
-    """Pieces of a pane: lines that follow one another are asked for together."""
+    """Yields the pieces of a pane; consecutive lines are rendered in one call."""
     start = 0
     for end in range(1, len(parts) + 1):
         if end < len(parts) and parts[end][0] - parts[end - 1][0] in (0, 1):
@@ -145,17 +145,17 @@ def _lines_of(widget: Widget, parts: list[tuple[int, Part]]) -> Iterator[Piece]:
 
 
 class DrawnScreen(Screen[Result]):
-    """A screen of which lines that changed are drawn, over what shows through of the screen below; it closes once."""
+    """A screen with a ``LineCompositor``; if transparent, it shows the screen below. It can be dismissed only once."""
 
     def __init__(self, **names: Any) -> None:
         super().__init__(**names)
         self.lines_drawn = LineCompositor()
         self._compositor = self.lines_drawn
-        #: Lines of the screen below, each with the strips it was made of.
+        #: Joined lines of the screen below by y, each with the strips that it was made from.
         self._below: dict[int, tuple[list[Strip], Strip]] = {}
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of the screen itself; where it is transparent those of the screen below, out of the mouse's reach."""
+        """Lines of the screen; if transparent, those of the screen below without their mouse actions and links."""
         stack = self.app.screen_stack
         place = stack.index(self) if self in stack else 0
         below = stack[place - 1] if place else None
@@ -172,7 +172,7 @@ class DrawnScreen(Screen[Result]):
         )
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Closes the screen unless it is closed already: another key would close the screen below."""
+        """Closes the screen unless it is closed already: a second key would close the screen below."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _line_below(self, y: int, strips: list[Strip]) -> Strip:

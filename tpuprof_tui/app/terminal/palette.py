@@ -1,4 +1,6 @@
-"""The command palette: Textual's own, for keys that come faster than it opens and closes: they would end the explorer.
+"""The command palette: Textual's own, hardened against keys that arrive while it opens or closes.
+
+Without the overrides such a key raises in Textual 8.2.8 and ends the explorer.
 
 Relies on ``OptionList._on_click``, ``CommandPalette._action_command_list`` and ``CommandPalette._gather_commands``.
 """
@@ -17,35 +19,35 @@ from textual.timer import Timer
 
 from .line_compositor import DrawnScreen
 
-#: What it does for each text, without the thread of its own.
+#: Textual's implementation without the ``work`` decorator, so that it can be awaited.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
 
 
 class Options(CommandList, can_focus=False):
-    """The commands that match."""
+    """The list of matching commands."""
 
     def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
-        """A click on what was there before the list changed is passed over: Textual 8.2.8 looks it up."""
+        """Ignores a click on an option that is no longer in the list: Textual 8.2.8 looks it up without a check."""
         option = event.style.meta.get("option")
         if option is not None and option >= self.option_count:
             event.prevent_default()
 
 
 class Commands(CommandPalette, DrawnScreen[Any]):
-    """All actions by name."""
+    """Command palette of all actions."""
 
     def compose(self) -> ComposeResult:
-        """As Textual's, with a list of our own."""
+        """Yields Textual's widgets, with ``Options`` as the list."""
         for widget in super().compose():
             yield Options() if isinstance(widget, CommandList) else widget
 
     def _action_command_list(self, action: str) -> None:
-        """A page key that comes before the list is laid out is passed over: Textual 8.2.8 looks its lines up."""
+        """Ignores a page key that arrives before the list is laid out: Textual 8.2.8 looks its lines up."""
         with suppress(KeyError, IndexError, NoMatches):
             super()._action_command_list(action)
 
     def set_timer(self, delay: float, callback: Any = None, **settings: Any) -> Timer:
-        """Its countdowns may end when its list is gone already."""
+        """Overrides ``set_timer``: a callback is ignored if the list has been removed before the timer fires."""
 
         def ended() -> Any:
             with suppress(NoMatches):
@@ -55,6 +57,6 @@ class Commands(CommandPalette, DrawnScreen[Any]):
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
-        """Lists the commands that match, unless it was closed meanwhile: its list is gone then."""
+        """Lists the matching commands; ignored if the palette closes meanwhile and its list is removed."""
         with suppress(NoMatches):
             await _gather(self, search_value)

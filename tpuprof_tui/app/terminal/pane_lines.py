@@ -1,10 +1,10 @@
-"""Draws the lines of a pane with its sides, which all its lines share, made once.
+"""Draws the lines of a pane; the left and right borders, equal on all lines, are rendered once.
 
-Textual asks for some thirty styles for each line, though nothing but what is between the borders differs. Panes with
-more than a border, and the border's own lines, are left to it.
+Textual looks up some thirty styles for each line, although only the content between the borders differs. Panes with
+more than a border, and the top and bottom border lines, are left to Textual.
 
 Relies on ``StylesCache.render_widget``, ``StylesCache.render_line`` and ``Widget._styles_cache`` of Textual.
-What it saves stands in ``line_compositor``.
+The measured gain is in ``line_compositor``.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from textual.widget import Widget
 
 
 class PaneStylesCache(StylesCache):
-    """The lines of a pane, laid on the pane's own style, with their sides."""
+    """Styles cache that applies the pane's own style to each line and caches the segments of both sides."""
 
     def __init__(self) -> None:
         super().__init__()
         self._base = Style.null()
         self._sides_of: tuple[object, ...] = ()
-        #: The first line between the borders; -1: all lines are left to Textual.
+        #: y of the first line between the borders; -1: Textual renders all lines.
         self._top = -1
         self._left: list[Segment] = []
         self._right: list[Segment] = []
 
     def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
-        """Lines of a region of a pane."""
+        """Renders the lines of a region of a pane."""
         self._base = widget.rich_style
         return super().render_widget(widget, crop)
 
@@ -41,7 +41,7 @@ class PaneStylesCache(StylesCache):
         self, styles: Any, y: int, size: Size, content_size: Size, padding: Spacing, base_background: Color,
         background: Color, render_content_line: Any, *others: Any,
     ) -> Strip:  # fmt: skip
-        """A line with its borders, as Textual makes it."""
+        """Renders a line with its borders, identical to Textual's."""
 
         def on_base(number: int) -> Strip:
             line: Strip = render_content_line(number)
@@ -65,7 +65,7 @@ class PaneStylesCache(StylesCache):
 
 
 def _is_simple(styles: Any, padding: Spacing, opacity: float) -> bool:
-    """Whether nothing but a border is drawn around a line."""
+    """Whether a border is the only decoration (no padding, outline, hatch, tint or opacity)."""
     outlined = any(edge for edge, _ in styles.outline)
     hatched = styles.has_rule("hatch") and styles.hatch != "none"
     return not (any(padding) or outlined or hatched or styles.tint.a or styles.text_opacity != 1 or opacity != 1)

@@ -1,1 +1,1 @@
-"""The web page of a profile."""
+"""Export of a profile as a web page."""

@@ -1,7 +1,7 @@
-"""Kinds of instructions: every combination of texts that occurs, numbered.
+"""Numbers the distinct combinations (kinds) of text columns of events.
 
-An instruction in the page holds one number for its operation, type, role, kernel function, direction, data type and
-mode. Colours, filters and searches are worked out once per kind instead of once per instruction.
+An event in the page holds one number for its operation, type, role, kernel function, direction, data type and mode, so
+that colours, filters and searches are evaluated once per kind instead of once per event.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tpuprof_tui.model.lane import Rows
 
 Codes = npt.NDArray[np.int64]
 
-#: What makes a kind: text columns, and the role.
+#: Columns that form a kind: text columns and the role.
 TEXT_KEYS: Final = ("name", "type", "kernel", "direction", "dtype", "mode")
 KEYS: Final = (*TEXT_KEYS, "role")
-#: Products of numbers of values up to which a table of all products is cheaper than sorting.
+#: Maximum range of combined codes for which a lookup table is cheaper than sorting.
 _TABLE_LIMIT: Final = 1 << 22
 
 
 class Kinds:
-    """The kinds met so far."""
+    """Numbers kinds in order of first use."""
 
     def __init__(self, profile: Profile) -> None:
         self._strings = {key: profile.strings[key] for key in TEXT_KEYS if key in profile.strings}
@@ -35,7 +35,7 @@ class Kinds:
         return len(self._numbers)
 
     def codes(self, lane: Lane, rows: Rows, count: int) -> Codes:
-        """The kind of each of ``count`` rows; new kinds are added."""
+        """Kind number of each of ``count`` rows, int64; adds new kinds."""
         columns = [(place, self._values(lane, key, rows)) for place, key in enumerate(KEYS) if key in lane]
         combined = np.zeros(count, np.int64)
         size = 1
@@ -53,13 +53,13 @@ class Kinds:
         return np.asarray(numbers[combined], dtype=np.int64)
 
     def add_kernel(self, code: int) -> int:
-        """The kind that is a kernel function and nothing else."""
+        """Number of the kind that consists of a kernel function (code) only; for launches."""
         kind = [-1] * len(KEYS)
         kind[KEYS.index("kernel")] = code
         return self._numbers.setdefault(tuple(kind), len(self._numbers))
 
     def tables(self) -> dict[str, Any]:
-        """For the page: the texts by key, and the code of each kind by key."""
+        """Data for the page: the texts by column key, and the text code of each kind by column key."""
         texts = {key: [line_text(text) for text in strings] for key, strings in self._strings.items()}
         columns = zip(*self._numbers, strict=True) if self._numbers else [()] * len(KEYS)
         return {
@@ -69,12 +69,12 @@ class Kinds:
 
     def _values(self, lane: Lane, key: str, rows: Rows) -> Codes:
         values = np.maximum(lane.take(key, rows).astype(np.int64), -1)
-        # a code beyond its table has no text
+        # codes beyond the table are missing
         return values if key == "role" else np.where(values < len(self._strings.get(key, ())), values, -1)
 
 
 def _compact(codes: Codes, size: int) -> tuple[Codes, int]:
-    """Codes below ``size`` renumbered without gaps, and how many differ."""
+    """Renumbers codes below ``size`` without gaps; returns them and the number of distinct codes."""
     if size > _TABLE_LIMIT:
         distinct, compact = np.unique(codes, return_inverse=True)
         return compact.astype(np.int64), len(distinct)

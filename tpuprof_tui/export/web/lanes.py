@@ -1,4 +1,4 @@
-"""Lanes and launches of a profile as the web page holds them: columns, and exact sums over all instructions."""
+"""Data of lanes and launches for the web page: compressed columns, and exact sums over all events."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 from ..selection import Selection, ordered_lanes
 from .kinds import Kinds
 
-#: Rows that are looked at together.
+#: Number of rows that are processed at a time.
 SLICE: Final = 1 << 18
-#: Rows of a lane whose events overlap; what overlaps deeper shares the last.
+#: Maximum number of drawn rows of a lane with overlapping events; further sub-lanes share the last row.
 SUBROWS: Final = 8
-#: Cells of the exact overview; finer where it has to stand in for instructions.
+#: Number of cells of the overview, and the finer one used if not all events are written.
 CELLS: Final = 1024
 FINE_CELLS: Final = 8192
-#: Scales of numbers that are no integers: hundredths of a percent, ten-thousandths of a GB/s.
+#: Factors that convert floats to integers: hundredths of a percent, ten-thousandths of a GB/s.
 SCALES: Final = {"percent": 100, "float": 10_000}
-#: What beside the vocabulary's ``page_columns`` the details of an instruction and the table need; True: neighbours are
-#: close.
+#: Columns besides the vocabulary's ``page_columns`` for details and table; True: nearly ascending, so delta-encoded.
 TOLD: Final = (("order", True), ("command_id", True), ("scope", True), ("batch", True), ("bytes", False),
                ("cycles", False), ("core", False))  # fmt: skip
 
 
 class ChosenLane(Struct, frozen=True, eq=False):
-    """A lane with the rows that the page is about.
+    """A lane with its selected rows.
 
     Attributes:
-        rows: Its chosen rows, ascending.
-        count: How many those are.
+        lane: The lane.
+        rows: Selected rows, ascending.
+        count: Number of selected rows.
     """
 
     lane: Lane
@@ -49,16 +49,16 @@ class ChosenLane(Struct, frozen=True, eq=False):
     count: int
 
     def before(self, time: int) -> int:
-        """How many chosen rows start before a time."""
+        """Number of selected rows that start before a time, ns."""
         row = int(np.searchsorted(self.lane["start"], time, side="left"))
         return min(row, self.count) if isinstance(self.rows, slice) else int(np.searchsorted(self.rows, row))
 
     def parts(self, count: int) -> Iterator[tuple[Rows, int]]:
-        """The first ``count`` chosen rows, a slice at a time."""
+        """Splits the first ``count`` selected rows into parts of at most ``SLICE``, each with its number of rows."""
         return row_parts(row_part(self.rows, 0, count), SLICE)
 
     def index(self) -> LaneIndex:
-        """The index of the chosen rows."""
+        """Builds the index of the selected rows."""
         if isinstance(self.rows, slice):
             return build_index(self.lane)
         needed = ("start", "end", "role", "bytes")
@@ -66,7 +66,7 @@ class ChosenLane(Struct, frozen=True, eq=False):
 
 
 def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
-    """The lanes that have chosen rows, by core, engine, port."""
+    """Lanes with selected rows, by core, engine, port."""
     found = []
     for lane in ordered_lanes(profile):
         rows = selection.rows(profile, lane)
@@ -77,7 +77,7 @@ def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
 
 
 def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:
-    """The latest time before which at most ``limit`` rows of all lanes start; None where all fit."""
+    """Latest time, ns, before which at most ``limit`` rows of all lanes start; None if all rows fit into the limit."""
     if sum(each.count for each in lanes) <= limit:
         return None
     low = min(int(each.lane["start"][0]) for each in lanes)
@@ -100,14 +100,16 @@ def lane_record(
     write: Callable[[Chunk], int],
     exact_bandwidth: bool,
 ) -> dict[str, Any]:
-    """A lane as the page holds it; its columns are written as two chunks.
+    """Record of a lane for the page; writes its columns as two chunks and its overview as a third.
 
     Args:
-        kinds: Gets the kinds that occur.
-        shown: So many rows, the first, are written.
-        window: First ns and first ns after what the overview covers.
-        write: Writes a chunk and says its number.
-        exact_bandwidth: Whether the overview needs bytes per cell, since not all rows are written.
+        profile: The profile.
+        chosen: The lane with its selected rows.
+        kinds: Collects the kinds that occur.
+        shown: Number of rows to write, from the first.
+        window: Half-open time range of the overview, ns.
+        write: Writes a chunk and returns its number.
+        exact_bandwidth: Whether the overview needs bytes per cell, because not all rows are written.
     """
     lane, vocabulary = chosen.lane, profile.vocabulary
     codes, totals = _kinds_and_totals(chosen, kinds, shown)
@@ -133,7 +135,7 @@ def lane_record(
         "engine": line_text(lane.kind),
         "core": fixed_number(profile, lane, "core"),
         "port": fixed_number(profile, lane, "port"),
-        # boxes of lanes most of whose work is transfer tell bandwidth
+        # boxes of transfer lanes show bandwidth
         "transfers": activity is Activity.TRANSFER,
         "ofHost": lane.on_host,
         "count": chosen.count,
@@ -156,7 +158,7 @@ def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
 
 
 def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) -> Ints | None:
-    """A column as integers, -1 where missing; None where it says nothing."""
+    """The first ``count`` values of a column as integers, -1: missing; None if all are missing or redundant."""
     lane = chosen.lane
     if key not in lane or (key == "core" and profile.unit_of(lane) >= 0):
         return None
@@ -170,7 +172,7 @@ def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) ->
 
 
 def _kinds_and_totals(chosen: ChosenLane, kinds: Kinds, shown: int) -> tuple[Ints, list[list[int]]]:
-    """Kind of the first ``shown`` rows; and of every kind its number, its count and its ns over all chosen rows."""
+    """Kinds of the first ``shown`` rows; and [kind, count, total ns] of each kind over all selected rows."""
     codes: list[Ints] = []
     counts, times = np.zeros(0, np.int64), np.zeros(0)
     left = shown
@@ -192,7 +194,7 @@ def _summed(total: npt.NDArray[Any], part: npt.NDArray[Any]) -> npt.NDArray[Any]
 
 
 def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[int]]:
-    """The order in which rows are written (by row of the lane's drawing, then start), and how many each row has."""
+    """Order in which events are written (by drawn row, then start), and the number of events of each drawn row."""
     if chosen.lane.sublanes <= 1:
         return slice(None), [shown]
     rows = np.minimum(_column(chosen, "sublane", shown), SUBROWS - 1)
@@ -204,7 +206,7 @@ def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[in
 def _overview_cells(
     chosen: ChosenLane, vocabulary: Vocabulary, index: LaneIndex, window: tuple[int, int], bandwidth: bool
 ) -> Chunk:
-    """What fills each cell of the overview: ns of work, of waits and syncs; and bytes where asked for."""
+    """Chunk with the overview: per cell, ns of work, ns of wait and sync, number of events, and optionally bytes."""
     wanted = FINE_CELLS if bandwidth else CELLS
     chunk = Chunk(wanted)
     edges = edges_of(*window, wanted)
@@ -220,7 +222,7 @@ def _overview_cells(
 
 
 def bytes_in_cells(chosen: ChosenLane, key: str, edges: Ints) -> Ints:
-    """Bytes moved in each cell: the bandwidth of the chosen rows (GB/s are bytes/ns) by the part of each inside."""
+    """Bytes moved in each cell: bandwidth (column ``key``, GB/s = bytes/ns) times time in the cell, over all events."""
     moved = np.zeros(len(edges))
     base = int(edges[0])
     for rows, _ in chosen.parts(chosen.count):
@@ -239,10 +241,14 @@ def bytes_in_cells(chosen: ChosenLane, key: str, edges: Ints) -> Ints:
 def launch_records(
     profile: Profile, lanes: list[ChosenLane], kinds: Kinds, write: Callable[[Chunk], int], until: int | None
 ) -> list[dict[str, Any]]:
-    """A record per core that has launches; their columns (start, duration, kind, scope) are written as chunks.
+    """Records of the cores that have launches; their columns (start, duration, kind, scope) are written as chunks.
 
-    ``kinds`` gets one kind per kernel function, ``write`` writes a chunk and says its number. Launches that start after
-    ``until`` are left out.
+    Args:
+        profile: The profile.
+        lanes: Lanes with their selected rows.
+        kinds: Gets one kind per kernel function.
+        write: Writes a chunk and returns its number.
+        until: Launches that start at or after this time, ns, are left out; None: none.
     """
     scopes = profile.scopes
     if not len(scopes):
@@ -267,7 +273,7 @@ def launch_records(
 
 
 def _bounds(parts: list[ChosenLane], count: int) -> tuple[Ints, Ints]:
-    """First start and last end of each launch, ns, over some lanes; an end before the start where there is none."""
+    """First start and last end of each launch, ns, over the given lanes; the end is before the start without events."""
     start, end = np.full(count, LARGEST, np.int64), np.full(count, -LARGEST, np.int64)
     for chosen in parts:
         for rows, _ in chosen.parts(chosen.count):

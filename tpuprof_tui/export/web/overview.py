@@ -1,4 +1,4 @@
-"""The overview of the web page: parameters, the summary of the source's own tool, figures of cores, problems."""
+"""Data of the overview of the web page: parameters, the summary as in the source's own tool, figures of cores."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tpuprof_tui.views.registry import answer, view_of
 
 from ..selection import Selection
 
-#: Figures of a core that the page shows.
+#: Figures of a unit that the page shows.
 FIGURES: Final = ("compute", "transfer", "overlap", "exposed", "busy", "idle")
-#: Of sources that know communication.
+#: Further figure, for sources with communication.
 _COMMUNICATION: Final = "exposed_communication"
-#: Views that the page draws otherwise.
+#: Views that the page draws in its own way.
 _DRAWN: Final = frozenset(("overview", "published", "bandwidth", "durations", "counters"))
 
 
 def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
-    """Everything the overview says, in plain values for JSON; of the device, without a host's lanes."""
+    """Data of the overview as plain values for JSON; without host lanes."""
     profile = profile.device_part
     query = Query(Session(profile))
     device = profile.device
@@ -41,14 +41,14 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "summary": summary(profile, selection) if summary is not None else {"columns": [], "rows": []},
         "figures": figures_record(query),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
-        # an overview that a source has of its own is told, not drawn
+        # a source's own overview view is included as text
         "views": page_views(query, _DRAWN - {view.id for view in profile.vocabulary.views if view.id == "overview"}),
         "problem_count": len(profile.problems),
     }
 
 
 def _words_record(profile: Profile) -> dict[str, Any]:
-    """What the profile's source calls things, and what the page says of it alone."""
+    """Words, titles and notes of the profile's source."""
     vocabulary, groups = profile.vocabulary, profile.groups
     ports = vocabulary.group_kind("ports")
     tops = (group for place, group in enumerate(groups) if group.parent < 0 and not groups.units_within(place))
@@ -78,13 +78,13 @@ def _words_record(profile: Profile) -> dict[str, Any]:
 
 
 def _rate(vocabulary: Vocabulary) -> str | None:
-    """The column of a share of what the hardware could have done, in percent, that the page draws; None without one."""
+    """Key of the drawn column that holds a share of a hardware limit in percent; None if there is none."""
     shares = (key for share in vocabulary.shares for key, peak in share.columns if not peak)
     return next((key for key in shares if key in vocabulary.page_columns), None)
 
 
 def figures_record(query: Query) -> list[dict[str, Any]]:
-    """What each unit did, ns, as its view tells it; nothing without times."""
+    """Figures of each unit, from the view ``units``; empty without times."""
     found = answer(view_of(query.vocabulary, "units"), query)
     if not found.tables:
         return []

@@ -1,9 +1,8 @@
-"""One HTML page with everything in it: opens from disk, asks the network for nothing.
+"""Writes a self-contained HTML page, which works from disk without network access.
 
-The page is ``page_parts/page.html`` with its style and scripts put in place, the overview as JSON, and the columns of
-the instructions as compressed chunks. Whatever comes from the capture stands in JSON strings without ``<``, ``>``,
-``&`` and ``/``, so that none of it can end a script, open an element or be an address; the scripts show it as text
-only.
+The page consists of ``page_parts/page.html`` with its style and scripts, the overview as JSON, and the columns of
+events as compressed chunks. Texts from the capture are JSON strings in which ``<``, ``>``, ``&`` and ``/`` are escaped,
+so that they cannot end a script, open an element or form a URL; the scripts insert them as text only.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from .overview import overview_record
 
 Progress = Callable[[float], None]
 
-#: Instructions that a page holds one by one; a browser draws so many without delay.
+#: Maximum number of events in a page; browsers draw this many without delay.
 MOST_INSTRUCTIONS: Final = 2_000_000
-#: Seconds between reports of progress, at least.
+#: Minimum interval between progress reports, seconds.
 REPORT_EVERY: Final = 0.1
-#: The scripts, in the order they are put in.
+#: The scripts, in the order of inclusion.
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
                   "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "copying.js",
                   "controls.js", "keys.js", "address.js", "main.js")  # fmt: skip
@@ -47,29 +46,32 @@ def write_web(
     progress: Progress | None = None,
     most: int = MOST_INSTRUCTIONS,
 ) -> int:
-    """Writes the page.
-
-    Gives the number of bytes written; ``progress`` gets the share that is done, 0 to 1.
+    """Writes the page; returns the number of bytes written.
 
     Args:
-        most: Instructions that are written one by one. Of more, those are that start before a common time, so that
-            every core is complete up to it; sums, shares and the overview are of all, and the page says so.
+        profile: The profile, with times.
+        path: Path of the file.
+        selection: Events to include.
+        progress: Gets the completed share, 0 to 1.
+        most: Maximum number of events to write. If there are more, only those that start before a common time are
+            written, so that every core is complete up to it; sums, shares and the overview still cover all events, and
+            the page states this.
 
     Raises:
-        WriteError: The file could not be written; nothing is left behind.
+        WriteError: The file could not be written; no partial file is left.
     """
     with whole_file(Path(path)) as stream:
         return _Page(profile, selection, stream, progress or (lambda _: None), most).write()
 
 
 def write_page(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
-    """Writes the page as an output of an export."""
+    """Writes the page as an output of an export job."""
     write_web(profile.timed_part, paths[0], job.document_selection, progress=progress)
     return list(paths)
 
 
 class _Page:
-    """A page being written."""
+    """Writer of one page."""
 
     def __init__(self, profile: Profile, selection: Selection, stream: BinaryIO, progress: Progress, most: int) -> None:
         self._profile = profile
@@ -82,7 +84,7 @@ class _Page:
         self._chunks = 0
 
     def write(self) -> int:
-        """Writes it and returns the number of bytes."""
+        """Writes the page; returns the number of bytes."""
         page = files(__package__).joinpath("page_parts")
         head, body, end = page.joinpath("page.html").read_text("utf-8").split("<!-- cut -->\n")
         style = page.joinpath("style.css").read_text("utf-8")
@@ -99,7 +101,7 @@ class _Page:
         return self._written
 
     def _record(self) -> dict[str, Any]:
-        """The page's JSON; chunks are written on the way."""
+        """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
         lanes = chosen_lanes(profile, selection)
         window = self._window(lanes)
@@ -135,13 +137,13 @@ class _Page:
         return record | kinds.tables()
 
     def _window(self, lanes: list[ChosenLane]) -> tuple[int, int]:
-        """First ns and first ns after the instructions of the page."""
+        """Half-open time range of the selected events, ns."""
         start = min((int(each.lane.take("start", each.rows)[0]) for each in lanes), default=0)
         end = max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=1)
         return start, max(end, start + 1)
 
     def _report(self, share: float) -> None:
-        """Says how far the page is, not too often."""
+        """Reports progress, at most every ``REPORT_EVERY`` seconds."""
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
@@ -163,7 +165,7 @@ class _Page:
 
 
 def _selection_text(profile: Profile, selection: Selection) -> str:
-    """What a selection keeps, for people; empty when everything."""
+    """Text that describes a selection; empty if all events are selected."""
     parts = []
     if selection.units is not None:
         numbers = sorted(map(profile.groups.number, selection.units))

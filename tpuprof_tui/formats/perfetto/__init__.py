@@ -1,1 +1,1 @@
-"""Perfetto traces as bytes."""
+"""Encoder of Perfetto traces."""

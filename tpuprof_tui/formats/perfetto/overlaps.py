@@ -1,4 +1,4 @@
-"""Which track each slice goes to where slices overlap: lines for those that may not, nesting for those that may."""
+"""Assigns overlapping slices to tracks: separate tracks for flat slices, nesting for slices that may be nested."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ Places = npt.NDArray[np.intp]
 
 
 def first_free_lanes(start: I64, end: I64) -> list[Places] | None:
-    """Each slice on the first lane whose last end is no later than its start; slices are ordered by (start, end).
+    """Assigns each slice to the first lane that is free at its start; slices are ordered by (start, end).
 
-    Gives the places of the slices of each lane, ascending; None where one lane takes them all.
+    Returns:
+        Ascending indices of the slices of each lane; None if one lane is enough.
     """
     lines = packed(start, end)
     return None if lines is None else _by_number(lines)
 
 
 def by_time(start: I64, end: I64) -> Places | None:
-    """Order by (start, end), stable; None where that is the order already."""
+    """Indices of a stable sort by (start, end); None if already sorted."""
     before, after = start[:-1], start[1:]
     if bool((after > before).all()):
         return None
@@ -35,15 +36,15 @@ def by_time(start: I64, end: I64) -> Places | None:
 def nested_tracks(
     start: I64, end: I64, thread: npt.NDArray[Any] | None = None
 ) -> list[tuple[Places, npt.NDArray[np.bool_]]]:
-    """Slices that may lie within one another, on as few tracks as their threads and crossings ask for.
+    """Assigns nested slices to tracks: one per thread, and more where slices of a thread partially overlap.
 
     Args:
         start, end: ns.
-        thread: What each ran on: slices of different threads never share a track.
+        thread: Thread of each slice; slices of different threads never share a track.
 
     Returns:
-        For each track the places of its slices in the order in which they begin and end, and whether each is a
-        beginning. Every end belongs to the slice that began last of those still open.
+        For each track the indices of its slices in the order of their begin and end events, and a mask of the begin
+        events. Each end event belongs to the innermost open slice.
     """
     threads = np.zeros(len(start), np.int64) if thread is None else thread
     order = np.lexsort((-end, start))
@@ -53,11 +54,11 @@ def nested_tracks(
 
 
 def _steps(places: Places, start: I64, end: I64, depth: I64) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """Beginnings and ends of the slices of one track, which lie in the order of their beginnings."""
+    """Begin and end events of the slices of one track, which are ordered by start."""
     row = np.arange(len(places))
-    # all that began before it have ended, but for those around it
+    # before slice ``row`` begins there are ``row`` begins, and ends of all these except the ``depth`` enclosing slices
     begins = 2 * row - depth
-    # it ends before the first that is neither within it nor before it begins, behind all that is within it
+    # a slice ends after its descendants and before the next slice, at index ``behind``, begins
     behind = np.maximum(np.searchsorted(start, end, side="left"), row + 1)
     steps = np.zeros(2 * len(places), np.intp)
     is_begin = np.zeros(2 * len(places), np.bool_)
@@ -67,6 +68,6 @@ def _steps(places: Places, start: I64, end: I64, depth: I64) -> tuple[Places, np
 
 
 def _by_number(numbers: I64) -> list[Places]:
-    """Places of each number, which are from 0 without gaps, ascending."""
+    """Ascending indices of each distinct number; numbers are 0 to n-1 without gaps."""
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(numbers) else []

@@ -1,4 +1,4 @@
-"""The tree of tracks, and the packet sequence each of them has of its own: descriptors, defaults, interned texts."""
+"""Tree of tracks and one packet sequence per track: descriptors, defaults, interned texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4
 _CLEARED: Final = 1
 _NEEDS_STATE: Final = 2
 
-#: Tables of interned texts: messages of InternedData, and the field of their entries that holds the text.
+#: Tables of interned texts: fields of InternedData, and the field of their entries that holds the text.
 EVENT_NAMES, CATEGORIES, NOTE_NAMES, NOTE_TEXTS = range(4)
 _TABLES: Final = (
     ("event_names", "name"),
@@ -36,20 +36,20 @@ _TABLES: Final = (
 
 Codes = npt.NDArray[Any]
 Iids = npt.NDArray[np.int64]
-#: Messages of one shape, and their places among all; None: they are all.
+#: Indices of messages of one shape among all messages (None: all), and the messages.
 Shaped = tuple[npt.NDArray[np.intp] | None, U8]
 
 
 class Track(Struct, frozen=True):
-    """One track.
+    """A track.
 
     Attributes:
-        parent: The track it lies under; None at the root.
-        rank: Place among its siblings; None: not stated.
+        parent: Parent track; None for the root.
+        rank: Sort rank among its siblings; None: not written.
         ordered: Whether its children are ordered by rank.
-        counter: Whether it holds samples.
-        unit: Unit of the samples; empty: not stated.
-        description: Words for who looks at it; may be empty.
+        counter: Whether it is a counter track.
+        unit: Unit of the samples; empty: not written.
+        description: Description for the user; may be empty.
     """
 
     name: str
@@ -62,22 +62,22 @@ class Track(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Names from the root on; unique among the tracks of a trace."""
+        """Names from the root to the track, joined by NUL; unique within a trace."""
         return self.name if self.parent is None else f"{self.parent.path}\0{self.name}"
 
     @property
     def uuid(self) -> int:
-        """A 63-bit number that follows from the path: the same capture gives the same file."""
+        """63-bit hash of the path: the same capture always gives the same file."""
         digest = hashlib.blake2b(self.path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") >> 1 | 1
 
     def overflow(self, number: int) -> Track:
-        """The track beside this one for its lane ``number`` (2, 3, ...)."""
+        """Sibling track for overlapping events, ``number`` 2, 3, ..."""
         return Track(f"{self.name} #{number}", self.parent)
 
 
 class PacketSequence:
-    """Packets of one track: what they share is stated in the first, texts are stated before they are first used."""
+    """Packets of one track: the first packet holds the defaults; texts are interned before their first use."""
 
     def __init__(self, number: int, track: Track) -> None:
         self._number = number
@@ -88,7 +88,7 @@ class PacketSequence:
         self._begun = False
 
     def iid(self, table: int, text: str) -> int:
-        """Number of a text in one of the tables of interned texts."""
+        """Id of a text in a table of interned texts, assigned on first use."""
         known = self._iids[table]
         number = known.get(text)
         if number is None:
@@ -97,14 +97,14 @@ class PacketSequence:
         return number
 
     def iids(self, table: int, key: str, texts: Sequence[str], codes: Codes, missing: str = "") -> Iids:
-        """Numbers of the texts of codes, int64; those outside the texts stand for ``missing``.
+        """Ids of the texts of an array of codes, int64; codes outside ``texts`` give the id of ``missing``.
 
-        The same ``key`` always comes with the same ``texts``.
+        Ids are cached by ``key``, which must always be passed with the same ``texts``.
         """
         known = self._known.get((table, key))
         if known is None:
             known = self._known[table, key] = np.zeros(len(texts) + 1, dtype=np.int64)
-        # the last place is that of codes without a text
+        # the last entry is for codes without a text
         places = np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))
         found = known[places]
         if not found.all():
@@ -114,7 +114,7 @@ class PacketSequence:
         return found
 
     def preamble(self) -> bytes:
-        """The packet that must come before what was encoded since the last one; empty where none is needed."""
+        """Packet with the defaults and texts that packets encoded since the last preamble need; empty if none."""
         if self._begun and not self._fresh:
             return b""
         trace = _protos().Trace()
@@ -134,7 +134,7 @@ class PacketSequence:
         return data
 
     def packet(self, times: npt.NDArray[np.int64], event: Pieces) -> Pieces:
-        """A packet with one event of this track; ``times``: ns, one per message, not negative."""
+        """Packets with one track event each; ``times``: ns, one per packet, not negative."""
         body = [
             *varint_field(TIMESTAMP, times),
             *varint_field(SEQUENCE, self._number),
@@ -144,21 +144,21 @@ class PacketSequence:
         return message_field(TRACE_PACKET, body)
 
     def annotation(self, name: str, value: Pieces) -> Pieces:
-        """An annotation of an event: its name, and the field that holds its value."""
+        """A debug annotation of an event: its name and the encoded field with its value."""
         key = varint_field(NOTE_NAME, self.iid(NOTE_NAMES, name))
         return message_field(EVENT_ANNOTATION, [*key, *value])
 
     def encoded(self, parts: Sequence[Shaped], count: int) -> bytes:
-        """``count`` packets of several shapes in one order, behind the texts that they use."""
+        """Encodes ``count`` packets of several shapes in order, preceded by the preamble with the texts they use."""
         body = interleaved(parts, count).tobytes()
         return self.preamble() + body
 
     def samples(
         self, times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], base_ns: int, size: int
     ) -> Iterator[bytes]:
-        """The packets of a counter's samples, ``size`` of them at a time.
+        """Yields the encoded samples of a counter, at most ``size`` per chunk.
 
-        ``base_ns`` is added to ``times``, ns; what would be negative is 0.
+        ``base_ns`` is added to ``times``, ns; negative results become 0.
         """
         for first in range(0, len(times), size):
             some = slice(first, first + size)
@@ -168,25 +168,31 @@ class PacketSequence:
 
 
 class Flows:
-    """Numbers of the flows that leave, or reach, each row of one lane."""
+    """Flow ids of the rows of a lane, in one direction: outgoing or incoming."""
 
     def __init__(self, rows: Iids, numbers: Iids, count: int) -> None:
-        """Flows in any order: the row that each touches, its number; and how many rows there are."""
+        """Groups flows by row.
+
+        Args:
+            rows: Row of each flow, in any order.
+            numbers: Id of each flow.
+            count: Number of rows of the lane.
+        """
         self._numbers = numbers[np.argsort(rows, kind="stable")].astype(np.uint64)
-        #: How many flows touch each row.
+        #: Number of flows of each row.
         self.counts = np.bincount(rows, minlength=count).astype(np.int64)
         self._first = np.cumsum(self.counts) - self.counts
 
     def fields(self, field: int, rows: Iids, count: int) -> Pieces:
-        """The fields of flows of rows that have ``count`` each."""
+        """Encoded flow id fields of rows that have ``count`` flows each."""
         return [piece for place in range(count)
                 for piece in fixed64_field(field, self._numbers[self._first[rows] + place])]  # fmt: skip
 
 
 def by_shape(columns: Sequence[Codes]) -> Iterator[tuple[list[int], npt.NDArray[np.intp]]]:
-    """Rows of equal values in some columns of integers: these values, and the places of the rows, ascending.
+    """Groups rows by equal values of integer columns; yields the values and the ascending row indices of each group.
 
-    What rows of one shape have in common is written once, so that their messages are of one length.
+    Messages of one group have the same shape (fields and length), so that they can be encoded together.
     """
     codes = np.zeros(len(columns[0]), np.int64)
     size = 1
@@ -202,7 +208,7 @@ def by_shape(columns: Sequence[Codes]) -> Iterator[tuple[list[int], npt.NDArray[
 
 
 def descriptor(track: Track) -> bytes:
-    """The packet that describes a track."""
+    """Encoded packet with the descriptor of a track."""
     trace = _protos().Trace()
     found = trace.packet.add().track_descriptor
     found.uuid = track.uuid

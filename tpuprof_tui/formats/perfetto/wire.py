@@ -1,8 +1,8 @@
-"""Many protobuf messages of one shape at once: numpy places the bytes that differ, all others are written once.
+"""Vectorized protobuf encoder: many messages of one shape at once.
 
-A message is a list of pieces: bytes that are the same in every message, and slots, one row of bytes per message. Within
-one call a slot has one width for all messages, that of its largest value; shorter varints are padded with continuation
-bytes, which every protobuf parser reads as the same number. So all lengths are known beforehand, also nested ones.
+A message is a list of pieces: constant bytes, which are the same in all messages, and slots with one row of bytes per
+message. A slot has the width of its largest value; shorter varints are padded with continuation bytes, which every
+protobuf parser accepts. So all lengths, also of nested messages, are known beforehand.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MASK64: Final = (1 << 64) - 1
 
 
 class Slot(Struct, frozen=True):
-    """Bytes that differ from message to message.
+    """Bytes that differ between messages.
 
     Attributes:
-        data: uint8, one row per message; all rows are as long.
+        data: uint8 of shape (messages, width).
     """
 
     data: U8
@@ -43,7 +43,7 @@ Pieces = list[Piece]
 
 
 def varint(value: int) -> bytes:
-    """A number as a varint; negative ones as 64-bit two's complement."""
+    """Encodes a number as a varint; negative ones as 64-bit two's complement."""
     value &= _MASK64
     out = bytearray()
     while value > 0x7F:
@@ -54,16 +54,16 @@ def varint(value: int) -> bytes:
 
 
 def tag(field: int, kind: int) -> bytes:
-    """What stands before a field's value."""
+    """Tag of a field: field number and wire type."""
     return varint(field << 3 | kind)
 
 
 def varint_field(field: int, values: int | Values) -> Pieces:
-    """A varint field.
+    """Encodes a varint field.
 
     Args:
-        field: Its number.
-        values: One value for all messages, or an integer array of one per message (int64 or uint64).
+        field: Field number.
+        values: One value for all messages, or an array (int64 or uint64) with one value per message.
     """
     if isinstance(values, np.ndarray):
         if len(values) and bool((values == values[0]).all()):
@@ -73,23 +73,23 @@ def varint_field(field: int, values: int | Values) -> Pieces:
 
 
 def fixed64_field(field: int, values: Values) -> Pieces:
-    """A fixed64 or double field, from an array of 8-byte values, one per message."""
+    """Encodes a fixed64 or double field from an array of 8-byte values, one per message."""
     data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return [tag(field, _FIXED64), Slot(data.view(np.uint8).reshape(len(values), 8))]
 
 
 def message_field(field: int, pieces: Sequence[Piece]) -> Pieces:
-    """A nested message."""
+    """Encodes a nested message."""
     return [tag(field, _LENGTH) + varint(size_of(pieces)), *pieces]
 
 
 def size_of(pieces: Iterable[Piece]) -> int:
-    """Bytes of one message."""
+    """Size of one message, bytes."""
     return sum(len(piece) if isinstance(piece, bytes) else piece.width for piece in pieces)
 
 
 def messages(pieces: Sequence[Piece], count: int) -> U8:
-    """All messages; uint8 of shape (count, size of one)."""
+    """Assembles ``count`` messages; uint8 of shape (count, message size)."""
     constant = b"".join(piece if isinstance(piece, bytes) else bytes(piece.width) for piece in pieces)
     table = np.empty((count, len(constant)), dtype=np.uint8)
     table[:] = np.frombuffer(constant, dtype=np.uint8)
@@ -104,14 +104,14 @@ def messages(pieces: Sequence[Piece], count: int) -> U8:
 
 
 def interleaved(parts: Sequence[tuple[npt.NDArray[np.intp] | None, U8]], count: int) -> npt.NDArray[np.uint8]:
-    """Messages of several shapes in one order.
+    """Concatenates messages of several shapes in order.
 
     Args:
-        parts: For each shape the places of its messages among all (ascending; None: all of them), and the messages.
+        parts: For each shape the ascending indices of its messages among all (None: all of them), and the messages.
         count: Number of messages of all shapes.
 
     Returns:
-        Their bytes, one after another.
+        Concatenated bytes of all messages.
     """
     if len(parts) == 1:
         return parts[0][1].reshape(-1)
@@ -122,7 +122,8 @@ def interleaved(parts: Sequence[tuple[npt.NDArray[np.intp] | None, U8]], count: 
     total = int(ends[-1]) if count else 0
     starts = ends - lengths
     widest = max(table.shape[1] for _, table in parts)
-    # a view of whole messages at every byte: one assignment copies all of a shape; the last views need room
+    # a view with one whole message at each byte offset, so that one assignment copies all messages of a shape; the
+    # extra bytes keep the last views within the buffer
     bytes_out = np.empty(total + widest, dtype=np.uint8)
     for places, table in parts:
         whole = np.dtype((np.void, table.shape[1]))
@@ -132,14 +133,14 @@ def interleaved(parts: Sequence[tuple[npt.NDArray[np.intp] | None, U8]], count: 
 
 
 def _varint_slot(values: Values) -> Slot:
-    """Varints of equal width."""
+    """Encodes varints padded to equal width."""
     unsigned = values.astype(np.uint64, copy=False) if values.dtype.kind == "u" else values.astype(np.int64).view("u8")
     width = max((int(unsigned.max()).bit_length() + 6) // 7, 1) if len(unsigned) else 1
     data = np.empty((len(unsigned), width), dtype=np.uint8)
     if width <= 4:
         unsigned = unsigned.astype(np.uint32)
     for place in range(width):
-        # taking the low byte alone is a cast; the continuation bit replaces its highest bit
+        # the cast keeps the low byte; its highest bit is replaced by the continuation bit
         column = (unsigned >> unsigned.dtype.type(7 * place)).astype(np.uint8)
         if place < width - 1:
             np.bitwise_or(column, 0x80, out=data[:, place])

@@ -1,1 +1,1 @@
-"""Workbooks as bytes."""
+"""Writer of Excel workbooks."""

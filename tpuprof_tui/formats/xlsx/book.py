@@ -1,4 +1,4 @@
-"""A workbook built by openpyxl. Rows of its largest sheets are streamed into the file that openpyxl made."""
+"""Workbooks: built with openpyxl, except for rows of large sheets, which are streamed into its output as XML."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 Value = str | int | float | None
 
-#: Rows of a sheet, by the file format.
+#: Maximum number of rows of a sheet in this file format.
 SHEET_ROWS: Final = 1_048_576
-#: Deflate level. Level 1 takes half the time and leaves what is a third larger.
+#: Deflate level. Level 1 takes half the time, but the output is a third larger.
 LEVEL: Final = 6
-#: Above this many bytes a part needs the large form of zip, which older spreadsheets may grumble about.
+#: Size above which a part is written as ZIP64, bytes; older spreadsheets may not support it.
 _LARGE: Final = 2_000_000_000
 #: Width of the narrowest and the widest column, in characters.
 _NARROWEST: Final = 7
 _WIDEST: Final = 90
 _PROPERTIES: Final = "docProps/core.xml"
 _TIMES: Final = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
-#: From so many rows on a table is streamed: openpyxl takes some 50 us and 500 bytes for each cell.
+#: Tables with more rows than this are streamed: openpyxl takes about 50 us and 500 bytes per cell.
 _STREAMED_FROM: Final = 2_000
-#: Rows of it whose cells decide how wide columns are.
+#: Number of rows of a streamed table that are measured for column widths.
 _SAMPLE: Final = 100
 _CELL: Final = re.compile(r'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
 
 
 class Page:
-    """A sheet of openpyxl that cells are placed on; rows and columns count from 1."""
+    """A worksheet under construction; rows and columns count from 1."""
 
     def __init__(self, book: Book, sheet: Worksheet) -> None:
         self.sheet = sheet
@@ -54,7 +54,7 @@ class Page:
         self._longest: dict[int, int] = {}
 
     def put(self, row: int, column: int, value: Value, style: Style, *, fits: bool = True) -> None:
-        """Places a cell; None is an empty one that has a look. Its column gets as wide as it, unless not ``fits``."""
+        """Writes a cell; None: a styled empty cell. With ``fits`` the column is widened to the cell."""
         if isinstance(value, float) and not math.isfinite(value):
             value = None
         if isinstance(value, int) and abs(value) > EXACT:
@@ -62,19 +62,19 @@ class Page:
         cell: Any = self.sheet.cell(row, column, sheet_text(value) if isinstance(value, str) else value)
         cell.style = self._book.style(style)
         if isinstance(value, str) and value:
-            cell.data_type = "s"  # what begins like a formula is none, and is none when it is edited
+            cell.data_type = "s"  # a text that looks like a formula stays a text, also after editing (quotePrefix)
             if starts_formula(value):
                 cell.quotePrefix = True
         if fits:
             self._longest[column] = max(self._longest.get(column, 0), shown_length(value, style.form))
 
     def line(self, row: int, column: int, values: Iterable[Value], style: Style) -> None:
-        """Places neighbouring cells."""
+        """Writes adjacent cells of a row."""
         for place, value in enumerate(values, column):
             self.put(row, place, value, style)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> None:
-        """A plain table with its headers in row 1, frozen, with a filter."""
+        """Writes a table with its header in row 1, frozen, with a filter; streams the rows of large tables."""
         self.line(1, 1, titles, COLUMN_HEADER)
         if len(rows) > _STREAMED_FROM:
             texts = [any(isinstance(cell, str) for cell in cells) for cells in zip(*rows, strict=True)]
@@ -92,14 +92,14 @@ class Page:
         self.headed(1, len(titles), self.height)
 
     def headed(self, header_row: int, columns: int, last_row: int, frozen_columns: int = 0) -> None:
-        """What a table's headers get: frozen, with a filter, on each printed page."""
+        """Freezes the header of a table, adds a filter, and repeats the header on each printed page."""
         sheet, last = self.sheet, max(last_row, header_row)
         sheet.freeze_panes = sheet.cell(header_row + 1, frozen_columns + 1)
         sheet.auto_filter.ref = f"A{header_row}:{sheet.cell(last, columns).coordinate}"
         sheet.print_title_rows = f"{header_row}:{header_row}"
 
     def link(self, row: int, column: int, title: str) -> None:
-        """Makes a cell lead to another sheet."""
+        """Adds a link from a cell to another sheet."""
         from openpyxl.styles import Font
         from openpyxl.worksheet.hyperlink import Hyperlink
 
@@ -109,24 +109,24 @@ class Page:
 
     @property
     def height(self) -> int:
-        """Last row."""
+        """Number of the last row."""
         return int(self.sheet.max_row)
 
     def widen(self, column: int, length: int) -> None:
-        """Has a column show a text of so many characters."""
+        """Widens a column to ``length`` characters."""
         self._longest[column] = max(self._longest.get(column, 0), length)
 
     def set_widths(self) -> None:
-        """Columns get as wide as their longest texts; the filter's button stands in the header."""
+        """Sets column widths from the longest texts, with room for the filter button in the header."""
         for column, length in self._longest.items():
             width = min(max(length * 1.05 + 2.5, _NARROWEST), _WIDEST)
             self.sheet.column_dimensions[column_letters(column)].width = round(width, 2)
 
 
 class _Stream(Struct, frozen=True):
-    """Rows that will be streamed into a sheet, as `Book.stream` got them.
+    """Arguments of `Book.stream`: rows to stream into a sheet.
 
-    Rows of the style numbers stand where the first streamed row will be.
+    Until then the sheet holds two placeholder rows at ``first``, from which the style numbers are read.
     """
 
     page: Page
@@ -138,10 +138,10 @@ class _Stream(Struct, frozen=True):
 
 
 class Book:
-    """A workbook that is being built; `save` writes it."""
+    """A workbook under construction; `save` writes it."""
 
     def __init__(self, title: str) -> None:
-        """An empty workbook.
+        """Creates an empty workbook.
 
         Raises:
             MissingPackageError: openpyxl is not installed.
@@ -158,7 +158,7 @@ class Book:
         self._streams: list[_Stream] = []
 
     def page(self, title: str, tab: str = "") -> Page:
-        """A new sheet, printed in landscape over the width of a page; ``tab``: colour of its tab, RRGGBB."""
+        """Adds a sheet, printed in landscape and fitted to the page width; ``tab``: colour of its tab, RRGGBB."""
         sheet = self.workbook.create_sheet(title)
         if tab:
             sheet.sheet_properties.tabColor = f"FF{tab}"
@@ -170,7 +170,7 @@ class Book:
         return self._pages[-1]
 
     def style(self, style: Style) -> str:
-        """Name of a style in this workbook."""
+        """Name of a style in this workbook; registers it on first use."""
         if style not in self._styles:
             name = f"tpuprof {len(self._styles) + 1}"
             self.workbook.add_named_style(style.named(name))
@@ -179,12 +179,17 @@ class Book:
 
     def stream(self, page: Page, styles: Sequence[Style], first: int, count: int,
                rows: Callable[[Sequence[Cell]], Iterator[list[str]]], size: int) -> None:  # fmt: skip
-        """Has ``count`` rows from row ``first`` on written when the workbook is saved; they are the last of the sheet.
+        """Registers the last ``count`` rows of a sheet, from row ``first`` on, to be streamed on saving.
 
-        ``styles`` are those of its columns, ``size`` about how many bytes the rows have at most. ``rows`` gives the
-        cells of each row as XML, some rows at a time, from how the cells of each column begin.
+        Args:
+            page: The sheet.
+            styles: Style of each column.
+            first: Number of the first row.
+            count: Number of rows.
+            rows: Yields batches of rows, each row as the XML of its cells; gets the `Cell` of each column.
+            size: Upper estimate of the size of all rows, bytes.
         """
-        # openpyxl numbers styles when it saves: two rows tell which number each column's style has, plain and quoted
+        # openpyxl assigns style numbers when it saves: two placeholder rows reveal them, plain and quoted
         for place, style in enumerate(styles, 1):
             for row in (first, first + 1):
                 cell: Any = page.sheet.cell(row, place, 0)
@@ -193,7 +198,7 @@ class Book:
         self._streams.append(_Stream(page, len(styles), first, count, rows, size))
 
     def save(self, stream: BinaryIO) -> None:
-        """Writes the workbook; nothing of it is written again before that."""
+        """Writes the workbook to a binary stream."""
         built = io.BytesIO()
         for page in self._pages:
             page.set_widths()
@@ -212,7 +217,7 @@ class Book:
                             _stream_into(part, made.read(name), streams[name])
                     else:
                         data = made.read(name)
-                        # the same profile gives the same file
+                        # remove the times so that the same profile always gives the same file
                         data = _TIMES.sub(b"", data) if name == _PROPERTIES else data
                         whole.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, LEVEL)
         finally:
@@ -220,7 +225,7 @@ class Book:
 
 
 def _without_writers(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """A hook that is not told of openpyxl's temporary files, which fail once more when a failed save lets them go."""
+    """Wraps an unraisable hook to ignore openpyxl's temporary files, which fail once more after a failed save."""
 
     def told(what: Any) -> None:
         if "WorksheetWriter" not in repr(what.object):
@@ -230,7 +235,7 @@ def _without_writers(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
 
 
 def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
-    """Writes a sheet that openpyxl made, with the streamed rows in place of those that tell the styles."""
+    """Writes a sheet that openpyxl built, with the placeholder rows replaced by the streamed rows."""
     start = xml.index(b'<row r="%d"' % stream.first)
     end = xml.index(b"</sheetData>")
     plain, _, quoted = xml[start:end].decode().partition("</row>")
@@ -250,11 +255,11 @@ def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
 
 
 def shown_length(value: Value, form: str) -> int:
-    """About how many characters a cell shows."""
+    """Approximate width of a cell's text, characters."""
     if value is None:
         return 0
     if isinstance(value, str):
-        # Chinese and the like take two places
+        # East Asian wide characters take two columns
         return sum(2 if ord(character) > 0x2E7F else 1 for character in value)
     if "%" in form:
         return len(f"{value:.2%}")
@@ -264,7 +269,7 @@ def shown_length(value: Value, form: str) -> int:
 
 
 def column_letters(number: int) -> str:
-    """Letters of a column, counted from 1."""
+    """Letters of a column, by number from 1."""
     from openpyxl.utils import get_column_letter
 
     return str(get_column_letter(number))

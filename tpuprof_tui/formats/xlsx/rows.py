@@ -1,6 +1,6 @@
-"""Rows of many cells as XML text, without a Python object per cell where one per distinct value will do.
+"""Renders worksheet rows as XML, with one Python object per distinct value rather than per cell.
 
-Rows are made as those of any text file (`formats.rendering`), with a NUL wherever their number will stand.
+Uses `formats.rendering`; the row number is a NUL character that is replaced later.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from ..escape import sheet_xml, starts_formula
 from ..rendering import EXACT, Field, tenths
 from .styles import Style
 
-#: Stands for the number of the row.
+#: Placeholder of the row number.
 NUMBER: Final = "\0"
-#: Rows that are made at a time.
+#: Number of rows per batch.
 BLOCK: Final = 4096
 _TEXT, _TEXT_END = ' t="inlineStr"><is><t>', "</t></is></c>"
 _VALUE, _VALUE_END = "><v>", "</v></c>"
-#: A float with the digits that it surely has.
+#: Format of floats: 15 digits, the precision that a double always has.
 _FLOAT: Final = "%.15g"
 _DECIMALS: Final = 4
 
 
 class Source(Struct, frozen=True, eq=False):
-    """One field of the instructions of a lane.
+    """Values of a field of the events of a lane.
 
     Attributes:
         kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
-        values: Its values for some rows; None where every row has ``absent``.
-        absent: What is written where there is no value; None: nothing is.
+        values: Returns the values of some rows; None: all rows have ``absent``.
+        absent: Value to write for missing ones; None: an empty cell.
         texts: Texts by code.
-        filler: Whether it says nothing: the register text has it, sheets do not.
+        filler: Whether it carries no information (reserved): included in the register text, not in sheets.
     """
 
     kind: Literal["int", "float", "percent", "text"]
@@ -50,13 +50,13 @@ class Source(Struct, frozen=True, eq=False):
 
 
 class SheetColumn(Struct, frozen=True):
-    """One column of a sheet of rows.
+    """A column of a sheet.
 
     Attributes:
-        name: Its header.
-        kind: How its values are written; ``hex`` is a text.
-        style: Look of its cells.
-        filled: Whether empty cells have that look as well.
+        name: Header.
+        kind: How values are written; ``hex`` as text.
+        style: Style of the cells.
+        filled: Whether empty cells have that style as well.
         empty: Whether no row can have a value.
     """
 
@@ -68,9 +68,9 @@ class SheetColumn(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """How the cells of one column begin: letters of the column, numbers of its style, plain and quoted.
+    """Writes the cells of one column: letters of the column, and numbers of its style, plain and quoted.
 
-    What begins like a formula is quoted: it is none, and is none when it is edited.
+    Texts that look like a formula get the quoted style, so that they stay texts when edited.
     """
 
     letters: str
@@ -79,11 +79,11 @@ class Cell(Struct, frozen=True):
 
     @property
     def opening(self) -> str:
-        """What stands before a value that is not quoted."""
+        """Opening tag of a cell in the plain style, up to the attributes."""
         return f'<c r="{self.letters}{NUMBER}" s="{self.plain}"'
 
     def text(self, text: str) -> str:
-        """A cell with a text."""
+        """XML of a cell with a text."""
         style = self.quoted if starts_formula(text) else self.plain
         space = ' xml:space="preserve"' if text != text.strip() else ""
         return (
@@ -94,7 +94,7 @@ class Cell(Struct, frozen=True):
 
 
 def cell_field(column: SheetColumn, cell: Cell, source: Source | None) -> Field | str:
-    """The cells of a column where its values are those of ``source``: a string where all rows have the same."""
+    """Rendering field of a column with the values of ``source``; a constant string if all rows are equal."""
     opening = cell.opening
     empty = f"{opening}/>" if column.filled else ""
     absent = None if source is None else source.absent
@@ -124,12 +124,12 @@ def cell_field(column: SheetColumn, cell: Cell, source: Source | None) -> Field 
 
 
 def _shares(percents: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Percentages as parts of the whole, rounded as their text with one decimal is."""
+    """Percentages as fractions of 1, rounded to 0.1 % exactly as their text."""
     return np.where(np.isfinite(percents), tenths(percents) / 1000, np.nan)
 
 
 def table_rows(rows: Sequence[Sequence[str | int | float | None]], cells: Sequence[Cell]) -> Iterator[list[str]]:
-    """The rows of a table, some at a time."""
+    """Yields the rows of a table as XML, in batches of ``BLOCK``."""
     spellers = list(map(_speller, cells))
     for first in range(0, len(rows), BLOCK):
         columns = zip(*rows[first : first + BLOCK], strict=True)
@@ -138,7 +138,7 @@ def table_rows(rows: Sequence[Sequence[str | int | float | None]], cells: Sequen
 
 
 def _speller(cell: Cell) -> Callable[[str | int | float | None], str]:
-    """What gives a cell with a value of any kind; integers that a spreadsheet may not hold exactly are texts."""
+    """Returns a function that renders a value of any type as a cell; integers beyond ``EXACT`` become texts."""
     empty, before, text = f"{cell.opening}/>", cell.opening + _VALUE, cache(cell.text)
 
     def spell(value: str | int | float | None) -> str:

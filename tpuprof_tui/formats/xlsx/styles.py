@@ -1,4 +1,4 @@
-"""How workbook cells look."""
+"""Styles of workbook cells."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ PERCENT: Final = "0.00%"
 
 
 class Style(Struct, frozen=True):
-    """The look of a cell.
+    """Style of a cell.
 
     Attributes:
         fill: Background, RRGGBB; empty: none.
-        colour: Of the text, RRGGBB.
-        border: Thin lines around the cell.
-        align: Horizontal alignment; empty: by kind of value.
+        colour: Text colour, RRGGBB.
+        border: Whether it has a thin border.
+        align: Horizontal alignment; empty: by type of value.
+        form: Number format.
     """
 
     fill: str = ""
@@ -40,7 +41,7 @@ class Style(Struct, frozen=True):
     form: str = "General"
 
     def named(self, name: str) -> Any:
-        """The same as a style of openpyxl."""
+        """Converts it to a named style of openpyxl."""
         from openpyxl.styles import Alignment, Border, Font, NamedStyle, PatternFill, Side
 
         line = Side("thin" if self.border else None)

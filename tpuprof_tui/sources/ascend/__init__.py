@@ -1,1 +1,1 @@
-"""What Huawei's CANN writes: folders of torch_npu, MindSpore, msprof and msprof-analyze, as text and as databases."""
+"""Source of Ascend profiles: text files and databases of torch_npu, MindSpore, msprof and msprof-analyze."""

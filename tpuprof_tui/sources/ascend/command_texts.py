@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: By command.
+#: Examples by command.
 TEXTS: Final = {
     "open": """\
   tpuprof node1_4711_2026_ascend_pt           output of Ascend's profiler; the folder above: all ranks

@@ -11,7 +11,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 _DEVICE: Final = ("stream",)
 _WORK: Final = ("stream", "communication")
-#: Metrics that are columns of kernels: pipes' shares of their core's cycles, times and shares of cores.
+#: Metrics that are columns of kernels: pipe utilization ratios, core times, cube utilization.
 METRICS: Final = (
     "aic_mac_ratio", "aic_scalar_ratio", "aic_mte1_ratio", "aic_mte2_ratio", "aic_mte3_ratio", "aic_fixpipe_ratio",
     "aiv_vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aicore_time(us)", "aiv_time(us)",
@@ -21,7 +21,7 @@ _UNITS: Final = {"aicore_time(us)": "us", "aiv_time(us)": "us", "cube_utilizatio
 
 
 def metric_key(name: str) -> str:
-    """The key of a metric's column: its name without the unit."""
+    """Key of the column of a metric: its name without the unit."""
     return re.sub(r"\W+", "_", name.partition("(")[0].strip().lower())
 
 
@@ -57,7 +57,7 @@ COLUMNS: Final = (
 
 
 def columns_of_metrics(names: Iterable[str]) -> tuple[Column, ...]:
-    """Columns of the metrics that the schema does not have, which are hidden at first."""
+    """Columns for metrics that are not in the schema."""
     taken = {"", *(column.key for column in COLUMNS)}
     found = {key: name for name in names if (key := metric_key(name)) not in taken}
     return tuple(Column(key, name, kind="float", decimals=3, width=12, group=COUNTERS, engines=_DEVICE,

@@ -1,4 +1,4 @@
-"""Ascend profiles in the catalog: folders of ranks, of msprof, of clusters, and loose files of them."""
+"""`AscendSource`: opens Ascend profiles, the folders of ranks, of msprof and of clusters, and single files of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AscendSource(Source):
-    """What the profilers of Huawei's CANN write."""
+    """Profiles written by the profilers of Huawei's CANN."""
 
     id = "ascend"
     title = "an Ascend profile"
@@ -24,7 +24,7 @@ class AscendSource(Source):
     turn = 3
 
     def recognises(self, path: Path) -> Verdict:
-        """By names alone: those of the folder, of what is in it, and of what it lies in."""
+        """Recognises a path by names alone: its own, those of its entries, and those of its parents."""
         found = places.found_at(path)
         if found.places:
             first = found.places[0]
@@ -38,24 +38,24 @@ class AscendSource(Source):
         return Verdict("", f"neither {places.OUTPUT} nor files that msprof writes")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
-        """Reads all ranks; a file that cannot be read is a problem, raw output is told how to export."""
+        """Reads all ranks; unreadable files become Problems; the error for raw output states how to export it."""
         del options
         from .read.profile import open_profile
 
         return open_profile(path, progress)
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
-        """The folder where it is one of a rank, of output or of a cluster."""
+        """The folder if it is a rank's, an output or a cluster folder."""
         whole = {places.OUTPUT, places.MSPROF} & set(names) or any(map(places.is_own, names))
         return [folder] if whole or any(name.endswith(("_ascend_pt", "_ascend_ms")) for name in names) else []
 
     def files(self, path: Path) -> Sequence[Path]:
-        """The files of all ranks."""
+        """The files of all ranks and of the cluster."""
         found = places.found_at(path)
         return [*(file for place in found.places for file in place.every_file()), *found.cluster.values()] or [path]
 
     def whole(self, path: Path) -> Path:
-        """The output folder that a file in it stands for."""
+        """The output folder that a file belongs to."""
         return places.whole(path)
 
 

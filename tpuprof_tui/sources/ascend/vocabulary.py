@@ -1,4 +1,4 @@
-"""What Ascend profiles call things."""
+"""Vocabulary of Ascend profiles: names of lanes and groups, categories, views."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VOCABULARY: Final = Vocabulary(
     phrases={"category": "category"},
     searched=("engine", "name", "type", "accelerator"),
     frames={"cpu_op": "(?!ProfilerStep#)"},
-    # hcom_allReduce__586_0_1: behind the operator stand the hash of its group, which each run has anew, and a number
+    # hcom_allReduce__586_0_1: behind the operator follow the hash of its group, which differs per run, and a number
     operation_class=r"(hcom_[^_]+)__\d",
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.ascend.command_texts:TEXTS",

@@ -1,1 +1,1 @@
-"""Chrome-trace JSON, as PyTorch's profiler writes it: events in columns, whatever the size of the file."""
+"""Reads Chrome-trace JSON, as PyTorch's profiler writes it: events into columns, for files of any size."""

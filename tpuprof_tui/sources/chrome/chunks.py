@@ -1,7 +1,7 @@
-"""The events of a Chrome trace many at a time: text in chunks cut between events, decoded by msgspec.
+"""Decodes the events of a Chrome trace in chunks of text cut between events, by msgspec.
 
-A cut at a brace may lie inside a list or a text of an event. The strict decoder judges: what begins at an event and
-decodes as whole events has been cut between events. What cannot be decoded is gone through event by event.
+A cut at a brace may fall inside a list or a string of an event. The strict decoder decides: text that begins at an
+event and decodes as whole events was cut between events. Chunks that cannot be decoded are decoded event by event.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Problem, Severity
 
-#: Bytes that are decoded at a time.
+#: Size of a chunk, in bytes.
 CHUNK: Final = 512 << 10
-#: An event that takes more bytes than this is passed over.
+#: Events larger than this, in bytes, are skipped.
 LONGEST_EVENT: Final = 1 << 22
-#: Metadata before or behind the events that take more bytes than this are not read.
+#: Largest metadata read before or behind the events, in bytes.
 MOST_METADATA: Final = 256 << 20
-#: How many cuts are tried before a chunk is gone through event by event.
+#: Cuts tried before a chunk is decoded event by event.
 _TRIES: Final = 6
-#: An error so close to the end of what was read may be one of the reading.
+#: An error this close to the end of the buffer may be due to the event being incomplete there.
 _NEAR_END: Final = 16
 
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _SPACE: Final = re.compile(r"[\s,]*")
 _NEXT: Final = re.compile(r'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
-#: What stands where a value should, or is the beginning of a number that is none; a quotation mark that ends a key.
+#: A bare word in place of a value, or the rest of an invalid number; a quotation mark that ends a key.
 _WORD: Final = re.compile(r'[^\s,:{}\[\]"]+')
 _ENDS_KEY: Final = re.compile(r'"\s*:(?!:)')
-#: Bytes that are no UTF-8, as ``surrogateescape`` gives them.
+#: Bytes that are not UTF-8, as decoded by ``surrogateescape``.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
 _KEY: Final = re.compile(r'[\s,]*(")')
 _COLON: Final = re.compile(r"\s*:\s*")
-#: Numbers beyond this are none.
+#: Numbers of a larger magnitude are taken as missing.
 _MOST_NUMBER: Final = 1e300
-#: How many places of one event are mended.
+#: Most repairs made in one event.
 _MENDED: Final = 64
 
 Event = TypeVar("Event")
 
 
 class Number(str):
-    """The text of a number: microseconds become integers without passing a float."""
+    """A JSON number kept as its text, so that microseconds become integers without a binary float."""
 
     __slots__ = ()
 
 
-#: What an event lacks.
+#: Value of a field that an event does not have.
 NOTHING: Final = msgspec.Raw()
 
 
 def decoded_alone(event: dict[str, Any], kind: Any) -> Any:
-    """What an event that was decoded alone becomes, its numbers exact; None where it becomes none."""
+    """Converts an event that was decoded alone to the type ``kind``, numbers exact; None if it does not fit."""
     try:
         return msgspec.json.decode(msgspec.json.encode(_sound(event)), type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -65,7 +65,7 @@ def decoded_alone(event: dict[str, Any], kind: Any) -> Any:
 
 
 def _sound(value: Any) -> Any:
-    """A value as JSON can hold it: numbers as their texts, characters that are none as ?."""
+    """A value that JSON can hold: numbers as their texts (None if too large), lone surrogates replaced by ?."""
     if isinstance(value, Number):
         return msgspec.Raw(value.encode()) if abs(float(value)) < _MOST_NUMBER else None
     if isinstance(value, str):
@@ -76,12 +76,12 @@ def _sound(value: Any) -> Any:
 
 
 def raw_text(value: Any) -> msgspec.Raw:
-    """A number of an event that was decoded alone (``Number``), as it stands in the text; else nothing."""
+    """A ``Number`` (or other text) of an event that was decoded alone, as its raw text; NOTHING for other types."""
     return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
 
 
 class Tally(Struct):
-    """How often something was seen, and the offset at which it was seen first; -1 without any."""
+    """Number of occurrences, and the offset in bytes of the first; -1 if there are none."""
 
     count: int = 0
     first: int = -1
@@ -90,32 +90,32 @@ class Tally(Struct):
         return bool(self.count)
 
     def add(self, offset: int, count: int = 1) -> None:
-        """Counts it at a place behind those before."""
+        """Adds occurrences; calls come in ascending order of offset."""
         self.count += count
         self.first = offset if self.first < 0 else self.first
 
 
 class EventChunks(Generic[Event]):
-    """The objects of the ``traceEvents`` list of a trace, or of a list of events, as lists of structs.
+    """The objects of the ``traceEvents`` list of a trace, or of a plain list of events, as lists of structs.
 
     Args:
-        read: Gives at most so many bytes of the text; none at its end.
-        kind: The struct that an event becomes.
-        loose: Makes such a struct of an event that was decoded alone, its numbers as ``Number``; None where it cannot.
-        begin: Where the text begins in the file; beyond 0 inside the list, at an event.
-        in_object: Whether an object holds that list.
-        whole: Whether what stands behind the list is read.
+        read: Returns at most the given number of bytes of the text; none at its end.
+        kind: Struct type that events are decoded to.
+        loose: Makes such a struct of an event that was decoded alone, its numbers as ``Number``; None if it cannot.
+        begin: Offset of the text in the file; if above 0, the text begins inside the list, at an event.
+        in_object: Whether the list is a member of an object; only used if ``begin`` is above 0.
+        whole: Whether to read the text behind the list.
 
     Attributes:
-        found: Whether there was a list of events.
-        truncated: Whether the text ended within it.
-        malformed, values, quotes, controls, no_utf8: How often what was wrong (``problems`` says what).
-        metadata: What stands beside the list, by key; what could not be decoded is not there.
-        metadata_lost: Where what is beside it could not be decoded.
-        behind: Where there is another list of events, or text behind the trace.
-        offset: Where the text of the events that came last begins.
-        piece: That text, a list; None where they were decoded one by one.
-        list_end: Where the text of all events ends.
+        found: Whether there is a list of events.
+        truncated: Whether the text ends within the list.
+        malformed, values, quotes, controls, no_utf8: Defects of the text; see ``problems``.
+        metadata: Members of the object next to the list, by key, without those that cannot be decoded.
+        metadata_lost: Where members next to the list cannot be decoded.
+        behind: Where there is a second list of events, or text behind the trace.
+        offset: Offset of the text of the last chunk.
+        piece: JSON text (a list) of the last chunk; None if it was decoded event by event.
+        list_end: Offset of the end of the list.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class EventChunks(Generic[Event]):
             self._behind(in_object=in_object)
 
     def inside(self) -> Iterator[list[Event]]:
-        """The same of a text that begins inside the list, at an event."""
+        """Chunks of events of a text that begins inside the list, at an event."""
         self.found = True
         closed = False
         while not closed:
@@ -168,7 +168,7 @@ class EventChunks(Generic[Event]):
                 return
 
     def placed(self) -> Iterator[tuple[int, Event]]:
-        """Events of a text that begins inside the list, each decoded alone, with their offsets."""
+        """Events of a text that begins inside the list, each decoded alone, with their offsets in bytes."""
         closed = False
         while not closed and (self._more(CHUNK) or self._held):
             text, begin, done = self._held.decode("utf-8", "surrogateescape"), self._offset, 0
@@ -179,12 +179,12 @@ class EventChunks(Generic[Event]):
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """What was wrong with the text, by name of the attribute."""
+        """Defects of the text, by name of the attribute."""
         names = ("malformed", "values", "quotes", "controls", "no_utf8", "metadata_lost", "behind")
         return {name: getattr(self, name) for name in names}
 
     def go_on(self, tallies: dict[str, Tally], metadata: dict[str, Any], *, truncated: bool) -> None:
-        """Takes what was found in the text behind that of these."""
+        """Adds the results of another reader, which read the text behind this one's."""
         for name, tally in tallies.items():
             if tally:
                 getattr(self, name).add(tally.first, tally.count)
@@ -192,7 +192,7 @@ class EventChunks(Generic[Event]):
         self.truncated = truncated
 
     def problems(self, file: str) -> Iterator[Problem]:
-        """What was wrong with the text as far as it was read, but that it is cut off; each kind once.
+        """Defects of the text read so far, except that it is truncated; one Problem for each kind.
 
         Args:
             file: Name of the file.
@@ -217,7 +217,7 @@ class EventChunks(Generic[Event]):
     # -- text
 
     def _more(self, count: int) -> bool:
-        """Reads on until so many bytes are held; False at the end of the text."""
+        """Fills the buffer to ``count`` bytes; False at the end of the text."""
         parts, length = [self._held] if self._held else [], len(self._held)
         while not self._ended and length < count:
             data = self._read(count - length)
@@ -241,7 +241,7 @@ class EventChunks(Generic[Event]):
     # -- where the list is
 
     def _find_list(self) -> bool | None:
-        """Goes behind the bracket of the list; whether an object holds it, None where there is none."""
+        """Skips to behind the opening bracket of the list; whether it is in an object, None if there is no list."""
         self._more(CHUNK)
         if self._held.startswith(b"\xef\xbb\xbf"):
             self._pass(3)
@@ -265,7 +265,7 @@ class EventChunks(Generic[Event]):
                 self.metadata |= before
                 self._pass(match.end())
                 return True
-            # the words stood in a text, or what is before them is damaged
+            # the match is inside a string, or the text before it is damaged
             if _brace_depth(self._held[: match.start()]) == 1:
                 found, place, _ = _members(self._held[: match.start()])
                 self.metadata |= found
@@ -275,12 +275,12 @@ class EventChunks(Generic[Event]):
             place = match.end()
 
     def _behind(self, *, in_object: bool) -> None:
-        """Metadata behind the list, and what follows the trace."""
+        """Decodes the metadata behind the list, and checks for text behind the trace."""
         while self._more(min(2 * len(self._held) + CHUNK, MOST_METADATA)) and len(self._held) < MOST_METADATA:
             pass
         rest, place, closed = self._held, 0, True
         if in_object:
-            # the comma behind the list becomes the brace that begins an object
+            # replaces the comma behind the list by an opening brace
             comma = rest.find(b",") if rest.lstrip().startswith(b",") else -1
             found, place, closed = _members(b"{" + rest[comma + 1 :])
             place += comma
@@ -313,7 +313,7 @@ class EventChunks(Generic[Event]):
             except msgspec.DecodeError as error:
                 match = _TRAILING.search(str(error))
                 if match:
-                    # the list ends before what msgspec calls trailing; its first byte is the bracket put here
+                    # msgspec reports data behind the end of the list; its offset counts the bracket added in front
                     end = int(match[1]) - 2
                     try:
                         events = self._decoded(end, closed=True)
@@ -331,12 +331,12 @@ class EventChunks(Generic[Event]):
         return self._one_by_one()
 
     def _decoded(self, cut: int, *, closed: bool) -> list[Event]:
-        """The events of what is held up to a cut; ``closed``: the bracket behind them is part of it."""
+        """Decodes the buffer up to a cut; ``closed``: it contains the closing bracket of the list."""
         self.piece = b"".join((b"[", memoryview(self._held)[:cut], b"" if closed else b"]"))
         return self._decode(self.piece)
 
     def _cut_before(self, end: int) -> tuple[int, int] | None:
-        """Where an event seems to end and where the next begins, the last such place before ``end``."""
+        """The last likely border between two events before ``end``: end of the one, begin of the next; or None."""
         while True:
             brace = self._held.rfind(b"{", 0, end)
             if brace <= 0:
@@ -353,7 +353,7 @@ class EventChunks(Generic[Event]):
             end = brace
 
     def _one_by_one(self) -> tuple[list[Event], bool]:
-        """The events of what is held, each decoded alone."""
+        """Decodes the events of the buffer one at a time; and whether the list ends behind them."""
         self.piece = None
         self._places = []
         text = self._held.decode("utf-8", "surrogateescape")
@@ -374,7 +374,7 @@ class EventChunks(Generic[Event]):
                 if not self._ended and unfinished and len(text) - place < LONGEST_EVENT:
                     break
                 if follows < 0 and self._ended:
-                    # what is left is the beginning of an event, or the damaged last one and the list's end
+                    # the rest is an incomplete event, or a damaged last event and the end of the list
                     closing = text.find("}]", place)
                     closed = closing >= 0
                     self.truncated = self.truncated or not closed
@@ -403,7 +403,7 @@ class EventChunks(Generic[Event]):
         return events, closed
 
     def _event_at(self, text: str, place: int) -> tuple[Any, int] | Exception:
-        """The value at a place and where it ends, mended where that is simple; else what is wrong with it."""
+        """Decodes the value at a position, with simple repairs; the value and its end, or the decoder's error."""
         self._constants = 0
         try:
             try:
@@ -415,7 +415,7 @@ class EventChunks(Generic[Event]):
                 found = self._scan_any(text, place)
                 self._count(self.controls, text, place)
         except json.JSONDecodeError as error:
-            # what is cut off by the reading is whole the next time
+            # an event that is incomplete in the buffer is retried with more text
             cut = not self._ended and _cut_off(error, len(text)) and len(text) - place < LONGEST_EVENT
             return error if cut else self._mended(text, place) or error
         except RecursionError as error:
@@ -425,7 +425,7 @@ class EventChunks(Generic[Event]):
         return found
 
     def _mended(self, text: str, place: int) -> tuple[Any, int] | None:
-        """The same of an event in which bare words and quotation marks keep it from being JSON."""
+        """Decodes an event after repairing bare words and unescaped quotation marks; None if that fails."""
         end = _next_event(text, place + 1)
         event = text[place : min(end if end >= 0 else len(text), place + LONGEST_EVENT)]
         words = quotes = longer = 0
@@ -465,12 +465,12 @@ class EventChunks(Generic[Event]):
         self._constants += 1
 
     def _count(self, tally: Tally, text: str, place: int, count: int = 1) -> None:
-        """Counts what is at a place of the text that is held."""
+        """Counts a defect at a position of the decoded buffer."""
         tally.add(tally.first if tally else self._offset + _length(text[:place]), count)
 
 
 def placed_events(text: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The events of a text that begins inside the list, numbers as ``Number``, with their offsets."""
+    """The events of a text that begins inside the list, numbers as ``Number``, with their offsets in bytes."""
     waiting = [text]
     chunks: EventChunks[dict[str, Any]] = EventChunks(
         lambda _: waiting.pop() if waiting else b"", dict, lambda each: each
@@ -483,7 +483,7 @@ def _length(text: str) -> int:
 
 
 def _next_event(text: str, place: int) -> int:
-    """Where the next event seems to begin, no value of a key and not the first of a list; -1 without."""
+    """Position of the next likely event: an object that is no value of a key and not first in a list; -1 if none."""
     for match in _NEXT.finditer(text, place):
         if not text[max(match.start() - _NEAR_END, 0) : match.start()].rstrip().endswith((":", "[")):
             return match.start()
@@ -491,7 +491,7 @@ def _next_event(text: str, place: int) -> int:
 
 
 def _cut_off(error: Exception, length: int) -> bool:
-    """Whether an error may be one of the reading, because the text that is held ends within the event."""
+    """Whether an error may be due to the buffer ending within the event."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return error.msg.startswith("Unterminated string") or error.pos >= length - _NEAR_END
@@ -506,7 +506,7 @@ def _metadata(text: bytes) -> dict[str, Any] | None:
 
 
 def _members(data: bytes) -> tuple[dict[str, Any], int, bool]:
-    """Those members of an object that can be decoded, where that ends, and whether the object ends there."""
+    """Members of an object before the first defect, their end in bytes, and whether the object ends there."""
     text = data.decode("utf-8", "surrogateescape")
     scan = json.JSONDecoder(strict=False).raw_decode
     found: dict[str, Any] = {}
@@ -527,6 +527,6 @@ def _members(data: bytes) -> tuple[dict[str, Any], int, bool]:
 
 
 def _brace_depth(text: bytes) -> int:
-    """How many braces and brackets are open behind a text, strings left out."""
+    """Number of braces and brackets left open at the end of a text, strings ignored."""
     plain = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", text)
     return plain.count(b"{") + plain.count(b"[") - plain.count(b"}") - plain.count(b"]")

@@ -1,4 +1,4 @@
-"""Columns of events that grow chunk by chunk while a trace is read."""
+"""Columns of arrays that are appended to chunk by chunk while a trace is read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 
 class GrowingColumns:
-    """Columns by name, kept as the parts they came in."""
+    """Columns by name, each a list of arrays until it is asked for."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
 
     def add(self, **columns: npt.NDArray[Any]) -> None:
-        """Puts further values behind those of each column."""
+        """Appends an array to each named column."""
         for key, values in columns.items():
             self._parts.setdefault(key, []).append(values)
 
@@ -27,16 +27,16 @@ class GrowingColumns:
         return iter(self._parts)
 
     def whole(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
-        """A column; ``dtype`` is that of one without values."""
+        """A column as one array; ``dtype`` is the type of the empty array if the column does not exist."""
         parts = self._parts.get(key, [])
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """All of them, forgotten here."""
+        """All columns by name; removes them here."""
         return {key: self.take(key) for key in list(self)}
 
     def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
-        """The same; it is forgotten here."""
+        """A column as one array, as `whole`; removes it here."""
         found = self.whole(key, dtype)
         self._parts.pop(key, None)
         return found

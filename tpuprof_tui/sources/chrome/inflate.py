@@ -1,34 +1,34 @@
-"""Reading gzip so that damage costs only what comes after it, and so that no more is held than was asked for."""
+"""Streaming gzip decompression: damage loses only the text behind it, memory is bounded by the size asked for."""
 
 from __future__ import annotations
 
 import zlib
 from typing import Any, BinaryIO, Final, NamedTuple
 
-#: Compressed bytes that are taken at a time: damage costs the text of no more than these.
+#: Compressed bytes read at a time: damage loses at most the text of these.
 _PIECE: Final = 4096
 _GZIP_FORMAT: Final = 31
-#: How gzip begins.
+#: First two bytes of a gzip file.
 GZIP: Final = b"\x1f\x8b"
-#: Bytes of text between places from which reading can go on later.
+#: Bytes of text between restart points.
 _BETWEEN: Final = 4 << 20
 
 
 def first_two(raw: BinaryIO) -> bytes:
-    """The first two bytes of a file, which goes on from its beginning."""
+    """The first two bytes of a file; rewinds it."""
     head = raw.read(2)
     raw.seek(0)
     return head
 
 
 class Place(NamedTuple):
-    """From where the text can be read without what comes before.
+    """A restart point: state from which the text can be decompressed without reading what precedes it.
 
     Attributes:
-        text: Bytes of text before it.
-        raw: Compressed bytes before it.
-        member: What decompresses from there on.
-        waiting: Compressed bytes that were taken before it.
+        text: Offset in the text.
+        raw: Offset in the compressed file.
+        member: State of the decompressor.
+        waiting: Compressed bytes that were read but not yet decompressed.
     """
 
     text: int
@@ -38,11 +38,11 @@ class Place(NamedTuple):
 
 
 class Inflated:
-    """The text of a gzip file, in one or more members.
+    """The text of a gzip file of one or more members.
 
     Attributes:
         damaged: Whether the data ended early or could not be decompressed; the text before that is sound.
-        places: From where the text can be read again, ascending.
+        places: Restart points, ascending.
     """
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -56,14 +56,14 @@ class Inflated:
 
     @classmethod
     def from_place(cls, raw: BinaryIO, place: Place) -> Inflated:
-        """The text from one of ``places`` on."""
+        """A reader of the text from a restart point on."""
         raw.seek(place.raw)
         found = cls(raw)
         found._member, found._waiting, found._begun = place.member.copy(), place.waiting, bool(place.text)
         return found
 
     def read(self, count: int) -> bytes:
-        """At most ``count`` bytes of text; none at the end or where the data are damaged."""
+        """At most ``count`` bytes of text; none at the end or if the data are damaged."""
         parts: list[bytes] = []
         left = count
         while left and not self.damaged:

@@ -1,12 +1,12 @@
-"""Which event of a thread encloses which, for millions of them at once.
+"""Call-stack nesting of slices: the enclosing slice of each, vectorized for millions of slices.
 
-An event lies below the innermost earlier one that contains it wholly. One that starts exactly where another ends is
-its sibling, even where both are of no length. Events are told in the order of nesting: thread by thread, in each by
-start, then from the longest to the shortest.
+The parent of an event is the innermost earlier one that contains it wholly. An event that starts exactly where another
+ends is its sibling, even if both have zero duration. Events are in nesting order (`order_of_nesting`): by thread,
+then by start, then by falling duration.
 
-In that order the event that encloses another is the nearest before it that ends no earlier (for one of no length:
-that ends later), whatever crosses what. All look for theirs at once: from the one before on, and where that is too
-short from what that one found so far: a row of siblings is passed in as many rounds as its length has bits.
+In that order the parent of an event is the nearest preceding one that ends no earlier (for an event of zero duration:
+that ends later), whatever crosses what. All events search at once by pointer jumping: from the preceding event to the
+candidate that that one has reached so far, so a run of n siblings takes about log2(n) rounds.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from tpuprof_tui.model.sublanes import nested, packed
 I16 = npt.NDArray[np.int16]
 I64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer]
-#: As many events as are looked at one by one rather than all in a round.
+#: At most this many remaining events are searched one by one instead of in vectorized rounds.
 _FEW: Final = 32
-#: Times beyond this leave no place for several threads on one line.
+#: Largest time for which several threads can be concatenated on one time axis.
 _MOST: Final = 1 << 62
-#: Events that found their line taken, for which a free one is looked for one by one.
+#: Most overlapping events that are moved one by one, each to the first free line.
 _MOST_MOVED: Final = 4096
 _MOST_SUBLANES: Final = 32_000
 
 
 def order_of_nesting(thread: Integers, start: I64, end: I64, *then: npt.NDArray[Any]) -> I64:
-    """The events in the order of nesting, as places.
+    """Indices that sort events into nesting order.
 
     Args:
-        thread: Number of the thread of each.
+        thread: Thread number of each event.
         start, end: ns.
-        then: What decides between those that begin and end together, the first most; the place does where nothing else.
+        then: Further sort keys for events with equal start and end, most significant first; the last key is the index.
     """
     order = np.argsort(start, kind="stable")
     order = order[np.argsort(thread[order].astype(np.int16 if len(thread) and thread.max() < 1 << 15 else np.int32),
                              kind="stable")]  # fmt: skip
     alike = (start[order][1:] == start[order][:-1]) & (thread[order][1:] == thread[order][:-1])
     if alike.any():
-        # few begin together: only these are sorted by more than start
+        # few events share a start: only these are sorted by all keys
         tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
         together = np.cumsum(np.append(True, ~alike))[tied]
         rows = order[tied]
@@ -53,11 +53,11 @@ def order_of_nesting(thread: Integers, start: I64, end: I64, *then: npt.NDArray[
 
 
 def parents(start: I64, end: I64, thread: Integers) -> I64:
-    """The place of the event that encloses each; -1 where none does.
+    """Index of the enclosing event of each event; -1 at top level.
 
     Args:
-        start, end: ns, in the order of nesting.
-        thread: Number of the thread of each, ascending.
+        start, end: ns, in nesting order.
+        thread: Thread number of each event, ascending.
     """
     lines = _one_line(start, end, thread)
     if lines is None:
@@ -70,14 +70,14 @@ def parents(start: I64, end: I64, thread: Integers) -> I64:
     alone = np.ones(count, np.bool_)
     alone[1:] = begin[1:] >= np.maximum.accumulate(until)[:-1]
     found[alone] = -1
-    # what is of no length has to end before what encloses it
+    # an event of zero duration must end before its parent ends
     needed = until + (begin == until)
     _look_back(found, np.flatnonzero(~alone), until, needed)
     return found
 
 
 def depths(parent: Integers) -> npt.NDArray[np.int32]:
-    """How many events enclose each."""
+    """Nesting depth of each event: the number of events that enclose it."""
     depth = (parent >= 0).astype(np.int32)
     above = parent.copy()
     left = np.flatnonzero(parent >= 0)
@@ -90,8 +90,8 @@ def depths(parent: Integers) -> npt.NDArray[np.int32]:
 
 
 def behind(depth: Integers) -> I64:
-    """The place behind each event and all that it encloses: events of ``depths`` in the order of nesting."""
-    # the same search from the end: the nearest that lies no deeper
+    """Index behind the last descendant of each event; ``depth`` as of `depths`, in nesting order."""
+    # the same search backwards: the nearest following event that is no deeper
     turned = -np.asarray(depth[::-1], np.int64)
     found = np.arange(-1, len(turned) - 1)
     _look_back(found, np.arange(len(turned)), turned, turned)
@@ -101,12 +101,12 @@ def behind(depth: Integers) -> I64:
 def innermost(
     outer: tuple[I64, I64, Integers], inner: tuple[I64, I64, Integers], parent: I64 | None = None
 ) -> I64:  # fmt: skip
-    """The place of the last event of ``outer`` that contains each of ``inner``; -1 where none does.
+    """Index of the last event of ``outer`` that contains each event of ``inner``; -1 if none does.
 
     Args:
-        outer, inner: Starts, ends, ns, and threads; outer in the order of nesting. An inner event of no length lies in
-            what begins no later and ends after it.
-        parent: ``parents`` of outer, where they are known.
+        outer, inner: Starts, ends (ns), threads; outer in nesting order. An inner event of zero duration is contained
+            in one that begins no later and ends after it.
+        parent: `parents` of outer, if already computed.
     """
     parent = parents(*outer) if parent is None else parent
     count = len(parent)
@@ -127,15 +127,15 @@ def innermost(
 
 
 def nested_sublanes(start: I64, end: I64, depth: Integers) -> tuple[I16, int]:
-    """Lines for the events of one thread so that those of one line do not overlap: as deep as each is nested.
+    """Sub-lanes for the events of one thread by nesting depth, so that events of one sub-lane do not overlap.
 
-    Events that cross lie at one depth; the later one takes the first line below that is free.
+    Of events that cross at the same depth, the later one goes to the first free sub-lane below.
 
     Args:
-        start, end, depth: In the order of nesting.
+        start, end, depth: In nesting order.
 
     Returns:
-        The line of each, and how many lines there are.
+        The sub-lane of each event, and the number of sub-lanes.
     """
     line = np.minimum(depth, _MOST_SUBLANES - 1).astype(np.int16)
     moved = _crossing(start, end, line)
@@ -145,14 +145,14 @@ def nested_sublanes(start: I64, end: I64, depth: Integers) -> tuple[I16, int]:
 
 
 def stacked_sublanes(start: I64, end: I64) -> I16:
-    """Lines for the events of one thread as ``nested_depths`` gives them, by numpy where nothing crosses.
+    """Sub-lanes of the events of one thread, equal to those of ``nested_depths`` but vectorized for uncrossed events.
 
     Args:
-        start, end: In the order of nesting.
+        start, end: ns, in nesting order.
     """
     thread = np.zeros(len(start), np.int8)
     stack, depth = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
-    # not all that have begun and not ended enclose these
+    # these overlap an open event that does not enclose them
     crossing = np.flatnonzero(_open(start, end) != depths(parents(start, end, thread)))
     if len(crossing):
         begins = start[crossing]
@@ -169,14 +169,14 @@ def stacked_sublanes(start: I64, end: I64) -> I16:
 
 
 def _open(start: I64, end: I64) -> I64:
-    """How many events have begun before each, in the order of nesting, and not ended."""
-    # those of no length never last
+    """Number of preceding events that are still open at the start of each event, in nesting order."""
+    # events of zero duration are never open
     lasts = end > start
     return np.cumsum(lasts) - lasts - np.searchsorted(np.sort(end[lasts]), start, side="right")
 
 
 def _one_line(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:
-    """Starts and ends with the threads one behind the other; None where int64 is too small for that."""
+    """Starts and ends with the threads concatenated on one time axis; None if that would overflow int64."""
     if not len(start) or thread[0] == thread[-1]:
         return start, end
     low, span = int(start.min()), int(end.max()) - int(start.min()) + 1
@@ -197,13 +197,13 @@ def _of_each_thread(start: I64, end: I64, thread: Integers) -> I64:
 
 
 def _look_back(found: I64, left: I64, height: I64, needed: I64, above: I64 | None = None) -> None:
-    """Moves ``found`` of each event to the nearest before it whose height is at least what it needs; -1 for none.
+    """Moves ``found`` of each event to the nearest preceding one whose height is at least the one needed; -1 if none.
 
     Args:
-        found: Where each begins to look; all between that and the event are too low.
-        left: Which events look.
-        height, needed: Of each event; what is too low for a lower one is too low for a higher one.
-        above: Where one too low leads; None: where itself has looked so far.
+        found: First candidate of each event; all events between it and the event are too low. Changed in place.
+        left: Indices of the events to search for.
+        height, needed: Of each event; an event that is too low for one need is too low for any higher need.
+        above: Next candidate after one that is too low; None: the candidate that that one has reached so far.
     """
     above = found if above is None else above
     left = left[found[left] >= 0]
@@ -219,7 +219,7 @@ def _look_back(found: I64, left: I64, height: I64, needed: I64, above: I64 | Non
 
 
 def _crossing(start: I64, end: I64, line: I16) -> I64:
-    """Events that begin before what lies before them on their line has ended, and are not the first there."""
+    """Events that begin before the preceding event of their line has ended, and do not fit on that line."""
     order = np.argsort(line, kind="stable")
     sorted_line, begin, until = line[order], start[order], end[order]
     odd = (sorted_line[1:] == sorted_line[:-1]) & (begin[1:] < until[:-1])
@@ -233,7 +233,7 @@ def _crossing(start: I64, end: I64, line: I16) -> I64:
 
 
 def _moved(start: I64, end: I64, line: I16, moved: I64) -> None:
-    """Gives events whose line is taken another one."""
+    """Moves overlapping events to other lines, in place."""
     stays = np.ones(len(line), np.bool_)
     stays[moved] = False
     rows = np.flatnonzero(stays)
@@ -246,14 +246,14 @@ def _moved(start: I64, end: I64, line: I16, moved: I64) -> None:
     edges = np.searchsorted(line[order], np.arange(most + 1)).tolist()
     begins = [start[order[low:high]] for low, high in pairwise(edges)]
     ends = [end[order[low:high]] for low, high in pairwise(edges)]
-    # what was moved comes by start: of each line the last end tells whether it is free
+    # moved events come by start: the last end on each line decides whether it is free
     reach: dict[int, int] = {}
     for row in moved.tolist():
         begin, until, number = int(start[row]), int(end[row]), int(line[row]) + 1
         while number < _MOST_SUBLANES - 1:
             free = reach.get(number, begin) <= begin
             if free and number < most:
-                # what is of no length lies in what begins with it
+                # an event of zero duration is inside one that begins with it
                 place = int(np.searchsorted(begins[number], until, side="left" if until > begin else "right")) - 1
                 free = place < 0 or (ends[number][place] <= begin and (begins[number][place] < begin or until == begin))
             if free:

@@ -1,4 +1,4 @@
-"""Times of many events at once: their decimal texts of microseconds as integer ns, never by way of binary floats."""
+"""Converts decimal texts of microseconds to integer ns, many at once, without binary floats."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy.typing as npt
 
 from tpuprof_tui.formats.decimals import numbers_in
 
-#: Times beyond this many ns either side of zero are none.
+#: Times of a larger magnitude, in ns, are invalid.
 MOST_NS: Final = 1 << 62
 
 
 def text_of_times(texts: Sequence[Any]) -> bytes:
-    """JSON texts of numbers, or of strings that hold one, as one text: a comma behind each. Such may be put together.
+    """Joins JSON texts of numbers, or of strings that hold one, each followed by a comma; results may be concatenated.
 
     Args:
-        texts: As bytes or what gives its bytes.
+        texts: Bytes, or objects that convert to bytes.
     """
     joined = b",".join((*texts, b""))
     if joined.count(b",") != len(texts):
-        # what holds a comma is no number
+        # a text with a comma is no number
         joined = b",".join(b"" if b"," in (text := bytes(each)) else text for each in texts) + b","
     return joined
 
 
 def exact_ns(text: bytes) -> npt.NDArray[np.int64]:
-    """Whole ns of microseconds (``text_of_times``); what is finer is rounded half to even.
+    """Converts microseconds (joined by `text_of_times`) to whole ns, rounded half to even.
 
     Returns:
-        int64; missing where a text is no time that a trace can have.
+        int64; INT_MISSING for texts that are no valid time.
     """
     return numbers_in(text).nanoseconds()

@@ -1,4 +1,4 @@
-"""A Chrome-trace JSON file -> the slices of a host's run, times in integer ns of the host's clock."""
+"""Reads a Chrome-trace JSON file of a host: its slices, with times in integer ns of the host's clock."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from .times import MOST_NS
 
 I64 = npt.NDArray[np.int64]
 
-#: A text beyond this many bytes is no trace that anything could show; what comes later is left.
+#: Limit of a trace's text, in bytes; the rest is not read.
 MOST_BYTES: Final = 4 << 30
-#: Nor is a compressed file whose text is longer than this and that many times as long as the file.
+#: A compressed file is read up to this many bytes of text, plus this many times its own size.
 ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _LONGEST_NAME: Final = 4096
-#: Parts of a ns that times are held in while they are added up: femtoseconds.
+#: Times are added up in femtoseconds.
 _PER_NANOSECOND: Final = 10**6
 _NUMBER: Final = re.compile(r"-?\d{1,63}(?:\.\d{1,63})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _EXACT: Final = Context(prec=200)
 _UNNAMED: Final = "unknown"
-#: A byte that is no UTF-8, as events that are decoded alone have it.
+#: A byte that is not UTF-8, as in events that were decoded alone.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
 
 
 class _Event(Struct, gc=False):
-    """What counts of an event; times as they stand in the text."""
+    """The fields of an event that are used; times as raw text."""
 
     ph: Any = None
     name: Any = None
@@ -54,12 +54,12 @@ class _Event(Struct, gc=False):
 
 
 class HostEvents(Struct, frozen=True, eq=False):
-    """Slices, in the order of the file; arrays of one length.
+    """Slices in the order of the file; arrays of one length.
 
     Attributes:
         start, end: ns of the host's clock.
         name, category: Codes into ``HostTrace.texts``.
-        thread: Number of the thread that each ran on.
+        thread: Thread number of each slice.
     """
 
     start: I64
@@ -73,10 +73,10 @@ class HostEvents(Struct, frozen=True, eq=False):
 
 
 class HostMarks(Struct, frozen=True):
-    """Slices of a host trace that mean something to the source of the device's profile.
+    """Slices of a host trace with a meaning for the source of the device's profile.
 
     Attributes:
-        launches: Category of the launches of what runs on the device; all other slices are the host's own.
+        launches: Category of the slices that launch device work; all other slices are host activity.
         closing: Name of the launch that ends the recording.
         left_out: Names of slices that are not shown: those of the profilers themselves.
     """
@@ -87,16 +87,16 @@ class HostMarks(Struct, frozen=True):
 
 
 class HostTrace(Struct, frozen=True, eq=False):
-    """A host's run.
+    """The trace of a host.
 
     Attributes:
-        path: Where it was read from.
-        marks: What its slices mean.
-        events: Slices but those that are left out.
-        texts: Names and categories.
-        closing_ns: End of the last slice that ends the recording; None without one.
-        first_launch_ns: End of the first launch in the file; None without one.
-        problems: What could not be used.
+        path: Its file.
+        marks: Meaning of its slices.
+        events: Its slices, without those of ``marks.left_out``.
+        texts: Names and categories, by code.
+        closing_ns: End of the last slice that ends the recording; None if there is none.
+        first_launch_ns: End of the first launch in the file; None if there is none.
+        problems: Defects of the file.
     """
 
     path: str
@@ -109,7 +109,7 @@ class HostTrace(Struct, frozen=True, eq=False):
 
     @property
     def launches(self) -> npt.NDArray[np.bool_]:
-        """Whether each slice is a launch."""
+        """Mask of the slices that are launches."""
         code = self.texts.index(self.marks.launches) if self.marks.launches in self.texts else -1
         return np.asarray(self.events.category == code, dtype=np.bool_)
 
@@ -120,12 +120,12 @@ def read_host_trace(
     """Reads a host trace.
 
     Args:
-        path: The JSON file; may be compressed with gzip, whatever its name.
-        marks: What its slices mean.
-        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+        path: The JSON file; may be gzip, whatever its name.
+        marks: Meaning of its slices.
+        progress: Called with the bytes read and the size of the file; an exception that it raises ends the reading.
 
     Returns:
-        Its slices (events of phase ``X``). A damaged file gives what could be read, with Problems.
+        Its slices (events of phase ``X``). Of a damaged file, those that could be read, with Problems.
 
     Raises:
         UnreadableError: No such file, no regular one, or no list of events in it.
@@ -140,7 +140,7 @@ def read_host_trace(
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A regular file, opened; a pipe would be waited for without end.
+    """Opens a regular file; opening a pipe would block.
 
     Raises:
         OSError: No such file, or no regular one.
@@ -148,12 +148,12 @@ def _opened(path: Path) -> BinaryIO:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "not a regular file")
-    # between the two calls another may have taken its place
+    # O_NONBLOCK: the file may have been replaced by a pipe between the two calls
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)), "rb")
 
 
 class _Collector:
-    """Goes through the events once."""
+    """Collects the slices of a trace in one pass over its events."""
 
     def __init__(
         self, path: Path, marks: HostMarks, raw: BinaryIO, progress: Callable[[int, int], None] | None
@@ -195,7 +195,7 @@ class _Collector:
                          tuple(self._codes), closing, launch, tuple(self._problems(events)))  # fmt: skip
 
     def _read(self, count: int) -> bytes:
-        """The next bytes of the text; none when it ends, is damaged, or goes on for too long."""
+        """The next bytes of the text; none at its end, at damage, or beyond the size limit."""
         if self._damage:
             return b""
         if self._passed >= self._most:
@@ -256,26 +256,26 @@ class _Collector:
 
 
 def _loose(event: dict[str, Any]) -> _Event:
-    """An event that was decoded alone; its numbers are texts."""
+    """The struct of an event that was decoded alone; its numbers are texts."""
     told = {key: event[key] for key in _Event.__struct_fields__ if key in event}
     return _Event(**told | {key: raw_text(told[key]) for key in ("ts", "dur") if key in told})
 
 
 def femtoseconds(text: str) -> int | None:
-    """A time written in microseconds, as whole fs; digits beyond are cut off; None of what is no time that can be."""
+    """A time in microseconds as whole fs, further digits cut off; None if it is not a valid time."""
     value = Decimal(text) if _NUMBER.fullmatch(text) else Decimal(MOST_NS)
-    # scaling is exact: the exponent has three digits at most
+    # scaleb is exact: the exponent has at most three digits
     found = int(value.scaleb(9, _EXACT)) if value.adjusted() < 20 else MOST_NS * _PER_NANOSECOND
     return found if abs(found) < MOST_NS * _PER_NANOSECOND else None
 
 
 def nanoseconds(femto: int) -> int:
-    """The integer part of a time in ns."""
+    """A time in fs as whole ns, rounded towards zero."""
     return femto // _PER_NANOSECOND if femto >= 0 else -(-femto // _PER_NANOSECOND)
 
 
 def _text(value: object, missing: str) -> str:
-    """A text or number as it can be shown and written."""
+    """A text or number as text without characters that cannot be shown or written; ``missing`` for other values."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
         return missing
     return utf8_text(_NO_UTF8.sub("\ufffd", str(value)[:_LONGEST_NAME]))

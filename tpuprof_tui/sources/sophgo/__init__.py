@@ -1,1 +1,1 @@
-"""Captures of Sophgo TPUs: how they are read, what is said of them alone, and the published converter's files."""
+"""Captures of Sophgo TPUs: their reader, views that only they have, and the files of the published converter."""

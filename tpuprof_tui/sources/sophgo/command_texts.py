@@ -1,10 +1,10 @@
-"""What the help of the command line says with the words of these captures: descriptions, examples, options."""
+"""Texts of the command line's help for these captures: descriptions, examples, options."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: By name: of a command its examples, with ``_help`` its description, with ``_core`` what its option for cores says.
+#: Examples by command; with the suffix ``_help`` its description, with ``_core`` the help of its option for cores.
 TEXTS: Final = {
     "open": """\
   tpuprof                                     choose among the captures below this directory

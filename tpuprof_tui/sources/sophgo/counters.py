@@ -1,7 +1,7 @@
-"""Columns of raw hardware counters: what a monitor record holds beside times and id.
+"""Columns of raw hardware counters: the fields of monitor records other than times and id.
 
-They are hidden until asked for and not written to files by default. A counter's key is its own name in the record
-layout, spelling included.
+They are hidden by default and not written to files by default. A counter's key is its name in the record layout,
+spelling included.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _PORT_PHASES: Final = (
     ("ari_data", "Link rx", "receiving over the link"),
 )
 
-#: The same of the wide DMA record: two bus ports, local memory and L2 memory.
+#: Interfaces of the wide DMA record, in the same form: two bus ports, local memory and L2 memory.
 _WIDE_PLACES: Final = (
     ("axi_d0", "Bus 0", "bus port 0"),
     ("axi_d1", "Bus 1", "bus port 1"),

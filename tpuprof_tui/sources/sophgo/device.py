@@ -1,4 +1,4 @@
-"""The chip a capture was made on, as the model holds it, and how a capture was recorded."""
+"""Device of a capture in terms of the model, and how a capture was recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
 #: Names of clocks and of memories.
 TIU, DMA, DDR, L2 = "TIU", "DMA", "DDR", "L2"
-#: What is known of commands: nothing, condensed nodes, registers.
+#: Meaning of a mode, by level of detail: no commands, condensed nodes, registers.
 _MEANINGS: Final = ("PMU only", "condensed commands", "detailed commands")
 
 
@@ -24,17 +24,17 @@ def tpu_device(
     l2_gbps: float = 0.0,
     parameters: tuple[tuple[str, str], ...] = (),
 ) -> Device:
-    """A chip: its clocks in MHz, peak bandwidths of one core in GB/s; 0 where there is none."""
+    """A chip as a Device: clocks in MHz, peak bandwidths of one core in GB/s; 0 where there is none."""
     return Device(chip, arch, ((TIU, tiu_mhz), (DMA, dma_mhz)), ((DDR, ddr_gbps), (L2, l2_gbps)), parameters)
 
 
 def detail_of(mode: int, bmodel: bool) -> int:
-    """What is known of commands, as a mode: those of a compiled model (bmodel) are known in detail in any mode."""
+    """Level of detail of commands as a mode, 0 to 2; for a compiled model (bmodel) it is 2 in any mode."""
     return 2 if bmodel else mode
 
 
 def recording_of(mode: int, bmodel: bool) -> Recording:
-    """A capture's mode as people say it: ``mode 1``, or ``bmodel``."""
+    """Display texts of a capture's mode: ``mode 1``, or ``bmodel``."""
     short = "bmodel" if bmodel else str(mode)
     detail = detail_of(mode, bmodel)
     meaning = _MEANINGS[detail] if 0 <= detail < len(_MEANINGS) else "unknown"
@@ -42,5 +42,5 @@ def recording_of(mode: int, bmodel: bool) -> Recording:
 
 
 def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:
-    """Keys of what a capture of a mode knows."""
+    """Capabilities of a capture by its mode."""
     return frozenset((NAMES, DETAIL)[: detail_of(mode, bmodel)])

@@ -7,10 +7,10 @@ from typing import Final
 
 SETTINGS_FILE: Final = "global.profile"
 CORE_FILE: Final = re.compile(r"cdmlib.*\.profile", re.DOTALL)
-#: A port's file; its number is the group.
+#: A port's file; group 1 is the port number.
 PORT_FILE: Final = re.compile(r"cdma\d*_(\d+)\.profile")
 PORT_LIKE: Final = re.compile(r"cdma.*\.profile", re.DOTALL)
-#: A capture's directory, as the runtime names it: device and call.
+#: A capture's directory, as named by the runtime: device and call.
 DIRECTORY: Final = re.compile(r"cdm_profile_data_dev(\d+)(?:-(\d+))?")
 
 

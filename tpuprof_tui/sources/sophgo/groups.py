@@ -1,4 +1,4 @@
-"""Groups of a capture: its cores, which are the units, and its CDMA ports together; cores are told by their numbers."""
+"""Groups of a capture: its cores, which are the units, and one for its CDMA ports; cores are identified by number."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def capture_groups(
     """The groups of a capture.
 
     Args:
-        cores: Numbers of its cores, ascending.
-        ports: Its ports with records.
-        idle: Those of them of which no instruction is left: no lane tells of them, a group does.
-        lost_cores, lost_ports: Those that ran and of which nothing is there; none of the others.
+        cores: Core numbers, ascending.
+        ports: Ports with records.
+        idle: Ports among them without an instruction: they have no lane, only a group.
+        lost_cores, lost_ports: Cores and ports that ran but have no records; not in the other lists.
     """
     groups = [Group(f"Core {core}", CORE, number=core, is_unit=core in cores, lost=core not in cores)
               for core in sorted((*cores, *lost_cores))]  # fmt: skip
@@ -43,16 +43,16 @@ def capture_groups(
 
 
 def core_group(groups: Groups, core: int) -> int:
-    """Id of a core, also of a lost one; -1 without."""
+    """Group id of a core, also of a lost one; -1 without one."""
     return next((place for place, group in enumerate(groups) if group.kind == CORE and group.number == core), NO_GROUP)
 
 
 def ports_group(groups: Groups) -> int:
-    """Id of the group of all ports; -1 without any."""
+    """Group id of all ports; -1 without any."""
     return next((place for place, group in enumerate(groups) if group.kind == PORTS), NO_GROUP)
 
 
 def owner_groups(groups: Groups, cores: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Ids of cores by number; -1 where the core is -1."""
+    """Group ids of cores by number; -1 where the core is -1."""
     ids = [groups.numbered(core) for core in range(int(cores.max(initial=-1)) + 1)]
     return np.array([*ids, NO_GROUP], np.int32)[np.maximum(cores, -1)]

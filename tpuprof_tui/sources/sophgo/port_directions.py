@@ -1,4 +1,4 @@
-"""Directions of a CDMA port: which of its instructions send over the link, which receive."""
+"""Directions of a CDMA port: which instructions send over the link, and which receive."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TX_NAMES: Final = frozenset(
 RX_NAMES: Final = frozenset(
     ("receive", "CDMA_receive", "sys_msg_rx_send", "sys_msg_rx_wait", "tcp_receive", "CDMA_tcp_receive", "read")
 )  # fmt: skip
-#: Names of the directions.
+#: Function names by direction.
 DIRECTIONS: Final = {"tx": TX_NAMES, "rx": RX_NAMES}
 
 
 def going(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]:
-    """Which instructions of a lane go over the link in a direction.
+    """Mask of the instructions of a lane that go over the link in one direction.
 
     Args:
-        profile: Has the names.
-        lane: A port; nothing of other lanes does.
+        profile: Contains the function names.
+        lane: Lane of a port; the mask is False for other lanes.
         direction: ``tx`` or ``rx``.
 
     Returns:
-        Boolean, one for each row.
+        Boolean, one per row.
     """
     if profile.unit_of(lane) >= 0 or lane.number < 0 or "name" not in lane:
         return np.zeros(len(lane), np.bool_)

@@ -1,4 +1,4 @@
-"""A column as the published converter's files hold it."""
+"""Columns of the published converter's files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from tpuprof_tui.model.columns import Column
 
 
 class PublishedColumn(Column, frozen=True):
-    """A column whose name in files is that of the published converter, to the letter.
+    """A column whose name in files is exactly that of the published converter.
 
     Attributes:
-        placeholder: What files get where the value is missing and the converter writes something.
+        placeholder: Value written to files where it is missing and the converter writes something.
     """
 
     placeholder: str | int | float | None = None

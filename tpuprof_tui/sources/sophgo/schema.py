@@ -150,7 +150,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     *COUNTERS,
 )  # fmt: skip
 
-#: The same, by key.
+#: Columns by key.
 SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}
 
 

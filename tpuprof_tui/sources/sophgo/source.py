@@ -1,4 +1,4 @@
-"""Sophgo captures in the catalog: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
+"""Source of Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MAX_MHZ: Final = 100_000
 def _megahertz(text: str) -> int:
     if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
         return int(text)
-    import argparse  # a command line has imported it; who opens a capture in Python need not
+    import argparse  # imported by the command line anyway, not needed from Python
 
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
 
 
 def _chips() -> Sequence[str]:
-    """Names of the chips there are data files of."""
+    """Names of the chips with a data file."""
     return sorted(path.stem.upper() for path in Path(__file__).with_name("chips").glob("*.json"))
 
 
 class SophgoSource(Source):
-    """Captures that the runtime of Sophgo's TPUs writes."""
+    """Captures written by the runtime of Sophgo's TPUs."""
 
     id = "sophgo"
     title = "a Sophgo capture"
@@ -58,7 +58,7 @@ class SophgoSource(Source):
     )
 
     def recognises(self, path: Path) -> Verdict:
-        """By names alone."""
+        """Decides by file names only."""
         if os.path.isfile(path):
             if of_capture(path.name):
                 return Verdict("name", "a file of a capture is called so")
@@ -86,20 +86,20 @@ class SophgoSource(Source):
         return with_host_trace(profile, trace, progress=report)
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
-        """The folder, where one of its files is called as those of a capture are."""
+        """The folder, if it contains a file of a capture by name."""
         return [folder] if any(map(of_capture, names)) else []
 
     def files(self, path: Path) -> Sequence[Path]:
-        """All files of the directory whose names are those of a capture."""
+        """All files of the directory that belong to a capture by name."""
         directory = self.whole(path)
         return [directory / name for name in os.listdir(directory) if of_capture(name)]
 
     def whole(self, path: Path) -> Path:
-        """The directory."""
+        """The capture's directory."""
         return path if os.path.isdir(path) else path.parent
 
     def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
-        """As the runtime names the directory: ``cdm_profile_data_dev0-3``, some without a call."""
+        """Device and call number from the directory's name, ``cdm_profile_data_dev0-3``; the call may be missing."""
         match = DIRECTORY.fullmatch(path.resolve().name)
         return (int(match[1][:9]), int(match[2][:9]) if match[2] else None) if match else (None, None)
 

@@ -1,4 +1,4 @@
-"""What the captures of Sophgo's TPUs call things. Plain data, known without numpy."""
+"""Terms of Sophgo TPU captures in the interface. Plain data that does not import NumPy."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ VOCABULARY: Final = Vocabulary(
         ("link=tx", "what a CDMA port sends (tx) or receives (rx)"),
     ),
     outputs=OUTPUTS,
-    # the page that any profile has, under the name that the published converter gives it
+    # the generic web page, under the file name of the published converter
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,

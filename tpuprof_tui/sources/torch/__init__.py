@@ -1,1 +1,1 @@
-"""PyTorch Profiler traces: Chrome-trace JSON of one process each, alone or a folder of a run's workers."""
+"""Source of PyTorch Profiler traces: Chrome-trace JSON, one file per process; a single file or the folder of a run."""

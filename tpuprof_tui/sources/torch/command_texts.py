@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: By command.
+#: Examples by command.
 TEXTS: Final = {
     "open": """\
   tpuprof trace.json.gz                       a PyTorch or vLLM trace

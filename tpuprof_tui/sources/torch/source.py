@@ -1,4 +1,4 @@
-"""PyTorch traces in the catalog: one file of a worker, or the folder of a run."""
+"""`TorchSource`: opens PyTorch traces, a single file, an archive, or the folder of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
 _JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
 _ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
-#: What stands in the first bytes of a trace: its list of events, or keys that PyTorch writes before it.
+#: Byte strings in the beginning of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -30,7 +30,7 @@ _LIST: Final = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
 
 
 class TorchSource(Source):
-    """What PyTorch's profiler writes."""
+    """Traces of the PyTorch profiler."""
 
     id = "torch"
     title = "a PyTorch trace"
@@ -39,7 +39,7 @@ class TorchSource(Source):
     turn = 5
 
     def recognises(self, path: Path) -> Verdict:
-        """By the names of the profiler's own files, else by how a JSON file begins."""
+        """Recognises a path by the profiler's file names, else by the beginning of a JSON file."""
         if os.path.isdir(path):
             return self._folder(path)
         if _NAMED.fullmatch(path.name):
@@ -60,13 +60,13 @@ class TorchSource(Source):
         return Verdict("content", f"it holds {found[0]}") if found else Verdict("", "no trace in it")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
-        """Reads a file, or all of a folder; a file of a folder that cannot be read is a problem."""
+        """Reads a file, or all files of a folder; a file of a folder that cannot be read becomes a Problem."""
         return self.open_part(path, options, progress, None)
 
     def open_part(
         self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part | None
     ) -> Profile:  # fmt: skip
-        """The same; of files that are larger than memory no more than a part."""
+        """Reads a path as `open` does; of files larger than memory only the part."""
         from tpuprof_tui.errors import UnreadableError
         from tpuprof_tui.model import Problem, Severity
         from tpuprof_tui.model.mapped_arrays import MappedArrays
@@ -86,7 +86,7 @@ class TorchSource(Source):
         return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
 
     def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
-        """Reads them in as many processes as there are cores."""
+        """Reads all paths in as many processes as there are cores."""
         if any(_ARCHIVE.fullmatch(path.name) for path in paths):
             return super().open_several(paths, options, part)
         from tpuprof_tui.model.mapped_arrays import MappedArrays
@@ -99,12 +99,12 @@ class TorchSource(Source):
                 for path, each in zip(paths, files, strict=True)]  # fmt: skip
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
-        """The folder where it holds several traces, else the one."""
+        """The folder if it holds several traces, else its one trace."""
         found = [folder / name for name in names if _NAMED.fullmatch(name)]
         return [folder] if len(found) > 1 else found
 
     def files(self, path: Path) -> Sequence[Path]:
-        """The file, or the traces of a folder by name."""
+        """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
         names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
@@ -115,7 +115,7 @@ def _profile(
     path: Path, files: Sequence[Path], found: Mapping[int, Trace | UnreadableError], arrays: MappedArrays,
     *more: Problem,
 ) -> Profile:  # fmt: skip
-    """The profile of those of the files that have been read, by their place; one that cannot be read is a problem."""
+    """The profile of the files read so far (results by index of the file); unreadable files become Problems."""
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Severity
 
@@ -135,7 +135,7 @@ def _profile(
 
 
 def _first_in_archive(path: Path) -> str:
-    """The name of the first trace in an archive, as far as its beginning tells; empty without."""
+    """File name of the first trace in an archive, from the archive's beginning; empty if none is found."""
     import tarfile
 
     try:
@@ -150,8 +150,8 @@ def _first_in_archive(path: Path) -> str:
 
 
 def _unpacked(path: Path) -> list[Path]:
-    """The traces of an archive, in a folder that ends with the process; what it calls their folders does not count."""
-    # archives are few, and what opens them is slow to import
+    """Unpacks the traces of an archive into a temporary folder, flat; it is deleted when the process ends."""
+    # archives are rare, and these modules are slow to import
     import atexit
     import shutil
     import tarfile
@@ -182,7 +182,7 @@ def _unpacked(path: Path) -> list[Path]:
 
 def _begins_as_trace(path: Path) -> bool:
     head = first_bytes(path)
-    # what unpacks zstd may not be there: of JSON no other source takes it
+    # zstd cannot be looked into without zstandard; no other source takes JSON packed so
     if head.startswith(_ZSTD):
         return path.suffix == ".zst"
     return bool(_LIST.match(head)) or bool(_OWN_KEYS.match(head) and any(mark in head for mark in _MARKS)) or (

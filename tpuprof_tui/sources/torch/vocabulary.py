@@ -1,4 +1,4 @@
-"""What PyTorch traces call things."""
+"""Vocabulary of PyTorch traces: names of lanes and groups, categories, views."""
 
 from __future__ import annotations
 

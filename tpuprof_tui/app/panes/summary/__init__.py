@@ -1,1 +1,1 @@
-"""The summary pane."""
+"""The summary pane: answers of the views, laid out on a page."""

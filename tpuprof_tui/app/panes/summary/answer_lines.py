@@ -1,4 +1,4 @@
-"""What a view says, as lines for a screen: facts, tables with as many columns as fit, curves."""
+"""Renders the answer of a view as lines: facts, tables with as many columns as fit, curves."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from tpuprof_tui.views.cells import Cells, fact_text, is_nil, shown_columns, val
 
 from ..lines import Line, paragraph
 
-#: A line, and where Enter on it leads.
+#: A line, and the target of Enter on it.
 Entry = tuple[Line, Target | None]
 
-#: Rows of a table that fills the pane, and curves: the command line shows more.
+#: Most rows of a table, and most curves, of a view that fills the pane: the command line shows more.
 MOST_ROWS, MOST_CURVES = 1000, 24
-#: Cells that texts are given before columns are left out for them: names, and columns that may be left out themselves.
+#: Greatest width of a text column for which other columns are dropped: of names, and of droppable columns.
 _WIDEST, _SPARE_WIDEST = 100, 30
-#: Cells of a text that takes several lines, before columns are left out for it.
+#: The same for a text that is wrapped to several lines.
 _FOLDED: Final = 40
-#: Cells of the narrowest text, of bars, of the first column of rows with bars, and between columns.
+#: Widths in cells: least of a text, least and greatest of a bar, of the first column of a table with bars; and the gap.
 _NARROWEST, _BAR, _LONGEST_BAR, _NAMES, _GAP = 8, 8, 30, 24, 2
-#: From this width on there is room for bars.
+#: Least width at which bars are drawn.
 _BARS_FROM: Final = 50
 
 
 class _Column(Struct, dict=True):
-    """A column of a table as it is drawn.
+    """Layout of a table column.
 
     Attributes:
-        texts: Its cells, those of rows that are shown.
-        bars: How much of each row's bar each of its parts fills, 0 to 1; empty: it has none.
-        folds: Whether its texts may take several lines: indented ones may not.
-        nil: Whether it has nothing but 0 and what is not known.
-        width: Cells, without the bar.
+        texts: Cell texts of the rows shown.
+        bars: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
+        folds: Whether its texts may be wrapped; indented texts may not.
+        nil: Whether all its values are 0 or unknown.
+        width: Width in cells, without the bar.
     """
 
     column: Column
@@ -70,18 +70,18 @@ class _Column(Struct, dict=True):
 
     @cached_property
     def natural(self) -> int:
-        """Cells of the longest text."""
+        """Width of the longest text or the header, in cells."""
         return max(map(cell_len, (self.header, *self.texts)))
 
 
 class AnswerLines(Struct):
-    """Makes the lines of answers for a width.
+    """Renders answers for a width.
 
     Attributes:
-        rows: Rows of each table at most.
-        whole: Whether one view has all the room: every table and all that is told of it, long texts in several lines.
-        curves: Drawn series, by their keys.
-        scopes: Codes of kernel functions, by their names.
+        rows: Most rows of each table.
+        whole: Whether one view fills the pane: complete tables and notes, long texts wrapped.
+        curves: Lines of drawn series, by key.
+        scopes: Codes of kernel functions, by name.
     """
 
     vocabulary: Vocabulary
@@ -94,12 +94,12 @@ class AnswerLines(Struct):
     scopes: Mapping[str, int] = field(default_factory=dict)
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
-        """All that a view says; what is missing only where its view is shown alone."""
+        """All lines of a view; missing data is listed only if the view fills the pane."""
         tables = [table for table in (each.folded() for each in answer.tables) if self._rows_of(table)]
         facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
         notes = self.told(*answer.notes)
         missing = self.told(*(each.sentence for each in answer.missing if self.whole))
-        # a table of the view's own name heads its figures too
+        # if the first table has the view's title, its heading also serves for the facts
         headed = not tables or tables[0].title != title
         entries: list[Entry] = []
         if ((facts or notes) and headed) or missing:
@@ -111,7 +111,7 @@ class AnswerLines(Struct):
         return [*entries, *self._series(answer.series), *missing]
 
     def needed(self, answer: Answer) -> int:
-        """Cells in which tables show as much as in ``width``: as many columns, and no name cut that is not cut here."""
+        """Least width in cells at which tables show as much as at ``width``: the same columns, no more cut names."""
         most = 0
         for table in (each.folded() for each in answer.tables):
             rows = self._rows_of(table)
@@ -121,7 +121,7 @@ class AnswerLines(Struct):
         return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:
-        """The rows that are shown."""
+        """Numbers of the rows to show."""
         if not table.shown:
             return ()
         if self.whole:
@@ -129,7 +129,7 @@ class AnswerLines(Struct):
         return (range(len(table)) if table.brief is None else table.brief)[: self.rows]
 
     def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
-        """A line that heads a section: its name; a note, where there is room; headers, with the cells they begin at."""
+        """Heading of a section: title, a note if there is room, and column headers as (first cell, text)."""
         title = fit(f" {clean(text)} ", min(cell_len(clean(text)) + 2, self.width))
         free = heads[0][0] if heads else self.width
         note = f"{note} " if note and cell_len(title) + cell_len(note) + 2 <= free else ""
@@ -144,11 +144,11 @@ class AnswerLines(Struct):
         return [*line, Segment(f"{' ' if heads and room > 0 else ''}{self.glyphs.rule * room}", self.palette.rule)]
 
     def told(self, *sentences: str) -> list[Entry]:
-        """Sentences that are to be passed over."""
+        """Dim paragraphs without a target."""
         return [(line, None) for each in sentences for line in paragraph(each, self.width, self.palette.quiet)]
 
     def _facts(self, facts: Sequence[Fact]) -> list[Entry]:
-        """Figures beside one another; where one view has all the room each has its line."""
+        """Lines of facts, several per line; one per line if the view fills the pane."""
         names = max((cell_len(fact.title) for fact in facts), default=0) if self.whole else 0
         entries: list[Entry] = []
         used = self.width
@@ -194,7 +194,7 @@ class AnswerLines(Struct):
         first = True
         for part, bar_width in self._parts(columns, cell_len(clean(title)) + 3):
             heads = self._heads(part, bar_width)
-            # the heading says what the first column is
+            # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
             beside = beside if first and beside and cell_len(clean(title)) + 3 < beside[0][0] else []
             if first:
@@ -216,12 +216,12 @@ class AnswerLines(Struct):
                 yield from self.told(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
 
     def _bar_legend(self, columns: Sequence[_Column]) -> str:
-        """What the parts of stacked bars are; empty: there are none."""
+        """Legend of the parts of stacked bars; empty if there are none."""
         looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
         return "  ".join(f"{char} {name}" for char, _, name in looks if name)
 
     def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
-        """The columns that people are shown, what a row is called first."""
+        """The displayed columns, with the one that names the rows first."""
         guessed = table.guessed or frozenset()
         found = []
         for place in shown_columns(table):
@@ -239,10 +239,10 @@ class AnswerLines(Struct):
         return found
 
     def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
-        """Columns that fit beside one another, and how long bars are; the first as wide as its title, if it can be.
+        """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
 
-        Of those that may be left out those with nothing but 0 are first, then others, until all texts fit; then texts
-        are cut. A table of which nothing may be left out goes on below, with its first column again.
+        Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
+        After that texts are cut. A table without droppable columns continues below, with its first column repeated.
         """
         fits = self._wanted(columns) <= self.width
         kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
@@ -258,7 +258,7 @@ class AnswerLines(Struct):
             yield from self._parts([replace(columns[0]), *rest], 0)
 
     def _wish(self, each: _Column) -> int:
-        """Cells that a column is given before others are left out for it."""
+        """Width that a column may take before others are dropped for it."""
         if not each.is_text:
             return each.natural
         return min(each.natural, _FOLDED if self.whole else _SPARE_WIDEST if each.column.spare else _WIDEST)
@@ -267,17 +267,17 @@ class AnswerLines(Struct):
         return sum(map(self._wish, columns)) + self._fixed(columns)
 
     def _fixed(self, columns: Sequence[_Column]) -> int:
-        """Cells of bars and gaps."""
+        """Total width of bars and gaps."""
         bars = sum(1 for each in columns if each.bars) if self.width >= _BARS_FROM else 0
         return bars * (_BAR + _GAP) + _GAP * (len(columns) - 1) + 2
 
     def _sized(self, columns: Sequence[_Column], title: int) -> int:
-        """Gives each column its width; returns that of bars."""
+        """Sets the width of each column; returns the width of a bar."""
         texts = [each for each in columns if each.is_text]
         room = self.width - self._fixed(columns) - sum(each.natural for each in columns if not each.is_text)
         wishes = [self._wish(each) for each in texts]
         if wishes and sum(wishes) > room:
-            # the longest are cut, all to one length
+            # cut the longest texts to a common length
             level = max((size for size in range(1, max(wishes) + 1)
                          if sum(min(wish, size) for wish in wishes) <= room), default=1)  # fmt: skip
             wishes = [min(wish, level) for wish in wishes]
@@ -289,13 +289,13 @@ class AnswerLines(Struct):
             each.width, free = each.width + grown, free - grown
         bars = [each for each in columns if each.bars] if self.width >= _BARS_FROM else []
         if texts and texts[0] is columns[0]:
-            # headers stand beside the title, and tables below one another line up
+            # leave room for the title in the heading, and align tables below one another
             grown = min(max(title, _NAMES if bars else 0) - texts[0].width, free)
             texts[0].width, free = texts[0].width + max(grown, 0), free - max(grown, 0)
         return min(_BAR + free // len(bars), _LONGEST_BAR) if bars else 0
 
     def _heads(self, columns: Sequence[_Column], bar_width: int) -> list[tuple[int, str]]:
-        """Headers, with the cells they begin at."""
+        """Column headers as (first cell, text)."""
         place, found = 1, []
         for each in columns:
             place += bar_width + _GAP if each.bars and bar_width else 0
@@ -307,7 +307,7 @@ class AnswerLines(Struct):
     def _row(
         self, columns: Sequence[_Column], bar_width: int, row: int, shade: Style | None, *, strong: bool
     ) -> Iterator[Line]:
-        """A row; in several lines where its texts may take them."""
+        """Lines of a row: several if its texts are wrapped."""
         folded = [wrap(each.texts[row], each.width) if each.folds else [each.texts[row]] for each in columns]
         for number in range(max(map(len, folded))):
             line: Line = [Segment(" ")]
@@ -322,9 +322,9 @@ class AnswerLines(Struct):
             yield line
 
     def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
-        """The bar of a row, and the gap behind it."""
+        """The bar of a row, followed by the gap."""
         if not column.column.parts:
-            # bars of shares, of times and of counts have colours of their own
+            # the colour of a bar depends on the kind of value: share, duration or other
             own = {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.column.kind)
             style = shade or own or self.palette.transfer
             return [Segment(bar(column.bars[row][0], width, self.glyphs) + " " * _GAP, style)]
@@ -345,7 +345,7 @@ class AnswerLines(Struct):
         return [known.get(key, (" ", palette.quiet, "")) for key in column.parts]
 
     def _shade(self, table: Table, row: int) -> Style | None:
-        """The colour of the kernel function or kind of lane that a row is about; None where it is about none."""
+        """Colour of the kernel function or kind of lane that names a row; None for other rows."""
         key = "name" if table.word == self.vocabulary.scope.one else "kind"
         name = next((str(values[row]) for column, values in zip(table.columns, table.values, strict=True)
                      if column.key == key), None)  # fmt: skip
@@ -356,7 +356,7 @@ class AnswerLines(Struct):
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:
-    """How much of each row's bar its parts fill; a bar of one part is full at the table's largest value."""
+    """Shares (0 to 1) of the parts of each row's bar; a bar of one part is scaled to the table's largest value."""
     if not column.bar:
         return []
     if column.parts:

@@ -1,4 +1,4 @@
-"""What the summary shows for a state: answers of its views, and their curves as text."""
+"""Data of the summary for a state: answers of the views, and their curves as text."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
 from tpuprof_tui.views.screen import at_once, at_rest
 
-#: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones show no more.
+#: Height of a curve in lines, including its time axis, and its greatest width in cells: wider ones show no more.
 CURVE_HEIGHT, WIDEST = 8, 120
-#: Views that take longer than this together are shown before the others are known, s.
+#: Seconds after which the answers so far are shown before the others are computed.
 SHOWN_EVERY: Final = 0.1
 
-#: Drawn series, by view and key.
+#: Lines of drawn series, by view and series key.
 Curves = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 class SummaryFigures:
-    """Holds the latest answers, and says when others are wanted; what takes longer stays until it is known anew.
+    """Holds the latest answers, and determines when new ones are needed; slow answers stay until they are replaced.
 
     Attributes:
-        views: The views there are, in their order.
-        chosen: The id of the view that fills the pane; empty: all have their part of it.
-        asked: What the answers are about; None: nothing has been answered yet.
-        answers: What the views say, by their ids.
-        curves: The series that are drawn, by view and key, for panes of ``drawn_for`` cells.
-        about: What they tell of, in words.
-        latest: What was asked last; None: nothing yet.
+        views: The available views, in order.
+        chosen: Id of the view that fills the pane; empty: all views share it.
+        asked: Query of the current answers; None: no answers yet.
+        answers: Answers by view id.
+        curves: Drawn series by view and key, for a pane ``drawn_for`` cells wide.
+        about: Description of scope, window and filter.
+        latest: The latest query; None: none yet.
     """
 
     def __init__(self, session: Session, state: DisplayState) -> None:
@@ -55,23 +55,23 @@ class SummaryFigures:
 
     @property
     def view(self) -> View | None:
-        """The view that fills the pane."""
+        """The view that fills the pane; None: all views share it."""
         return view_of(self._vocabulary, self.chosen, screen=True) if self.chosen else None
 
     def told(self) -> list[View]:
-        """The views that say something."""
+        """Views with a non-empty, complete answer."""
         answers = self.answers
         return [each for each in self.views
                 if each.id in answers and not answers[each.id].empty and not answers[each.id].missing]  # fmt: skip
 
     def stepped(self, steps: int) -> str:
-        """The view so many steps on, of those that say something; after the last and before the first none."""
+        """Id of the view ``steps`` on among those of ``told``, cyclic; empty (all views) between last and first."""
         names = ["", *(view.id for view in self.told())]
         place = names.index(self.chosen) if self.chosen in names else 0
         return names[(place + steps) % len(names)]
 
     def want(self, state: DisplayState) -> Query | None:
-        """What is to be asked for a state; None where it is what was asked last."""
+        """Returns the query for a state; None if it equals the latest one."""
         wanted = state.start, state.end, state.figures_scope, state.filter
         if wanted == self._wanted:
             return None
@@ -81,18 +81,18 @@ class SummaryFigures:
         return self.latest
 
     def take(self, query: Query, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
-        """Takes answers, in place of those of the same views, and curves drawn for a pane of so many cells."""
+        """Stores answers of some views, and curves drawn for a pane of ``width`` cells."""
         if curves:
             self.curves |= curves
             self.drawn_for = width
         self.asked = query
         self.answers |= answers
         if query.baseline is None:
-            # of a part of the time nothing is compared
+            # there is no comparison for a part of the time
             self.answers.pop(COMPARISON.id, None)
 
     def to_redraw(self, width: int) -> Mapping[str, Answer]:
-        """The answers whose curves do not fit a width; from now on they are taken as drawn for it."""
+        """Returns the answers whose curves must be redrawn for a width, and marks them as drawn for it."""
         drawn = {name: each for name, each in self.answers.items() if each.series}
         if not drawn or self.asked is None or self.drawn_for == width:
             return {}
@@ -101,13 +101,13 @@ class SummaryFigures:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether a view of all workers has something to say: figures of a cluster stand without any events."""
+        """Whether a view of all workers has rows: figures of a cluster may exist without any events."""
         together = (view.id for view in views_of(self._vocabulary) if view.together)
         return any(len(table) for key in together if key in self.answers for table in self.answers[key].tables)
 
 
 def about(session: Session, state: DisplayState) -> str:
-    """What figures of a state are about, in words: scope, window, filter."""
+    """Describes scope, window and filter of a state."""
     scope = session.scope_title(state.figures_scope)
     kind = "window" if state.range is None else "range"
     whole = "capture" if split_step(state.filter)[0] is None else session.steps.word.one
@@ -119,11 +119,11 @@ def about(session: Session, state: DisplayState) -> str:
 def computed(
     query: Query, chosen: View | None, cancelled: Callable[[], bool], *, known: bool, first: bool
 ) -> Iterator[dict[str, Answer]]:
-    """What the views say: what is quick, unless it is ``known``, then what takes longer, and the chosen view.
+    """Yields the answers of the views: quick ones, unless ``known``, then slow ones and the chosen view.
 
-    Of many or slow views those that are known are given while the others are computed; where the pane shows none
-    yet, the ``first`` of them as soon as it is. Of a profile of which more is being read only the first that takes
-    longer is computed: the others would hold up the reading, and be computed anew.
+    Slow answers are yielded in batches of about ``SHOWN_EVERY`` seconds; with ``first`` (the pane is still empty) the
+    first one by itself. While a profile is still being read, only its first slow view is computed: the others would
+    delay the reading, and would have to be computed again.
     """
     if not known and not cancelled():
         yield at_once(query)
@@ -144,7 +144,7 @@ def computed(
 
 
 def drawn(query: Query, answers: Mapping[str, Answer], width: int, *, ascii_only: bool) -> Curves:
-    """The curves of some answers for a pane of ``width`` cells; takes longer than a frame: meant for a thread."""
+    """Draws the curves of some answers for a pane of ``width`` cells; slow, so meant for a worker thread."""
     cells = min(width - 2, WIDEST)
     return {
         name: {

@@ -1,4 +1,4 @@
-"""The lines of the summary: all views with their first rows, in two columns where there is room, or all of one view."""
+"""Lays out the summary: all views with their first rows, in two columns if there is room, or one view in full."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
 from .figures import SummaryFigures
 
-#: Lines of a view, or the cells they need.
+#: Type of a cached result: lines of a view, or the width they need.
 Made = TypeVar("Made")
 
-#: Cells of the narrower of two columns at least.
+#: Least width of a column, in cells.
 COLUMN = 70
-#: Lines of a pane from which on a blank line parts sections.
+#: Least height of the pane, in lines, for blank lines between sections.
 PARTED = 16
 
 
 class Page(Struct):
-    """Lines, and where they lead. What stands in two columns has a cursor in each.
+    """Lines with the targets of Enter. Each of the two columns has items of its own.
 
     Attributes:
-        left: Cells of the first column.
-        top, split: The first line in two columns, and the first below them.
-        targets: Where lines lead, by column.
-        items: For each line its place in ``targets``, by column; -1: it leads nowhere.
+        left: Width of the first column in cells.
+        top, split: Half-open range of the lines in two columns.
+        targets: Targets, by column.
+        items: Index in ``targets`` of each line, by column; -1: no target.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Page(Struct):
     items: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def add(self, line: Line, *targets: Target | None) -> None:
-        """One more line, and where it leads in each column; lines of one row are one item."""
+        """Appends a line with its target in each column; consecutive lines with the same target are one item."""
         self.lines.append(line)
         for known, items, target in zip(self.targets, self.items, (*targets, None, None), strict=False):
             if target is not None and not (known and known[-1] is target and items[-1] >= 0):
@@ -57,18 +57,18 @@ class Page(Struct):
             items.append(len(known) - 1 if target is not None else -1)
 
     def span(self, number: int, column: int) -> tuple[int, int]:
-        """First cell of a line that a column has, and the first behind it."""
+        """Half-open range of the cells of a column on a line."""
         if not self.top <= number < self.split or self.left >= self.width:
             return 0, self.width
         return (self.left, self.width) if column else (0, self.left)
 
     def column_at(self, number: int, cell: int) -> int:
-        """The column of a cell of a line."""
+        """Column (0 or 1) at a cell of a line."""
         return 1 if self.left <= cell and self.top <= number < self.split and self.left < self.width else 0
 
 
 class PageBuilder:
-    """Builds pages of the answers there are for a size of the pane; lines of answers that stay are made once."""
+    """Builds pages of the current answers for a size of the pane; caches the lines of unchanged answers."""
 
     def __init__(self, figures: SummaryFigures, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
         self.made_for = palette, width, height
@@ -79,12 +79,12 @@ class PageBuilder:
         self._width = width
         self._height = height
         self._gap: list[Entry] = [([], None)] if height >= PARTED else []
-        #: By view what was made last, of which answer, and with what else.
+        #: Cached lines by view, with the answer and the settings that they were made for.
         self._entries: dict[str, tuple[Answer, tuple[object, ...], list[Entry]]] = {}
         self._needed: dict[str, tuple[Answer, tuple[object, ...], int]] = {}
 
     def page(self, state: DisplayState, *, paused: bool) -> Page:
-        """The page of a state; of the chosen view alone where one is chosen."""
+        """The page of a state: the chosen view, or all views if none is chosen."""
         session, width = self._figures.session, self._width
         if not self._figures.answers:
             return self._told([[Segment(" computing ...", self._palette.quiet)]])
@@ -100,7 +100,7 @@ class PageBuilder:
         rows = max(self._height // 3 - 2, 4)
         left, fitting = self._columns(known, rows)
         if not left:
-            # three rows of each list, or two where the last of the first ones would have none on the screen
+            # three rows of each list, or two if the last list of the first place would otherwise be off the screen
             fewest = 3 if 4 * len(known["first"]) - 2 <= self._height else 2
             rows = max(self._height // 3 - (2 if self._gap else 1), fewest)
             parts = (self._part(known[place], width, each)
@@ -108,7 +108,7 @@ class PageBuilder:
             return self._placed(head, width, self._joined(*parts, self._missing()))
         first, second = ([each for each in known[place] if each in fitting] for place in ("first", "second"))
         wide = [each for place in ("first", "second") for each in known[place] if each not in fitting]
-        # what comes first stays first
+        # a wide view that comes first stays at the top
         top = wide[: wide[:1] == known["first"][:1]]
         above = self._part(top, width, rows)
         below = self._joined(self._part(wide[len(top) :], width, max(rows, 8)), self._part(known["below"], width, 16),
@@ -118,11 +118,11 @@ class PageBuilder:
                             below=[*self._gap, *below] if below else [])  # fmt: skip
 
     def _told(self, lines: list[Line]) -> Page:
-        """A page of what leads nowhere, without a cursor."""
+        """A page of lines without targets, and so without a cursor."""
         return Page(lines, self._width, self._width)
 
     def _head(self, state: DisplayState, *, paused: bool) -> list[Line]:
-        """What is to be known first: that the pane is held, that nothing starts here."""
+        """Notices at the top: that the pane is paused, or that no event starts here."""
         lines: list[Line] = []
         if paused:
             held = f" Paused: {self._figures.about}. p follows the screen again."
@@ -133,7 +133,7 @@ class PageBuilder:
         return lines
 
     def _nothing_text(self, state: DisplayState) -> str:
-        """That nothing starts here, and what to do to see something."""
+        """Sentence that no event starts here, and how to widen the view."""
         say = self._vocabulary.say
         ways = ["& changes the filter"] if state.filter else []
         if state.range is not None:
@@ -151,10 +151,10 @@ class PageBuilder:
         return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole, curves, scopes)
 
     def _columns(self, known: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
-        """Cells of the first of two columns, 0 where there is no room for two, and the views that fit into theirs.
+        """Width of the first of two columns (0: no room for two), and the views that fit into their column.
 
-        A view fits where it shows as many columns as in the whole width and cuts no name that it does not cut there:
-        a wider terminal never shows less. The border is where most views fit, as near to the middle as may be.
+        A view fits if it shows the same table columns and cuts no more names than at the full width, so that a wider
+        terminal never shows less. The border is chosen so that most views fit, and then nearest to the middle.
         """
         if self._width < 2 * COLUMN:
             return 0, set()
@@ -169,7 +169,7 @@ class PageBuilder:
             other = {each for each, need in second.items() if need <= self._width - left}
             if not COLUMN <= left <= self._width - COLUMN or len(one | other) <= len(fitting):
                 continue
-            # facts alone are no column
+            # a column must have at least one table
             if any(first[each] for each in one) and any(second[each] for each in other):
                 best, fitting = left, one | other
         return best, fitting
@@ -185,7 +185,7 @@ class PageBuilder:
         self, known: dict[str, tuple[Answer, tuple[object, ...], Made]], name: str, make: Callable[[Answer], Made],
         *settings: object,
     ) -> Made:  # fmt: skip
-        """What is made of the answer of a view with some settings: what was made last, where these are as they were."""
+        """Cached result of ``make`` for the answer of a view; computed if the answer or the settings have changed."""
         answer = self._figures.answers[name]
         found = known.get(name)
         if found is None or found[0] is not answer or found[1] != settings:
@@ -193,12 +193,12 @@ class PageBuilder:
         return found[2]
 
     def _says(self, name: str) -> bool:
-        """Whether there is an answer that says something."""
+        """Whether a view has a non-empty answer."""
         found = self._figures.answers.get(name)
         return found is not None and bool(found.facts or found.notes or found.series or any(map(len, found.tables)))
 
     def _one(self, name: str) -> list[Entry]:
-        """One view with all its rows."""
+        """Lines of one view in full."""
         quiet = self._palette.quiet
         if name not in self._figures.answers:
             return [([Segment(" computing ...", quiet)], None)]
@@ -206,11 +206,11 @@ class PageBuilder:
         return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
 
     def _part(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
-        """Some views, below one another."""
+        """Lines of some views, one below the other."""
         return self._joined(*(self._answered(name, width, rows) for name in names))
 
     def _missing(self) -> list[Entry]:
-        """What would have to be recorded for more."""
+        """Sentences on what would have to be recorded for more answers."""
         answers = self._figures.answers.values()
         missing = [each.sentence for found in answers for each in found.missing if each.needs]
         return self._lines(self._width, 0).told(*dict.fromkeys(missing))
@@ -225,7 +225,7 @@ class PageBuilder:
         self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (), *,
         above: Sequence[Entry] = (), below: Sequence[Entry] = (),
     ) -> Page:  # fmt: skip
-        """Lines of two columns, and what is above and below them."""
+        """Builds the page from the notices, two columns, and the full-width lines above and below them."""
         page = Page(width=self._width, left=left)
         for line in head:
             page.add(line)

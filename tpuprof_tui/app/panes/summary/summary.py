@@ -1,4 +1,4 @@
-"""The summary: what the source's views say of the visible window, where the time went, what is worth a look."""
+"""Summary pane: the answers of the source's views for the visible window, computed in the background."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from ..lines import Line, LinesView, as_text
 from .figures import Curves, SummaryFigures, computed, drawn
 from .page import Page, PageBuilder
 
-#: Up to this many events what is quick is computed at once; more in a thread.
+#: Most events for which quick views are computed synchronously; for more, in a worker thread.
 AT_ONCE = 20_000
-#: Keys may come faster than answers: of keys that are less than ``APART_SECONDS`` apart the last one's answers are
-#: computed, when there has been no other for ``REST_SECONDS``.
+#: Debouncing: if keys are less than ``APART_SECONDS`` apart, answers are computed only for the last one, after a pause
+#: of ``REST_SECONDS``.
 APART_SECONDS, REST_SECONDS = 0.1, 0.04
 
-#: Another state of all panes.
+#: A state change.
 Update = Callable[[DisplayState], DisplayState]
 
 
 class FollowedState:
-    """The state that lines are about, and the ``live`` one that holds: where Enter on a line led, the lines stay."""
+    """The state that the lines show (``state``), and the current one (``live``): Enter on a line keeps the lines."""
 
     def __init__(self, state: DisplayState) -> None:
         self.live = self.state = state
-        #: The state that Enter on a line asked for: while its selection holds, lines are about what they were.
+        #: The state that Enter on a line requested; while its selection is current, the lines stay as they were.
         self._left_for: DisplayState | None = None
 
     def show(self, state: DisplayState) -> None:
-        """Another state holds."""
+        """Takes the current state."""
         self.live, left = state, self._left_for
         if left is None or (left.selection, left.scope) != (state.selection, state.scope):
             self._left_for, self.state = None, state
@@ -59,16 +59,16 @@ class FollowedState:
             self.state = replace(state, selection=self.state.selection)
 
     def leave(self, update: Update) -> None:
-        """All panes but the lines are about to change."""
+        """Records a change that the lines shall not follow."""
         self._left_for = update(self.live)
 
 
 class SummaryPane(LinesView):
-    """Views that follow the visible window and the selected unit; Enter goes to what a line of them stands for."""
+    """Shows the views for the visible window and the selected unit; Enter goes to the target of a line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("summary")]
     copied_as = ("line", "summary")
-    # lines are built for a width: it must not change when the scroll bar comes and goes
+    # reserve the gutter: lines are built for a width that must not change when the scroll bar appears
     DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
@@ -84,25 +84,25 @@ class SummaryPane(LinesView):
         self._asked_at = 0.0
         self._active = False
         self._built_height = -1
-        #: The column of the page that the cursor is in.
+        #: Column of the page (0 or 1) that the cursor is in.
         self._column = 0
 
     # figures
 
     def show(self, state: DisplayState) -> None:
-        """Shows the answers of a state, at once or as soon as they are there."""
+        """Shows the answers for a state, at once or when they are computed."""
         self._followed.show(state)
         if self._active and not self.paused:
             self._ask()
 
     def activate(self, active: bool) -> None:
-        """Says whether the summary is visible: it is computed only then."""
+        """Sets whether the summary is visible; answers are computed only then."""
         self._active = active
         if active and not (self.paused and self.figures.answers):
             self._ask()
 
     def pause(self, paused: bool) -> None:
-        """Keeps the answers as they are, or follows the screen again."""
+        """Freezes the answers, or follows the state again."""
         self.paused = paused
         if not paused and self._active:
             self._ask()
@@ -118,10 +118,10 @@ class SummaryPane(LinesView):
             self._take(query, at_once(query))
         before, self._asked_at = self._asked_at, time.monotonic()
         if known and first:
-            # too little to hold up the first frame
+            # so small that it does not delay the first frame
             self._compute(query, known, 0.0, first=True)
         elif self._asked_at - before > APART_SECONDS:
-            # the frame of the key comes first
+            # paint the frame of the key first
             self.call_after_refresh(self._begin, query, known, first)
         else:
             self._compute(query, known, REST_SECONDS)
@@ -134,14 +134,14 @@ class SummaryPane(LinesView):
     def _compute(self, query: Query, known: bool, wait: float, *, first: bool = False) -> None:
         worker = get_current_worker()
         time.sleep(wait)
-        # not asked of the pane: where it lies is worked out by the event loop alone
+        # not read from the widget: its layout must be accessed in the event loop only
         width = self._built_for
         for answers in computed(query, self.figures.view, lambda: worker.is_cancelled, known=known, first=first):
             self._answer(query, answers, width)
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
     def _redraw(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
-        """The curves there are, for another width."""
+        """Redraws the curves for another width."""
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
@@ -150,7 +150,7 @@ class SummaryPane(LinesView):
     def _answer(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
         charted = {name: each for name, each in answers.items() if each.series}
         if charted and len(charted) < len(answers):
-            # what has no curves need not wait for them
+            # answers without curves need not wait for the drawing
             plain = {name: each for name, each in answers.items() if name not in charted}
             self.call_later(self._take, query, plain)
             answers = charted
@@ -158,11 +158,11 @@ class SummaryPane(LinesView):
         self.call_later(self._take, query, answers, curves, width)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports what goes wrong in a thread."""
+        """Reports an error of a worker thread."""
         tell_failure(self, event)
 
     def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
-        """Takes answers, and curves drawn for so many cells, unless others are wanted by now."""
+        """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""
         if query is not self.figures.latest and query is not self.figures.asked:
             return
         self.figures.take(query, answers, curves or {}, width)
@@ -172,7 +172,7 @@ class SummaryPane(LinesView):
     # lines
 
     def choose(self, name: str) -> None:
-        """Lets a view fill the pane; an empty name: all have their part of it again.
+        """Lets a view fill the pane; an empty name: shows all views.
 
         Raises:
             UsageError: There is no such view.
@@ -186,13 +186,13 @@ class SummaryPane(LinesView):
         self.post_message(Retitled())
 
     def title_text(self) -> str:
-        """The view that is shown, and what it is about."""
+        """Title for the border: the chosen view, scope, window and filter, and whether it is paused."""
         state, about = self.figures.view, self.figures.about
         about = about if state is None else f"{self.session.profile.vocabulary.say(state.title)} of {about}"
         return f"PAUSED (p): {about}" if self.paused else about
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """All views with their first rows, or all of one."""
+        """Builds the page of all views, or of the chosen one."""
         self._built_height = self.size.height
         if self._builder.made_for != (self.palette, width, self._built_height):
             self._builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
@@ -202,7 +202,7 @@ class SummaryPane(LinesView):
         return self.page.lines, self.page.items[self._column]
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """Builds the lines anew, and has curves drawn that do not fit them."""
+        """Rebuilds the lines, and redraws curves in the background if the width has changed."""
         super().rebuild(keep_scroll=keep_scroll)
         asked, width = self.figures.asked, self._built_for
         if asked is not None and width > 0 and not self._closing:
@@ -211,12 +211,12 @@ class SummaryPane(LinesView):
                 self._redraw(asked, answers, width)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines depend on the width, how many rows of each view show on the height."""
+        """Rebuilds for another width or height: the number of rows of each view depends on the height."""
         if (self.scrollable_content_region.width, event.size.height) != (self._built_for, self._built_height):
             self.rebuild()
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
-        """The cursor's column alone; what stands beside it is another."""
+        """Highlights only the cursor's column of the line."""
         start, end = self.page.span(number, self._column)
         before, inside, after = strip.crop(0, start), strip.crop(start, end), strip.crop(end, strip.cell_length)
         return Strip.join([before, super()._highlighted(inside, number), after])
@@ -224,7 +224,7 @@ class SummaryPane(LinesView):
     # keys that move
 
     def move(self, lines: int) -> None:
-        """To the next line that stands for something, while one is near; else the lines scroll."""
+        """Moves to the next item if it is near the viewport; otherwise scrolls."""
         if not self.has_cursor:
             super().move(lines)
             return
@@ -244,7 +244,7 @@ class SummaryPane(LinesView):
         self.refresh()
 
     def action_scroll_columns(self, columns: int) -> None:
-        """To the nearest line of the first column, or of the second."""
+        """Moves the cursor to the nearest item of the first or the second column."""
         column = 0 if columns < 0 else 1
         if column == self._column or not self.page.targets[column]:
             return
@@ -255,7 +255,7 @@ class SummaryPane(LinesView):
         self.go_to(self.cursor)
 
     def action_step_section(self, steps: int) -> None:
-        """To the next heading, or the one before."""
+        """Scrolls to the next or the previous heading."""
         heads = [number for number, line in enumerate(self.lines) if self._is_heading(line)]
         top = self.scroll_offset.y
         wanted = [head for head in heads if head > top] if steps > 0 else [head for head in heads if head < top]
@@ -269,17 +269,17 @@ class SummaryPane(LinesView):
         return any(segment.style == self.palette.title for segment in line)
 
     def action_step_view(self, steps: int) -> None:
-        """The view so many steps on fills the pane; after the last all of them."""
+        """Lets the view ``steps`` on fill the pane; after the last, shows all views."""
         self.choose(self.figures.stepped(steps))
 
     def on_click(self, event: events.Click) -> None:
-        """The mouse moves the cursor, in the column it points to."""
+        """Moves the cursor to the clicked item, in the clicked column."""
         offset = event.get_content_offset(self)
         if offset is not None:
             self.action_scroll_columns(self.page.column_at(offset.y + self.scroll_offset.y, offset.x) or -1)
         super().on_click(event)
 
-    # where lines lead
+    # targets of lines
 
     def _target(self) -> Target | None:
         targets = self.page.targets[self._column]
@@ -289,13 +289,13 @@ class SummaryPane(LinesView):
         return None
 
     def action_select(self) -> None:
-        """Selection and timeline go to what the line under the cursor stands for; the lines stay as they are."""
+        """Goes to the target of the line under the cursor in the other panes; if already there, narrows to it."""
         target = self._target()
         found = _goal(self.session, target) if target is not None else None
         if found is not None and target is not None and target.scope is not None and (
             found[0](self._followed.live) == self._followed.live
         ):  # fmt: skip
-            # it is selected already
+            # already selected
             self.narrow()
         elif found is not None:
             self._go(*found)
@@ -303,14 +303,14 @@ class SummaryPane(LinesView):
             self._find_longest(target.condition)
 
     def _go(self, update: Update, told: str) -> None:
-        """Changes the state of all panes but the lines of this one."""
+        """Changes the state for all panes but this one."""
         self._followed.leave(update)
         self.post_message(Change(update))
         if told:
             self.post_message(Say(told))
 
     def _find_longest(self, condition: str) -> None:
-        """To the longest event of a line that sums up several."""
+        """Finds the longest event that meets a condition, in the background."""
         asked = self.figures.asked
         if asked is None:
             return
@@ -324,7 +324,7 @@ class SummaryPane(LinesView):
             self._go(*_event_goal(self.session, *found, f"The longest, {time_text(end - start)}"))
 
     def narrow(self) -> None:
-        """All panes show only what the line under the cursor stands for; again: everything."""
+        """Narrows all panes to the target of the line under the cursor; a scope is toggled."""
         target = self._target()
         if target is None:
             return
@@ -334,15 +334,15 @@ class SummaryPane(LinesView):
         elif update is not None:
             self.post_message(Change(update))
 
-    # copies
+    # copying
 
     def text_of_item(self) -> str:
-        """The line of the cursor's column alone; what stands beside it is another."""
+        """Text to copy of the item under the cursor, from its column only."""
         numbers = [number for number, item in enumerate(self.items) if item == self.cursor]
         return as_text(self.lines[number].crop(*self.page.span(number, self._column)) for number in numbers)
 
     def action_copy_line(self) -> None:
-        """Copies the line under the cursor, all lines where none is."""
+        """Copies the line under the cursor, or all lines if there is no cursor."""
         if self.has_cursor:
             super().action_copy_line()
         else:
@@ -350,7 +350,7 @@ class SummaryPane(LinesView):
 
 
 def _goal(session: Session, target: Target) -> tuple[Update, str] | None:
-    """What Enter makes of the state, and what is said of it; None where events have to be looked through first."""
+    """State change of Enter on a target, and its message; None for a condition, which needs a search for events."""
     if target.condition:
         return None
     if target.event is not None:
@@ -370,7 +370,7 @@ def _goal(session: Session, target: Target) -> tuple[Update, str] | None:
 
 
 def _event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
-    """An event selected and in view; ``what`` says why it is this one."""
+    """State change that selects an event and scrolls it into view, and its message, which begins with ``what``."""
     told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
     return lambda state: selected(session, state, lane, row), told
 
@@ -380,7 +380,7 @@ def _time_goal(start: int, end: int) -> Update:
 
 
 def _narrowed_state(session: Session, target: Target) -> Update | None:
-    """What narrowing to a target makes of the state, where that is a time, an event or a scope; again: everything."""
+    """State change that narrows to a time, or toggles the scope of an event or scope target; None for other targets."""
     if target.time is not None:
         start, end = target.time
         return lambda state: state.windowed(start, end - start).at(start)

@@ -1,1 +1,1 @@
-"""The timeline pane."""
+"""The timeline pane: layout, painting, key handling and texts."""

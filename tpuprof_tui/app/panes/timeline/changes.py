@@ -1,4 +1,4 @@
-"""What the keys of the timeline make of the state: pure functions, by the name of their action."""
+"""State changes of the timeline's keys: pure functions of layout and state, by action name."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .layout import LaneLayout
 
 Thing = TypeVar("Thing")
 
-#: The state after a key, and what to say of it; empty: nothing.
+#: The new state, and a message; empty: none.
 Changed = tuple[DisplayState, str]
-#: What a key does with the state that holds when it is answered.
+#: A state change, applied to the state at the time when the request is handled.
 StateChange = Callable[[LaneLayout, DisplayState], Changed]
 
 
 def cursor_moved(layout: LaneLayout, state: DisplayState, cells: int) -> DisplayState:
-    """The cursor in the middle of the cell so many cells on; the window follows it."""
+    """Moves the cursor by ``cells``, to the middle of a cell; the window follows."""
     count, axis = layout.cells, layout.axis
     cell = axis.cell_at(state.cursor, state.start, state.end, count) + cells
     edges = axis.edges(state.start, state.end, count)
-    while 0 <= cell < count and edges[cell] == edges[cell + 1]:  # no time of this side lies in a gap
+    while 0 <= cell < count and edges[cell] == edges[cell + 1]:  # skip gaps of the aligned axis: they have no time
         cell += 1 if cells > 0 else -1
     if 0 <= cell < count:
         return state.at((int(edges[cell]) + max(int(edges[cell + 1]) - 1, int(edges[cell]))) // 2)
@@ -42,7 +42,7 @@ def cursor_moved(layout: LaneLayout, state: DisplayState, cells: int) -> Display
 
 
 def lane_moved(layout: LaneLayout, state: DisplayState, lines: int) -> DisplayState:
-    """The lane or unit so many lines below selected."""
+    """Selects the lane or unit ``lines`` rows below."""
     wanted = layout.stepped_row(state, lines)
     if wanted in (-1, layout.selected_row(state)):
         return state
@@ -50,9 +50,9 @@ def lane_moved(layout: LaneLayout, state: DisplayState, lines: int) -> DisplaySt
 
 
 def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed:
-    """The event so many steps on selected, of the selected lane; of a line of launches the launch the range.
+    """Selects the event ``steps`` on in the selected lane.
 
-    Of a counter the cursor goes to the next change of its value.
+    On a row of launches the launch becomes the range; on a counter the cursor goes to a change of its value.
     """
     counters = layout.counters_of(state)
     if counters is not None and not counters.folds:
@@ -65,7 +65,7 @@ def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Change
 
 
 def launch_or_event(layout: LaneLayout, state: DisplayState, steps: int) -> DisplayState:
-    """The state with the launch or event so many steps on; 0: the nearest to the cursor."""
+    """The state with the launch as range, or the event selected, ``steps`` on; 0: the nearest to the cursor."""
     row = layout.launches_row(state)
     if row is not None:
         return stepped_launch(layout.session, state, row.unit, steps)
@@ -73,7 +73,7 @@ def launch_or_event(layout: LaneLayout, state: DisplayState, steps: int) -> Disp
 
 
 def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
-    """The event at the cursor selected; of a line of launches the launch the range; counters folded or unfolded."""
+    """Selects the event at the cursor; on launches, makes the launch the range; on counters, folds or unfolds."""
     counters = layout.counters_of(state)
     if counters is not None:
         return replace(state, unfolded=_toggled(state.unfolded, state.selection.counters)) if counters.folds else state
@@ -85,7 +85,7 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
 
 
 def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed:
-    """The lane's next (``steps`` 1) or previous (-1) event of the same name selected."""
+    """Selects the lane's next (``steps`` 1) or previous (-1) event with the same name."""
     session, lane, row = layout.session, state.selection.lane, state.selection.row
     if lane >= 0 and row < 0:
         row = layout.event_under_cursor(lane, state)
@@ -104,26 +104,26 @@ def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed
 
 
 def rescaled(layout: LaneLayout, state: DisplayState) -> Changed:
-    """Times in units of time, or in cycles."""
+    """Toggles times between units of time and cycles."""
     clock = clock_of(layout.session.profile.device)
     if not clock:
         return state, "This capture tells no clock: times stay in units of time."
     scale: TimeScale = "cycles" if state.scale == "time" else "time"
-    # whole numbers of MHz have no decimals
+    # no decimals for a whole number of MHz
     mhz = f"{clock.numerator:,}" if clock.denominator == 1 else f"{float(clock):,.3f}"
     told = f"Times in cycles of {mhz} MHz." if scale == "cycles" else "Times in ns, us, ms and s."
     return replace(state, scale=scale), told
 
 
 def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
-    """The next meaning of colours."""
+    """Switches to the next colouring."""
     session, profile = layout.session, layout.session.profile
     if not layout.shows_colours:
         return state, session.say("Colours belong to {lanes}: e shows them.")
     colouring = next_colouring(profile, state.colouring)
     if colouring != state.colouring:
         told = f"Colours mean: {title_of(profile.vocabulary, colouring)}. L explains them."
-        # the first way comes after those of names
+        # back at the first colouring: list those by names that were skipped for lack of data
         named = profile.vocabulary.named if colouring == "operation" else ()
         for each in (each for each in named if not is_known(profile, each.key)):
             told += f" {each.title.capitalize()} needs {profile.vocabulary.needs(each.needs)}."
@@ -134,7 +134,7 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
 
 
 def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:
-    """The next kind of strip below each lane."""
+    """Switches to the next kind of strip below each lane."""
     profile = layout.session.profile
     if state.rows == "cores" and not any(row.lane >= 0 for row in layout.rows):
         return state, layout.session.say("Strips belong to {lanes}: e shows them.")
@@ -150,7 +150,7 @@ def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:
 
 
 def pin_toggled(layout: LaneLayout, state: DisplayState) -> Changed:
-    """The selected row pinned on top, or back in its place."""
+    """Pins the selected row to the top, or unpins it."""
     number = layout.selected_row(state)
     if number < 0:
         return state, "No lane selected: j and k select one."
@@ -161,17 +161,17 @@ def pin_toggled(layout: LaneLayout, state: DisplayState) -> Changed:
 
 
 def _toggled(kept: tuple[Thing, ...], thing: Thing) -> tuple[Thing, ...]:
-    """What is kept with one thing more, or without it where it is among them."""
+    """Adds an element to a tuple, or removes it if it is present."""
     without = tuple(each for each in kept if each != thing)
     return without if thing in kept else (*kept, thing)
 
 
 def _silent(change: Callable[[LaneLayout, DisplayState], DisplayState]) -> StateChange:
-    """A change of which nothing is said."""
+    """Wraps a change that has no message."""
     return lambda layout, state: (change(layout, state), "")
 
 
-#: By the last part of the action's id.
+#: State changes by the last part of the action id.
 CHANGES: Final[Mapping[str, StateChange]] = {
     "zoom-in": _silent(lambda layout, state: state.zoomed(state.span // 2, layout.cells)),
     "zoom-out": _silent(lambda layout, state: state.zoomed(state.span * 2, layout.cells)),

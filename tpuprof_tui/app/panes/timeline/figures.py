@@ -1,7 +1,7 @@
-"""What the timeline draws with that takes a moment: what passes a filter, what colours rest on, dependencies.
+"""Data of the timeline that is expensive to compute: filter masks, sums for colours, dependencies.
 
-Small profiles have it at once. Of large ones threads make it; until they have done so the timeline draws without it:
-everything as if it passed, cells without a share or a name in one quiet style.
+For small profiles it is computed synchronously, for large ones in worker threads. Until it is available the timeline
+is drawn without it: all events as if they passed the filter, cells without share or name in one dim style.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, is_summed, summed
 from tpuprof_tui.app.shell.background import Background
 
-#: Something for a thread: what it makes, of what, and the function that makes it and keeps it where it is looked up.
+#: Work for a thread: its kind, its parameter, and the function, which caches its result in the session.
 Job = tuple[str, str, Callable[[], object]]
 
 
 class LaneFigures:
-    """Holds what is known for a state, and has computed what is not.
+    """Holds the computed data for a state, and computes what is missing in the background.
 
     Attributes:
-        passing: What passes the filter, once it is there; None: nothing is hidden.
-        ties: Where what released the selected event is, and what it released.
+        passing: Events that pass the filter, once computed; None: no event is hidden.
+        ties: Releasers and waiters of the selected event.
 
     Args:
-        session: What they are about.
-        background: Runs threads, for these figures alone.
-        changed: Called in the event loop when a thread has computed something.
+        session: Session of the profile.
+        background: Runs worker threads; not shared with others.
+        changed: Called in the event loop when a thread has finished.
     """
 
     def __init__(self, session: Session, background: Background, changed: Callable[[], object]) -> None:
@@ -49,13 +49,13 @@ class LaneFigures:
         self._changed = changed
         self.passing: Passing | None = None
         self.ties: tuple[Tie, ...] = ()
-        #: What threads compute, by what it makes: of one kind the latest alone is waited for.
+        #: Parameter of the running computation, by kind; only the latest of each kind counts.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
         self._is_small = session.profile.instructions <= AT_ONCE
 
     def prepare(self, state: DisplayState) -> None:
-        """Takes what a state needs where it is there; has threads compute what is not, and is not being computed."""
+        """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
         for kind, about, run in (*self._filter(state.filter), *self._sums(state), *self._ties(state)):
             if self._running.get(kind) != about:
                 self._running[kind] = about
@@ -83,15 +83,15 @@ class LaneFigures:
         return [self.session, *([self.passing.session] if self.passing is not None else [])]
 
     def is_summed(self, lane: int, colouring: Colouring) -> bool:
-        """Whether the sums that the colours of a lane rest on are there."""
+        """Whether the sums for the colours of a lane are computed."""
         return self._is_small or all(is_summed(session.indexes[lane], colouring) for session in self._sessions)
 
     def is_summing(self, state: DisplayState) -> bool:
-        """Whether sums that a state needs are still being made."""
+        """Whether sums for a state are still being computed."""
         return any(True for _ in self._sums(state))
 
     def _sums(self, state: DisplayState) -> Iterator[Job]:
-        """Those of the state's colours, and of its strips."""
+        """Jobs for the sums of the state's colouring and strips."""
         for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
             sessions = () if colouring in PLAIN else self._sessions
             if all(is_summed(each, colouring) for session in sessions for each in session.indexes):

@@ -1,4 +1,4 @@
-"""Which lines of the timeline show, and where lanes and times are on the screen: lines and cells, no drawing."""
+"""Layout of the timeline: its rows, and the mapping of rows and times to lines and cells; no drawing."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.views.differences import known_side_by_side
 
-#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, counters, or below these a
-#: strip or the same of what is compared with.
+#: Kind of a row: a lane or unit (empty), the steps, the critical path, launches of a unit, counters; or below one of
+#: these a strip (bandwidth, utilisation) or its counterpart in the baseline.
 Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
 
 
 class Row(Struct, frozen=True):
-    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1.
+    """A row of the timeline: a lane (index into ``Profile.lanes``), or something of a unit if ``lane`` is -1.
 
-    ``base``: the line of the base that is shown instead, with its own lane and unit. ``counters``: number of a line of
-    counters (``counter_lines``); -1: none.
+    ``base``: the row of the baseline that is drawn instead, with its own lane and unit. ``counters``: number of a
+    counter line (``counter_lines``); -1: none.
     """
 
     lane: int
@@ -47,38 +47,38 @@ class Row(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Its identity among the rows that can be selected."""
+        """Identity of the row among those that can be selected."""
         return self.lane, self.unit, self.counters
 
     @property
     def is_strip(self) -> bool:
-        """Whether it belongs to the line above."""
+        """Whether it belongs to the row above."""
         return self.kind in ("bandwidth", "utilisation", "base")
 
     @property
     def can_be_selected(self) -> bool:
-        """Whether it stands for a lane or a unit; strips, steps and the path do not."""
+        """Whether it represents a lane, unit or counter; strips, steps and the path do not."""
         return not self.is_strip and self.kind not in ("steps", "path")
 
 
 class LaneLayout:
-    """The lines of the timeline for a state and a size: line 0 is the ruler, the last says what is at the cursor.
+    """Layout for a state and a size. Line 0 is the ruler, the last describes what is at the cursor.
 
     Attributes:
-        session: What the timeline is about.
+        session: Session of the profile.
         state: The state that is laid out.
-        rows: A row for each lane, unit or strip, shown or scrolled out of sight.
-        top: How many rows below the pinned ones are scrolled out of sight.
-        width, height: Of the pane, in cells.
-        legend: Lines of the legend that there is room for.
-        label_width: Cells left of the time axis: labels and utilisation.
-        cells: Cells of the time axis.
-        info_lines: Lines that tell what is at the cursor.
-        lines: How many rows fit on the screen.
-        pins: Rows on top that do not scroll: the pinned ones, unless they would leave no room for others.
-        has_base, shows_units: Whether lines of a base, or lines that stand for a whole unit, are among the rows.
-        shows_colours: Whether there are lines whose colours have a meaning one can choose.
-        axis: Where times lie; with a baseline the axis of both.
+        rows: All rows, including those scrolled out of view.
+        top: Scroll offset: number of rows below the pinned ones that are scrolled out of view.
+        width, height: Size of the pane in cells.
+        legend: Number of legend lines; 0 if there is no room.
+        label_width: Width in cells of label and utilisation, left of the time axis.
+        cells: Width of the time axis in cells.
+        info_lines: Number of lines (0 or 1) that describe what is at the cursor.
+        lines: Number of rows that fit on the screen.
+        pins: Number of rows at the top that do not scroll; 0 if they would leave no room for others.
+        has_base, shows_units: Whether rows of a baseline, or rows of whole units, are among the rows.
+        shows_colours: Whether there are rows to which colourings apply.
+        axis: Maps times to cells; with a baseline, a common axis of both sides.
     """
 
     def __init__(self, session: Session, state: DisplayState) -> None:
@@ -92,7 +92,7 @@ class LaneLayout:
         self.rows: Sequence[Row] = rows_of(self.session, self.state)
         both = known_side_by_side(self.session)
         self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.state.scope)
-        #: Cells of the longest label.
+        #: Length of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
         self.has_base = any(row.base is not None for row in self.rows)
         self.shows_units = any(row.lane < 0 and not row.kind for row in self.rows)
@@ -100,14 +100,14 @@ class LaneLayout:
         self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.state)), len(self.rows))
 
     def show(self, state: DisplayState) -> None:
-        """Lays another state out; ``fit`` is to be called after it."""
+        """Takes another state; ``fit`` must be called afterwards."""
         old, self.state = self.state, state
         deciding = ("scope", "rows", "strip", "pinned", "unfolded", "path")
         if any(getattr(old, key) != getattr(state, key) for key in deciding):
             self._take_rows()
 
     def fit(self, width: int, height: int, legend: int) -> None:
-        """Takes the size of the pane, and how many lines the legend would take: none where it would leave no lane."""
+        """Takes the size of the pane, and the lines that the legend wants; it gets none if no lane would be left."""
         self.width, self.height = width, height
         self.legend = legend if not height or height >= 3 + legend else 0
         self.label_width = min(self.longest + 10, max(width // 3, 0))
@@ -117,7 +117,7 @@ class LaneLayout:
         self.pins = self._pinned if self._pinned < self.lines - 1 else 0
 
     def scroll_to_selection(self) -> None:
-        """Scrolls no further than it takes to show the selected line."""
+        """Scrolls as little as needed to show the selected row."""
         row = self.selected_row(self.state)
         top = min(self.top, max(len(self.rows) - self.lines, 0))
         if row >= 0:
@@ -128,21 +128,21 @@ class LaneLayout:
 
     @property
     def measure(self) -> Measure:
-        """The units of times."""
+        """How times are displayed: in units of time or in cycles."""
         return measure_of(self.session.profile.device, self.state.scale)
 
     @property
     def resolution(self) -> int:
-        """Time of a cell, ns."""
+        """Duration of a cell in ns, at least 1."""
         return max(self.state.span // self.cells, 1)
 
     def cell_of(self, time: int) -> int:
-        """The cell of a time; outside 0 ... cells - 1 where it is out of sight."""
+        """Cell of a time in ns; outside 0 ... cells - 1 if it is out of view."""
         return self.axis.cell_at(time, self.state.start, self.state.end, self.cells)
 
     @property
     def edges(self) -> npt.NDArray[np.int64]:
-        """Edges of the cells, int64 ns."""
+        """Edges of the cells: int64 ns, cells + 1."""
         return self.axis.edges(self.state.start, self.state.end, self.cells)
 
     def middle_of(self, cell: int) -> int:
@@ -152,28 +152,28 @@ class LaneLayout:
 
     @property
     def ruler(self) -> Ruler:
-        """Ticks over the cells."""
+        """Ticks of the time axis."""
         start, end = self.state.start, self.state.end
         return self.measure.ruler(start, end, self.axis.own_cells(start, end, self.cells), self.cell_of)
 
     def event_under_cursor(self, lane: int, state: DisplayState) -> int:
-        """Row of the event of a lane at the cursor, or the nearest inside the cursor's cell; -1 without one."""
+        """Row of a lane's event at the cursor, else of the nearest within a cell's duration; -1 if there is none."""
         return event_at(self.session.indexes[lane], state.cursor, max(state.span // self.cells, 1))
 
     # lines
 
     def number_at(self, line: int) -> int:
-        """Place in ``rows`` of a line below the ruler; -1 where there is none."""
+        """Index in ``rows`` of a line below the ruler; -1 if there is none."""
         number = line if line < self.pins else line + self.top
         return number if 0 <= line < self.lines and number < len(self.rows) else -1
 
     def line_of(self, number: int) -> int:
-        """The line below the ruler that shows a place in ``rows``; -1 where it is out of sight."""
+        """Line below the ruler of an index in ``rows``; -1 if it is out of view."""
         line = number if number < self.pins else number - self.top
         return line if (number < self.pins or line >= self.pins) and 0 <= line < self.lines else -1
 
     def continues(self, number: int) -> bool:
-        """Whether the line above belongs to the same unit or group, so that it need not be named again."""
+        """Whether the row above is of the same unit or group, so that the label need not repeat it."""
         line, row = self.line_of(number), self.rows[number]
         if line == 0 or line <= self.pins or row.lane < 0:
             return False
@@ -185,7 +185,7 @@ class LaneLayout:
     # the selection
 
     def selected_row(self, state: DisplayState) -> int:
-        """Place in ``rows`` of the selected lane or unit; -1 without one."""
+        """Index in ``rows`` of the selected lane, unit or counter; -1 if none is selected."""
         selection = state.selection
         for number, row in enumerate(self.rows):
             if not row.can_be_selected or (row.kind and selection.lane >= 0) or row.counters != selection.counters:
@@ -197,12 +197,12 @@ class LaneLayout:
         return -1
 
     def selection_of(self, number: int) -> Selection:
-        """What is selected with a row."""
+        """The selection that a row represents."""
         row = self.rows[number]
         return Selection(row.unit, row.lane, counters=row.counters)
 
     def stepped_row(self, state: DisplayState, lines: int) -> int:
-        """The row so many lines below the selected one, or the nearest in that direction; -1: none can be selected."""
+        """Index of the selectable row ``lines`` below the selected one, or the nearest; -1 if no row is selectable."""
         known = [number for number, row in enumerate(self.rows) if row.can_be_selected]
         now = self.selected_row(state)
         if not known:
@@ -214,17 +214,17 @@ class LaneLayout:
         return next((number for number in reversed(known) if number <= now + lines), known[0])
 
     def counters_of(self, state: DisplayState) -> CounterLine | None:
-        """The selected line where it is one of counters."""
+        """The selected counter line; None if another row is selected."""
         known = counter_lines(self.session)
         return known[state.selection.counters] if 0 <= state.selection.counters < len(known) else None
 
     def launches_row(self, state: DisplayState) -> Row | None:
-        """The selected row where it is one of launches."""
+        """The selected row if it shows launches, else None."""
         number = self.selected_row(state)
         return self.rows[number] if number >= 0 and self.rows[number].kind == "launches" else None
 
     def lane_for_steps(self, state: DisplayState) -> int:
-        """The lane whose events are stepped through: the selected one, else the first with events; -1: none."""
+        """Lane that next and previous step in: the selected one, else the first with events; -1: none."""
         if state.selection.lane >= 0:
             return state.selection.lane
         number = self.selected_row(state)
@@ -235,7 +235,7 @@ class LaneLayout:
 
 
 def rows_of(session: Session, state: DisplayState) -> list[Row]:
-    """The lines of the timeline for a state: those pinned, then the others in the profile's order."""
+    """Rows for a state: steps and path, pinned rows, then the others in the profile's order."""
     rows = _ordered(session, state)
     if state.pinned:
         rows.sort(key=lambda row: not is_pinned(row, state))
@@ -248,7 +248,7 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
 
 
 def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tuple[Row, ...]:
-    """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
+    """Row of the steps (and that of the baseline); empty if there are too few steps or the scope is a single lane."""
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
     found = session.steps
@@ -259,13 +259,13 @@ def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tu
 
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
-    """The line of the critical path, where it is wanted and known."""
+    """Row of the critical path, if it is enabled and computed."""
     known = state.path and state.scope.everything and known_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
 
 
 def continued_label(rows: Sequence[Row], number: int) -> str:
-    """A lane's label with blanks for the words it begins with as that of the lane above does; its last word stays."""
+    """Label with the leading words that equal those of the row above blanked; the last word always stays."""
     above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
     words = rows[number].label.split(" ")
     same = 0
@@ -277,7 +277,7 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 
 def is_pinned(row: Row, state: DisplayState) -> bool:
-    """Whether a line stays on top; that of the steps always does."""
+    """Whether a row is pinned to the top; steps and path always are."""
     shown = row.base or row
     return shown.kind in ("steps", "path") or row.place in state.pinned
 
@@ -303,7 +303,7 @@ def _ordered(session: Session, state: DisplayState) -> list[Row]:
 
 
 def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> list[Row]:
-    """The lines with those of counters, each below the last lane of what was measured."""
+    """Inserts the counter rows, each below the last row of the group that it measures."""
     lines, groups = counter_lines(session), session.profile.groups
     within = groups.within(state.scope.group)
     owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
@@ -332,7 +332,7 @@ def _lane_row(session: Session, number: int, first: bool) -> Row:
 
 
 def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
-    """The strip below a lane; none where the lane knows nothing of it."""
+    """Strip below a lane; empty if the lane has no data for it."""
     if row.lane < 0 or not kind:
         return ()
     lane, share = session.profile.lanes[row.lane], session.profile.vocabulary.share("bandwidth")
@@ -342,7 +342,7 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
 
 
 def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
-    """The same line of the base; none where it has none, as of counters."""
+    """Counterpart of a row in the baseline; empty if there is none, as for counters."""
     if row.kind == "counters":
         return ()
     lane = both.lanes[row.lane] if row.lane >= 0 else -1
@@ -355,7 +355,7 @@ def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
 
 
 def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
-    """Lanes that only the base has, below all others."""
+    """Rows of lanes that only the baseline has."""
     if not state.scope.everything or state.rows == "cores":
         return []
     rows = []

@@ -1,4 +1,4 @@
-"""Draws the lines of the timeline: ruler, lanes with their labels, legend."""
+"""Paints the lines of the timeline: ruler, rows with labels, overlays, legend."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tpuprof_tui.views.differences import known_differences
 from .figures import LaneFigures
 from .layout import LaneLayout, Row, continued_label
 
-#: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
+#: Most painted rows in the cache; a moved cursor or selection reuses them.
 KEPT = 512
 
 
 class LanePainter:
-    """Draws lines as a layout places them, from the figures of the profile and its base; keeps the lanes drawn last."""
+    """Paints the rows of a layout from the figures of the profile and its baseline; caches painted rows."""
 
     def __init__(
         self, layout: LaneLayout, figures: LaneFigures, base: LaneFigures | None, palette: Palette, glyphs: Glyphs
@@ -44,7 +44,7 @@ class LanePainter:
         self._layout = layout
         self._figures = figures
         self._base = base
-        #: By way of colouring the numbers of the base's kernel functions, or other names, here.
+        #: By colouring, the numbers in this profile of the baseline's kernel functions or other names.
         self._base_numbers: dict[Colouring, npt.NDArray[np.int64]] = {}
         self._palette = palette
         self._glyphs = glyphs
@@ -56,7 +56,7 @@ class LanePainter:
         return self._layout.state
 
     def legend(self, width: int) -> list[list[Segment]]:
-        """The lines that explain what is drawn; none where they are not wanted."""
+        """Lines of the legend; empty if it is hidden."""
         state, layout, profile = self._view, self._layout, self._session.profile
         if not state.legend:
             return []
@@ -75,7 +75,7 @@ class LanePainter:
     # the ruler
 
     def ruler(self) -> list[Segment]:
-        """Unit, ticks with their times, marks, range and cursor."""
+        """The ruler: unit, ticks with times, marks, range and cursor."""
         state, layout, palette = self._view, self._layout, self._palette
         count = layout.cells
         marks = layout.ruler
@@ -87,7 +87,7 @@ class LanePainter:
         taken = [pointer, *(cell for _, cell in letters)]
         taken += [layout.cell_of(state.range[0]), layout.cell_of(state.range[1] - 1)] if state.range else []
         for cell, label in marks.ticks:
-            # a label that a pointer or a letter would cut reads as another number
+            # drop labels that a pointer or letter would overwrite: the rest would read as another number
             text = self._glyphs.tick + ("" if any(cell <= each <= cell + len(label) for each in taken) else label)
             if cell + len(text) <= count:
                 chars[cell : cell + len(text)] = list(text)
@@ -101,7 +101,7 @@ class LanePainter:
         return [Segment(unit, palette.quiet), *merged(chars, styles)]
 
     def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
-        """The range on the ruler: its ends in brackets, what lies between on another ground."""
+        """Draws the range on the ruler: brackets at its ends, another background between them."""
         state, count = self._view, len(chars)
         if state.range is None and state.anchor is None:
             return
@@ -116,10 +116,10 @@ class LanePainter:
         if first == low:
             chars[first] = "["
 
-    # lanes
+    # rows
 
     def line(self, number: int, selected: int) -> list[Segment]:
-        """A row with its label, utilisation and cells, ``selected`` being the place of the selected row."""
+        """Segments of a row: label, utilisation and cells; ``selected``: index of the selected row."""
         layout, state = self._layout, self._view
         row = layout.rows[number]
         painted = self._painted(row, state.start, state.end, layout.cells)
@@ -153,22 +153,22 @@ class LanePainter:
             found = self._drawn[key] = self._paint(row.base or row, figures, edges, pending)
             if isinstance(axis, AlignedAxis):
                 for place in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
-                    # no time of this side lies here
+                    # a gap: this side has no time here
                     found.chars[place], found.styles[place] = self._glyphs.gap, self._palette.hidden
             if len(self._drawn) > KEPT:
                 self._drawn.popitem(last=False)
         return found
 
     def _figures_of(self, row: Row) -> LaneFigures:
-        """Those of the side that a row shows."""
+        """Figures of the side that a row shows: the profile or the baseline."""
         return self._figures if row.base is None or self._base is None else self._base
 
     def _is_summed(self, row: Row, figures: LaneFigures) -> bool:
-        """Whether the sums that a row rests on are there."""
+        """Whether the sums for the colours of a row are computed."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
         colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
-        # names of the base have the numbers they have here
+        # names of the baseline are mapped to the numbers in this profile, so those must be known too
         return figures.is_summed(row.lane, colouring) and known_names(self._session, colouring) is not None
 
     def _paint(self, row: Row, figures: LaneFigures, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
@@ -186,7 +186,7 @@ class LanePainter:
         if passing is None:
             return whole
         shown = self._paint_of(session, passing.session, row, edges, pending)
-        # dots show what is hidden beside what passes: where nothing of a lane does, it is empty
+        # hidden events are shown as dots only if some event of the row passes; otherwise the row stays empty
         if row.is_strip or not _has_events(passing.session, row):
             return shown
         return painter.paint_passing(whole, shown, *look)
@@ -194,7 +194,7 @@ class LanePainter:
     def _paint_of(
         self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
     ) -> Painted:
-        """A row with the events of a session: ``every``, or those of it that pass."""
+        """Paints a row with the events of ``session``: ``every``, or its filtered session."""
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
         kernels = None if every is self._session or pending else self._numbers_here(every, colouring)
@@ -209,7 +209,7 @@ class LanePainter:
         return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, kernels=kernels)
 
     def _numbers_here(self, base: Session, colouring: Colouring) -> npt.NDArray[np.int64]:
-        """Numbers of the base's names: those that are known here have theirs, the others follow; -1 at the end."""
+        """Maps codes of the baseline's names to numbers: those in this profile, new ones after them; int64, -1 last."""
         if colouring not in self._base_numbers:
             here, there = (known_names(each, colouring) or () for each in (self._session, base))
             known = {str(text): number for number, text in enumerate(here)}
@@ -236,14 +236,14 @@ class LanePainter:
         ]
 
     def _top_text(self, row: Row) -> str:
-        """The value that fills a cell of a counter; of a line of several how many they are."""
+        """Full-scale value of a counter; for a folded line, its number of counters."""
         line = counter_lines(self._session)[row.counters]
         if line.folds:
             return f"{len(line.counters):,}"
         unit = self._session.profile.counters[line.counters[0]].unit
         return short_text(counter_curve(self._session, line.counters[0]).high, unit)
 
-    # what lies over lanes
+    # overlays
 
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         state, layout = self._view, self._layout
@@ -260,7 +260,7 @@ class LanePainter:
             chars[first] = self._glyphs.mark
 
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
-        """The event of the base that belongs to the selected one, where that is known."""
+        """Highlights the counterpart of the selected event in the baseline, if known."""
         selection, layout = self._view.selection, self._layout
         known = known_differences(self._session)
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
@@ -279,9 +279,9 @@ class LanePainter:
             styles[cell] = self._palette.on_selected(styles[cell])
 
     def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:
-        """Where what released the selected event ended, and where what it released begins.
+        """Marks the ends of the selected event's releasers, and the starts of what it released.
 
-        What lies outside the window, that before on the left and that after on the right, is marked at its edge.
+        A releaser before the window is marked at its left edge, a released event after it at its right edge.
         """
         if row.kind or row.lane < 0:
             return
@@ -290,7 +290,7 @@ class LanePainter:
             cell = self._layout.cell_of(tie.time)
             cell = max(cell, 0) if tie.released else min(cell, last)
             if tie.lane == row.lane and 0 <= cell <= last:
-                # half of a wide character would leave the line too short
+                # overwriting half of a wide character would leave the line too short: blank the other half
                 before, after = chars[cell] == "", cell < last and chars[cell + 1] == ""
                 chars[cell] = self._glyphs.released if tie.released else self._glyphs.releases
                 styles[cell] = self._palette.tie
@@ -301,7 +301,7 @@ class LanePainter:
 
 
 def _has_events(session: Session, row: Row) -> bool:
-    """Whether a session has any events of a row, wherever they lie."""
+    """Whether a session has any events of a row, at any time."""
     lanes = session.profile.lanes
     if row.lane >= 0:
         return len(lanes[row.lane]) > 0

@@ -1,4 +1,4 @@
-"""The texts of the timeline: its title, what its glyphs mean, what is at the cursor."""
+"""Texts of the timeline: title, legend of the glyphs, description of what is at the cursor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .layout import LaneLayout
 
 
 def title(layout: LaneLayout, *, computing: bool) -> str:
-    """The visible window, and what changes the meaning of what is drawn; whether that is still being computed."""
+    """Title: scope, filter, visible window, colouring, and whether colours are still being computed."""
     session, state, measure = layout.session, layout.state, layout.measure
     window = f"{measure.exact(state.start, layout.resolution)} to {measure.exact(state.end, layout.resolution)}"
     part = "all" if state.fits_all else measure.length(state.span)
@@ -40,7 +40,7 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
 
 
 def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
-    """What the glyphs mean, and how many lanes are out of sight."""
+    """Legend of the glyphs, and the number of lanes scrolled out of view."""
     below = len(layout.rows) - layout.top - layout.lines
     hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
     above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
@@ -57,7 +57,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
 
 
 def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
-    """What the selected lane does at the cursor."""
+    """Describes what the selected line shows at the cursor."""
     session, state, measure = layout.session, layout.state, layout.measure
     text = f" {measure.exact(state.cursor, layout.resolution)}"
     number = layout.selected_row(state)
@@ -82,13 +82,13 @@ def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     if (named := session.profile.vocabulary.names(state.colouring)) is not None:
         number = int(name_numbers(session.indexes[row.lane], np.array([found]), named.key)[0])
         if (names := known_names(session, named.key)) and number >= 0:
-            # before the name of the event, which may be longer than the line
+            # before the event's name, which may be longer than the line
             told = f"{named.title} {clean(names[number])}  {told}"
     return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
 
 
 def _counters_text(session: Session, state: DisplayState, number: int) -> str:
-    """What a counter measured at the cursor and over the window; of a line of several how to see them."""
+    """Value of a counter at the cursor, mean and maximum over the window; for a folded line, how to unfold it."""
     line = counter_lines(session)[number]
     title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
     if line.folds:
@@ -102,7 +102,7 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
 
 
 def _ties_text(session: Session, ties: tuple[Tie, ...], measure: Measure, glyphs: Glyphs) -> str:
-    """What released the selected event, and what it released; the closest by name."""
+    """The closest releaser and waiter of the selected event, and how many more there are."""
     told = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
         found = [tie for tie in ties if tie.released is released]
@@ -116,7 +116,7 @@ def _ties_text(session: Session, ties: tuple[Tie, ...], measure: Measure, glyphs
 
 
 def _described(session: Session, lane_number: int, row: int, measure: Measure) -> tuple[str, str]:
-    """An event in a few words, and its kernel function where that is known."""
+    """Short description of an event, and its kernel function if known."""
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
@@ -127,7 +127,7 @@ def _described(session: Session, lane_number: int, row: int, measure: Measure) -
 
 
 def copied(session: Session, lane_number: int, row: int) -> str:
-    """An event in one line that can be pasted anywhere: exact times, in ns."""
+    """Text to copy of an event: one line with exact times in ns."""
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row) or session.say("{event} {row}", row=row)

@@ -1,4 +1,4 @@
-"""The timeline: lanes over time under a ruler, and its keys and mouse, each of which asks for another state."""
+"""Timeline widget: lanes over time below a ruler; keys and mouse request state changes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from .figures import LaneFigures
 from .layout import LaneLayout
 from .painting import LanePainter
 
-#: Narrower panes have no room for what a line is made of.
+#: Greatest width at which the length of a line must be measured, as its parts may not fit.
 _NARROW = 24
 
 
 class Timeline(Widget, can_focus=True):
-    """Lanes over time. Draws only what is visible; a moved cursor or selection repaints what it touches."""
+    """Lanes over time. Only visible rows are drawn; a moved cursor or selection repaints only the affected parts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
     DEFAULT_CSS = "Timeline { height: 1fr; }"
@@ -59,7 +59,7 @@ class Timeline(Widget, can_focus=True):
 
     @property
     def palette(self) -> Palette:
-        """Colours; with others the lines are drawn anew."""
+        """The palette; setting it creates a new painter."""
         return self._palette
 
     @palette.setter
@@ -68,17 +68,17 @@ class Timeline(Widget, can_focus=True):
         self.painter = LanePainter(self.lanes, self.figures, self.base, palette, self.glyphs)
 
     def on_mount(self) -> None:
-        """What the first state needs is asked for."""
+        """Starts computing the data for the first state."""
         self._prepare()
 
     # state
 
     def show(self, state: DisplayState) -> None:
-        """Shows a state, repainting only what it changes."""
+        """Shows a state; repaints only what has changed."""
         lanes, old = self.lanes, self.lanes.state
         before, tied = lanes.selected_row(old), self._tied_lanes
         lanes.show(state)
-        # names that the legend lists
+        # first, as the height of the legend depends on known names
         self._prepare()
         self._fit()
         top = lanes.top
@@ -99,45 +99,45 @@ class Timeline(Widget, can_focus=True):
         return {tie.lane for tie in self.figures.ties}
 
     def _fit(self) -> None:
-        """Lays the lines out for the size that the pane has now."""
+        """Fits the layout to the current size."""
         width, height = self.size
         self.lanes.fit(width, height, len(self.painter.legend(width)))
 
     def wanted_height(self) -> int:
-        """Lines it would take to show everything."""
+        """Number of lines needed to show all rows."""
         return len(self.lanes.rows) + 2 + len(self.painter.legend(self.size.width))
 
     def on_resize(self, event: events.Resize) -> None:
-        """More or fewer lanes fit."""
+        """Fits the layout to the new size."""
         self._fit()
         self.lanes.scroll_to_selection()
         self._retitle()
 
     def title_text(self) -> str:
-        """The visible window, for the border, and what changes the meaning of what is drawn."""
+        """Title for the border: scope, filter, visible window, colouring."""
         return texts.title(self.lanes, computing=self.figures.is_summing(self.lanes.state))
 
     def legend_text(self) -> str:
-        """What the glyphs mean, and how many lanes are out of sight."""
+        """Legend of the glyphs, and the number of lanes scrolled out of view."""
         return texts.glyph_legend(self.lanes, self.glyphs, filtered=self.figures.passing is not None)
 
     def _retitle(self) -> None:
-        """Sets titles that have changed: each setting repaints the whole pane."""
+        """Sets the titles if they have changed: each assignment repaints the whole pane."""
         titles = (self.title_text(), self.legend_text())
         if titles != self._titles:
             self._titles = titles
             self.border_title, self.border_subtitle = Content(titles[0]), Content(titles[1])
 
-    # what threads compute
+    # background computations
 
     def _figures_of(self, session: Session) -> LaneFigures:
         return LaneFigures(session, background_of(self, "lanes", small=False), self._take_computed)
 
     def _prepare(self) -> None:
-        """Has computed what the state needs and is not there."""
+        """Starts computing the data that the state needs."""
         state = self.lanes.state
         self.figures.prepare(state)
-        if self.base is not None:  # nothing of it is selected
+        if self.base is not None:  # events of the baseline cannot be selected
             self.base.prepare(replace(state, selection=Selection()))
 
     def _take_computed(self) -> None:
@@ -149,9 +149,9 @@ class Timeline(Widget, can_focus=True):
     # drawing
 
     def _refresh_parts(self, old: DisplayState, before: int, tied: set[int]) -> None:
-        """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line.
+        """Repaints what differs from ``old`` after a moved cursor or selection; ``before``: the row selected then.
 
-        ``tied``: lanes with marks of dependencies, now or then.
+        ``tied``: lanes that have, or had, marks of dependencies.
         """
         lanes, state, (width, height) = self.lanes, self.lanes.state, self.size
         regions = [Region(0, 0, width, 1)]
@@ -161,7 +161,7 @@ class Timeline(Widget, can_focus=True):
             lines = {lanes.line_of(number) for number in (before, lanes.selected_row(state)) if number >= 0}
             if tied:
                 lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in tied}
-            # where the partner of what is selected may be
+            # the counterpart of the selected event may be in any row of the baseline
             lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.base is not None}
             regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
         if old.cursor != state.cursor:
@@ -170,13 +170,13 @@ class Timeline(Widget, can_focus=True):
         self.refresh(*regions)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of a region; what they share is looked up once."""
+        """Renders the lines of a region; fits the layout and finds the selected row once for all of them."""
         self._fit()
         self._selected = self.lanes.selected_row(self.lanes.state)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Ruler, lanes, legend, and what is at the cursor."""
+        """Renders a line: the ruler, a row, the legend, or the description at the cursor."""
         lanes, width = self.lanes, self.lanes.width
         if y == 0:
             segments = self.painter.ruler()
@@ -185,7 +185,7 @@ class Timeline(Widget, can_focus=True):
         else:
             number, below = lanes.number_at(y - 1), y - 1 - lanes.lines
             if number >= 0:
-                # label and cells together are as wide as the pane: nothing needs to be measured
+                # label and cells fill the width exactly, so the length need not be measured
                 known = width if width > _NARROW else None
                 return Strip(self.painter.line(number, self._selected), known).adjust_cell_length(width)
             if not 0 <= below < lanes.legend:
@@ -194,7 +194,7 @@ class Timeline(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width)
 
     def _bottom(self, width: int) -> list[Segment]:
-        """What is at the cursor, what is measured, and the legend where the border has no room for it."""
+        """The last line: what is at the cursor, the measured time, and the legend if there is no bottom border."""
         info = texts.at_cursor(self.lanes, self.figures, self.glyphs)
         measured = measured_text(self.lanes.state, self.lanes.measure)
         told = f" {measured} " if measured else ""
@@ -209,11 +209,11 @@ class Timeline(Widget, can_focus=True):
     # keys
 
     def action_do(self, name: str) -> None:
-        """Asks for the state that a key makes, with a message about it."""
+        """Requests the state change of an entry in ``CHANGES``, and shows its message."""
         self._ask(CHANGES[name])
 
     def step_instructions(self, steps: int) -> None:
-        """Selects the event so many steps on, of the selected lane."""
+        """Selects the event ``steps`` on in the selected lane."""
         self._ask(lambda lanes, state: event_stepped(lanes, state, steps))
 
     def _ask(self, change: StateChange) -> None:
@@ -226,7 +226,7 @@ class Timeline(Widget, can_focus=True):
         self.post_message(Change(changed))
 
     def action_select(self) -> None:
-        """The event at the cursor becomes the selection; its detail shows. A launch becomes the range."""
+        """Selects the event at the cursor and shows its detail; a launch becomes the range."""
         state = self.lanes.state
         shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
         self.post_message(Change(lambda state: event_selected(self.lanes, state)))
@@ -234,7 +234,7 @@ class Timeline(Widget, can_focus=True):
             self.post_message(ShowDetail())
 
     def action_go_to_time(self) -> None:
-        """Asks for a time and goes there."""
+        """Prompts for a time and goes there."""
         device = self.session.profile.device
 
         def judged(text: str) -> Note | None:
@@ -265,7 +265,7 @@ class Timeline(Widget, can_focus=True):
     # mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Puts the cursor where the mouse is and selects what is there."""
+        """Moves the cursor to the clicked time and selects what is there; on the steps, chooses the step."""
         lanes, offset = self.lanes, event.get_content_offset(self)
         if offset is None or offset.x < lanes.label_width:
             return
@@ -273,7 +273,7 @@ class Timeline(Widget, can_focus=True):
         if number >= 0 and lanes.rows[number].kind == "steps":
             self._choose_step(lanes.middle_of(cell))
             return
-        # as it was clicked: another size or filter may come before the click is answered
+        # captured at the click: size or filter may change before the request is handled
         cells, axis, selection = lanes.cells, lanes.axis, lanes.selection_of(number) if number >= 0 else None
 
         def clicked(state: DisplayState) -> DisplayState:
@@ -287,18 +287,18 @@ class Timeline(Widget, can_focus=True):
         self.post_message(Change(clicked))
 
     def _choose_step(self, time: int) -> None:
-        """Asks for the step that runs at a time."""
+        """Requests the step at a time."""
         index = step_lane(self.session, self.lanes.state.scope.group)
         row = event_at(index, time)
         if row >= 0:
             self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Zoom in."""
+        """Zooms in."""
         event.stop()
         self.action_do("zoom-in")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Zoom out."""
+        """Zooms out."""
         event.stop()
         self.action_do("zoom-out")

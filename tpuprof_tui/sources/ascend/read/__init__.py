@@ -1,1 +1,1 @@
-"""Reading Ascend profiles."""
+"""Readers of Ascend profiles."""

@@ -1,4 +1,4 @@
-"""What msprof-analyze says of all ranks: texts, else tables of its database, read when a profile is opened."""
+"""Files of msprof-analyze about all ranks (text or database), read when a profile is opened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class StepRow(Struct, frozen=True):
-    """A step of a rank, or the largest of several: the kind, which rank, the step, and ns as ``STEP_COLUMNS``."""
+    """A step of a rank or of a stage: kind, rank(s), step, and values in ns in the order of ``STEP_COLUMNS``."""
 
     kind: str
     index: str
@@ -29,13 +29,13 @@ class StepRow(Struct, frozen=True):
 
 
 class Analysed(Struct, eq=False):
-    """All of it.
+    """Data of these files.
 
     Attributes:
         steps: Steps of ranks and of stages.
-        communicated: What was communicated, of all ranks; None where nothing says so.
-        sources: The files that tell them.
-        problems: What could not be read.
+        communicated: Communication data of all ranks; None if there are none.
+        sources: Names of the files.
+        problems: Errors.
     """
 
     steps: list[StepRow] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Analysed(Struct, eq=False):
 
 
 def read_analysed(files: Mapping[str, Path]) -> Analysed:
-    """What the files of msprof-analyze tell, by name; those that cannot be read are problems."""
+    """Reads the files of msprof-analyze, given by name; files that cannot be read are problems."""
     told = Analysed()
 
     def tried(read: Callable[[], Result], name: str) -> Result | None:

@@ -1,4 +1,4 @@
-"""What slices of an Ascend timeline are: by the layer of their track, and by the type of their task."""
+"""Classification of slices of an Ascend timeline: by the layer of their track and the type of their task."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Final
 
 
 class What(IntEnum):
-    """What a slice is."""
+    """Class of a slice."""
 
     #: A framework operator.
     OPERATOR = 0
     #: ``ProfilerStep#N``.
     STEP = 1
-    #: A Python frame, an entry of the task queue, a mark of the user.
+    #: A Python frame, an entry of the task queue, or a user mark.
     HOST = 2
-    #: A call of CANN.
+    #: A CANN call.
     CALL = 3
     #: A compute task.
     KERNEL = 4
     COPY = 5
     WAIT = 6
-    #: A task of the device that is none of these.
+    #: Any other device task.
     SYNC = 7
-    #: A communication operator, and one of the tasks that it consists of.
+    #: A communication operator (COLLECTIVE), and one of its tasks (PART).
     COLLECTIVE = 8
     PART = 9
-    #: What the exporter derived of the others.
+    #: A slice of the exporter's overlap analysis.
     DERIVED = 10
 
 
 class Layer(IntEnum):
-    """What a track belongs to, in the order of the screen."""
+    """Layer of a track, in display order."""
 
     PYTHON = 0
     CANN = 1
@@ -43,7 +43,7 @@ class Layer(IntEnum):
     OTHER = 6
 
 
-#: Layers by the name of the process; threads of all others keep their names.
+#: Layer by name of the process; all others are ``OTHER``.
 LAYERS: Final = {
     "Python": Layer.PYTHON, "CANN": Layer.CANN, "Ascend Hardware": Layer.STREAM, "Task Scheduler": Layer.STREAM,
     "AI CPU": Layer.STREAM, "HCCL": Layer.COMMUNICATION, "Communication": Layer.COMMUNICATION,
@@ -51,14 +51,14 @@ LAYERS: Final = {
     "GE": Layer.CANN, "Runtime": Layer.CANN,
 }  # fmt: skip
 STEP: Final = "ProfilerStep#"
-#: The four lanes of the exporter's own analysis.
+#: Names of the four tracks of the exporter's overlap analysis.
 COMPUTING, COMMUNICATION, EXPOSED, FREE = (
     "Computing", "Communication", "Communication(Not Overlapped)", "Free",
 )  # fmt: skip
 RECEIVE: Final = re.compile("receive", re.IGNORECASE)
-#: Values of Accelerator Core that mark communication in tables of kernels.
+#: Values of Accelerator Core that mark communication operators in kernel tables.
 COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
-#: Cores of AI Core kernels, for the columns "With AICore".
+#: Cores of AI Core kernels, for the "With AICore" columns.
 AI_CORES: Final = re.compile("AI_CORE|AI_VECTOR_CORE|MIX_")
 _KERNELS: Final = re.compile("AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE)
 _COPIES: Final = re.compile("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
@@ -66,7 +66,7 @@ _WAITS: Final = re.compile("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
 
 
 def of_task(kind: str) -> What:
-    """What a task of the device is, by its type."""
+    """Class of a device task, by its type."""
     if _KERNELS.match(kind):
         return What.KERNEL
     if _COPIES.search(kind):

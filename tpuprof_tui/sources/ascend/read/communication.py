@@ -1,6 +1,6 @@
-"""What was communicated: ``communication.json`` and its matrix, those of a cluster, and the tables of ``analysis.db``.
+"""Reads communication data: ``communication.json`` with its matrix, those of a cluster, and tables of ``analysis.db``.
 
-Times of the files are ms; here they are ns, exact to a picosecond: what is finer is noise of the exporter's floats.
+Times in the files are ms; here they are ns, rounded to a picosecond, as further digits are the exporter's float noise.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _MOST_BYTES: Final = 1 << 30
 #: Clocks that differ by less are of one host; those of two differ by seconds.
 _ONE_CLOCK_NS: Final = 100_000
 _PICO: Final = Decimal("0.001")
-#: What names of the tables of databases begin with: of a rank, of a cluster, and of one with the simplified tables.
+#: Prefixes of table names: databases of a rank, of a cluster, and of a cluster with simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
 _OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
 
 
 class _OfOperator(Struct, frozen=True):
-    """What belongs to an operator of a step, or to a sum of them (``op`` is then ``Total Op Info``).
+    """Data of a communication operator in a step, or of a sum of several (``op`` is then ``Total Op Info``).
 
     Attributes:
-        step, kind, op: As the file has them.
+        step, kind, op: As in the file.
     """
 
     step: str
@@ -44,17 +44,17 @@ class _OfOperator(Struct, frozen=True):
 
     @property
     def is_total(self) -> bool:
-        """Whether it is of a sum."""
+        """Whether it is a sum of operators."""
         return self.op.partition("@")[0] == TOTAL
 
 
 class Operation(_OfOperator, frozen=True):
-    """One communication operator of a step, or a sum of them.
+    """One communication operator in a step, or a sum of several.
 
     Attributes:
-        rank: Whose it is; empty where the file is of one rank.
-        start: ns since 1970; None without.
-        elapse, transit, wait, synchronization, idle: ns; None where they are not told.
+        rank: Its rank; empty if the file is of one rank.
+        start: ns since 1970; None if unknown.
+        elapse, transit, wait, synchronization, idle: ns; None if unknown.
         wait_ratio, synchronization_ratio: 0 to 1.
     """
 
@@ -70,7 +70,7 @@ class Operation(_OfOperator, frozen=True):
 
 
 class Transfer(_OfOperator, frozen=True):
-    """What an operator moved over one kind of link: MB, ns, GB/s."""
+    """Transfer of an operator over one kind of link: MB, ns, GB/s."""
 
     rank: str
     link: str
@@ -81,7 +81,7 @@ class Transfer(_OfOperator, frozen=True):
 
 
 class Packets(Struct, frozen=True):
-    """How many packets of a size that was: MB, ns."""
+    """Packets of one size that an operator sent over a link: MB, number, ns."""
 
     step: str
     kind: str
@@ -93,7 +93,7 @@ class Packets(Struct, frozen=True):
 
 
 class Pair(_OfOperator, frozen=True):
-    """What moved between two ranks: MB, ns, GB/s."""
+    """Transfer between two ranks: MB, ns, GB/s."""
 
     src: str
     dst: str
@@ -104,20 +104,20 @@ class Pair(_OfOperator, frozen=True):
     op_name: str | None
 
 
-#: What a step, a kind and an operator have.
+#: Types that have a step, a kind and an operator.
 Of = TypeVar("Of", Operation, Transfer, Packets, Pair)
 
 
 class Communicated(Struct, eq=False):
-    """All of it.
+    """Communication data of one source.
 
     Attributes:
-        file: The file that decided.
+        file: Name of the file.
         operations: Operators and sums.
-        transfers, packets, pairs: See there.
-        matrix: Whether a matrix was there.
-        clock: By how much the monotonic clock of the rank's host is ahead of its cycle counter, ns; None where nothing
-            tells it. Both count from when the host started, so it is the same of ranks on one host.
+        transfers, packets, pairs: By link, by packet size, and by pair of ranks.
+        matrix: Whether there was a communication matrix.
+        clock: Offset of the monotonic clock of the rank's host from its cycle counter, ns; None if unknown. Both start
+            with the host, so ranks on one host have the same offset.
     """
 
     file: str
@@ -129,7 +129,7 @@ class Communicated(Struct, eq=False):
     clock: float | None = None
 
     def of_steps(self, steps: Container[str]) -> Communicated:
-        """What belongs to some steps; files call them ``step50``, databases of some versions ``50``."""
+        """The data of some steps; files name them ``step50``, databases of some versions ``50``."""
 
         def mine(rows: list[Of]) -> list[Of]:
             return [each for each in rows if each.step.removeprefix("step") in steps]
@@ -139,10 +139,10 @@ class Communicated(Struct, eq=False):
 
 
 def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
-    """An object of a JSON file, its numbers as decimals; ``whatever``: or what else it holds.
+    """The object in a JSON file, numbers as decimals; ``whatever``: any other JSON value is accepted too.
 
     Raises:
-        UnreadableError: It cannot be read, or is none.
+        UnreadableError: The file cannot be read or holds no object.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -161,7 +161,7 @@ def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
 
 
 def of_json(path: Path, name: str) -> Communicated:
-    """``communication.json`` of a rank."""
+    """Reads ``communication.json`` of a rank."""
     found = Communicated(name)
     for step, kind, op, told in _entries(read_json(path, name)):
         _add_operation(found, step, kind, op, "", told)
@@ -169,7 +169,7 @@ def of_json(path: Path, name: str) -> Communicated:
 
 
 def add_matrix(found: Communicated, path: Path, name: str) -> None:
-    """``communication_matrix.json``."""
+    """Adds ``communication_matrix.json`` to ``found``."""
     raw = read_json(path, name)
     found.matrix = True
     for step, kind, op, pairs in _entries(raw):
@@ -177,7 +177,7 @@ def add_matrix(found: Communicated, path: Path, name: str) -> None:
 
 
 def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
-    """``cluster_communication.json`` of msprof-analyze, with its matrix; the kind is the group of ranks."""
+    """Reads ``cluster_communication.json`` of msprof-analyze and its matrix; ``kind`` is the group of ranks."""
     found = Communicated((path or matrix or Path()).name)
     if path is not None:
         for group, step, op, ranks in _entries(read_json(path, path.name)):
@@ -191,7 +191,7 @@ def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
 
 
 def _entries(value: Any) -> Iterator[tuple[str, str, str, Any]]:
-    """What lies three levels deep in objects, with its keys."""
+    """Values three levels deep in nested objects, each with its three keys."""
     for one, inner in _objects(value):
         for other, operations in _objects(inner):
             for op, told in _objects(operations):
@@ -234,9 +234,9 @@ def _add_pairs(found: Communicated, step: str, kind: str, op: str, pairs: Any) -
 
 
 def of_database(database: Database) -> Communicated | None:
-    """The tables CommAnalyzer* of ``analysis.db``, or those of a cluster's; None without them.
+    """Reads the CommAnalyzer* tables of ``analysis.db``, or those of a cluster; None if there are none.
 
-    Ratios are computed: no database has them. A cluster's kind is the group of ranks.
+    Ratios are computed, as databases have none. For a cluster, ``kind`` is the group of ranks.
     """
     prefix = next((each for each in _PREFIXES if f"{each}Time" in database.tables), "")
     if not prefix:
@@ -283,15 +283,15 @@ def of_database(database: Database) -> Communicated | None:
 
 
 def late(found: Sequence[tuple[Any, Communicated | None]]) -> int:
-    """Place of the worker that the others waited for, where what was waited for was others to begin.
+    """Index of the late worker, for which the others waited.
 
-    It is the one that began later than the first, where the ranks have one clock; else the one that waited least.
+    It is the one that started operators last in total if the ranks share a clock, else the one that waited least.
 
     Args:
-        found: Of each worker its rank, None where that is not known, and what it communicated.
+        found: Rank (None if unknown) and communication data of each worker.
 
     Returns:
-        -1 where there are no ranks to compare, or none waited for the slowest one for half of its wait or more.
+        -1 if there are no two ranks with operators, or no other spent more than half of its wait on synchronization.
     """
     ranks = {rank for rank, _ in found}
     if ranks != {None} and len(ranks) < 2:
@@ -324,21 +324,21 @@ def one_clock(clocks: Sequence[float | None]) -> bool:
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:
-    """The share of a wait in wait and transfer, to four decimals as the files have it; 0 of nothing."""
+    """The share of a wait in wait + transit, to four decimals as in the files; 0 if both are 0."""
     if part is None or transit is None:
         return None
     return round(part / (part + transit), 4) if part + transit else 0.0
 
 
 def _objects(value: Any) -> Iterator[tuple[str, Any]]:
-    """The members of an object; none of anything else."""
+    """The members of an object; empty for any other value."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield utf8_text(str(key)), each
 
 
 def number(value: Any) -> Decimal | None:
-    """A number of a file or a database; None where there is none."""
+    """A number from a file or database as a decimal; None if it is no finite number."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -349,7 +349,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def _ns(value: Any) -> float | None:
-    """Ms as ns."""
+    """Converts ms to ns."""
     found = number(value)
     return None if found is None else float((found * 1_000_000).quantize(_PICO) if abs(found) < 10**12 else found)
 

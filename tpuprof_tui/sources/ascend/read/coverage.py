@@ -1,4 +1,4 @@
-"""What a device did over time, as sets of stretches: unions, what of one no other covers, and the gaps between."""
+"""Device time as sets of intervals: unions, differences and gaps of computing and communication."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class Stretches(Struct, frozen=True, eq=False):
-    """Stretches of time by start: int64 ns since 1970, in columns of one length."""
+    """Half-open intervals by start: int64 ns since 1970, in columns of one length."""
 
     start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -24,29 +24,29 @@ class Stretches(Struct, frozen=True, eq=False):
 
     @property
     def length(self) -> I64:
-        """How long each is."""
+        """Length of each interval, ns."""
         return self.end - self.start
 
     @property
     def total(self) -> int:
-        """How long they are together."""
+        """Sum of the lengths, ns."""
         return int(self.length.sum())
 
     def within(self, low: int | None, high: int | None) -> Stretches:
-        """Those that start at ``low`` or later and before ``high``; None: no bound."""
+        """The intervals that start in [low, high); None: no bound."""
         first = 0 if low is None else int(np.searchsorted(self.start, low))
         last = len(self) if high is None else int(np.searchsorted(self.start, high))
         return Stretches(self.start[first:last], self.end[first:last])
 
 
 def sorted_stretches(start: I64, end: I64) -> Stretches:
-    """Stretches in order of start."""
+    """Intervals sorted by start."""
     order = np.argsort(start, kind="stable")
     return Stretches(start[order], end[order])
 
 
 def union(start: I64, end: I64) -> Stretches:
-    """The time that some stretches cover, those that touch as one."""
+    """Union of intervals; touching ones are merged."""
     if not len(start):
         return Stretches()
     if bool((start[1:] < start[:-1]).any()):
@@ -58,7 +58,7 @@ def union(start: I64, end: I64) -> Stretches:
 
 
 def covered_time(start: I64, end: I64) -> int:
-    """How long the time is that some stretches cover; takes less memory than their union."""
+    """Length in ns of the union of intervals; needs less memory than the union itself."""
     if not len(start):
         return 0
     if bool((start[1:] < start[:-1]).any()):
@@ -71,16 +71,16 @@ def covered_time(start: I64, end: I64) -> int:
 
 
 def gaps(covered: Stretches) -> Stretches:
-    """The time between the first and the last of a union that it does not cover."""
+    """The gaps between the intervals of a union."""
     return Stretches(covered.end[:-1], covered.start[1:])
 
 
 def without(one: Stretches, other: Stretches) -> Stretches:
-    """What of a union another does not cover."""
+    """Difference of two unions: the parts of ``one`` that ``other`` does not cover."""
     if not len(one) or not len(other):
         return one
-    # both cut at all edges; a piece lies wholly in or out of each
-    # four parts that are in order: a stable sort merges them
+    # cut both at all edges: each piece is then either inside or outside of each union
+    # the four parts are ascending, and a stable sort merges sorted runs
     edges = np.sort(np.concatenate([one.start, one.end, other.start, other.end]), kind="stable")
     edges = edges[np.append(True, edges[1:] != edges[:-1])]
     low, high = edges[:-1], edges[1:]
@@ -94,13 +94,12 @@ def _covers(stretches: Stretches, times: I64) -> npt.NDArray[np.bool_]:
 
 
 class Coverage(Struct, frozen=True, eq=False):
-    """How the device spent its time.
+    """Use of the device over time.
 
     Attributes:
-        file: Name of the file that decided.
-        computing, communication, exposed, free: Stretches; those that are exposed are communication that no computing
-            covers.
-        exporters: Whether they are the exporter's own slices.
+        file: Name of the file that it comes from.
+        computing, communication, exposed, free: Intervals; exposed: communication not overlapped by computing.
+        exporters: Whether they are the exporter's own Overlap Analysis slices.
     """
 
     file: str
@@ -111,13 +110,13 @@ class Coverage(Struct, frozen=True, eq=False):
     exporters: bool = False
 
     def kinds(self) -> tuple[tuple[str, Stretches], ...]:
-        """All four by the exporter's names."""
+        """The four sets of intervals, by the exporter's names."""
         return ((COMPUTING, self.computing), (COMMUNICATION, self.communication), (EXPOSED, self.exposed),
                 (FREE, self.free))  # fmt: skip
 
 
 def coverage_of(timeline: Timeline | None, kernels: Kernels | None) -> Coverage | None:
-    """Of the exporter's slices, else of the tasks of the timeline, else of the kernels; None without any."""
+    """Coverage from the exporter's slices, else the timeline's tasks, else the kernels; None if there are none."""
     if timeline is not None and timeline.derived:
         rows = timeline.rows_of(Layer.OVERLAP)
         found = []

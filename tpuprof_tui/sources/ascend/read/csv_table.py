@@ -1,4 +1,4 @@
-"""The csv tables that CANN writes: columns by name, in blocks, whatever their size and whatever is wrong with rows."""
+"""Reads csv tables of CANN: columns by name, block by block, for any file size, tolerating damaged rows."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-#: Bytes that are taken at a time.
+#: Bytes read at a time.
 BLOCK: Final = 2 << 20
-#: Files from that size on are cut into cells by a thread of their own.
+#: From this file size on, blocks are split into cells in a thread of their own.
 _LARGE: Final = 16 << 20
-#: A row that takes more bytes than this ends the reading.
+#: Reading ends at a row longer than this, in bytes.
 LONGEST_ROW: Final = 256 << 20
-#: How often an open quote is passed over.
+#: Most unclosed quotes that are skipped.
 _MOST_MENDED: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
-#: Numbers of fewer digits than that are exact.
+#: Texts shorter than this are exact as numbers.
 _EXACT: Final = 16
-#: Cells are compared many at once from so many rows on, and with so many known ones at most.
+#: Least number of cells for vectorized comparison, and most distinct cells that it knows.
 _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
-#: So many whole rows tell the sorts of columns; from so many short rows in a block on none of them is looked at.
+#: Whole rows sampled for the types of columns; and number of short rows in a block above which none is checked.
 _LOOKED_AT, _MANY_SHORT = 64, 1000
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
-#: What stands where nothing is known.
+#: Cells that mean a missing value.
 NOTHING: Final = ("", "N/A")
 
-#: Columns that tell the device of a row.
+#: Columns with the device of a row.
 _DEVICES: Final = ("Device_id", "Device Type", "Device")
 
 #: ``time``: us as int64 ns; ``number``: float64; ``text``: codes and texts.
@@ -54,7 +54,7 @@ Kind = Literal["time", "number", "text"]
 
 
 class Texts(Struct, frozen=True, eq=False, dict=True):
-    """A column of texts: codes into the distinct ones, -1 where there is none."""
+    """A dictionary-encoded text column: codes into the distinct texts, -1 if missing."""
 
     codes: I32
     texts: tuple[str, ...]
@@ -63,13 +63,13 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         return len(self.codes)
 
     def values(self, rows: Any = slice(None)) -> list[str | None]:
-        """The texts of some rows; None where there is none."""
+        """The texts of some rows; None if missing."""
         known = (*self.texts, None)
         return [known[code] for code in self.codes[rows].tolist()]
 
     @cached_property
     def plain(self) -> tuple[Any, ...]:
-        """What each distinct text says: whole numbers, numbers, else the texts; all of one sort, and all its digits."""
+        """The distinct texts as integers if all are, else as floats if all are, else as texts; exact numbers only."""
         for kind in (int, float) if all(len(text) < _EXACT for text in self.texts) else ():
             try:
                 return tuple(map(kind, self.texts))
@@ -78,17 +78,17 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         return self.texts
 
     def plain_values(self, rows: Any = slice(None)) -> list[Any]:
-        """The same as ``values``, numbers where all are."""
+        """The values of some rows, as numbers if all texts of the column are numbers."""
         known = (*self.plain, None)
         return [known[code] for code in self.codes[rows].tolist()]
 
     def numbers(self, rows: Any = slice(None)) -> list[Any]:
-        """The same, each text that is a number as one: whatever the other rows hold."""
+        """The values of some rows, each text that is a number as a number."""
         known = {code: _number(self.texts[code]) for code in set(self.codes[rows].tolist()) if code >= 0}
         return [known.get(code) for code in self.codes[rows].tolist()]
 
     def where(self, test: Any) -> npt.NDArray[np.bool_]:
-        """Whether the text of each row passes a test, made once for each distinct one; where there is none not."""
+        """Mask of the rows whose text passes a test, called once per distinct text; False if missing."""
         passing = np.array([*map(bool, map(test, self.texts)), False], np.bool_)
         return passing[self.codes]
 
@@ -101,17 +101,16 @@ def _number(text: str) -> Any:
 
 
 class CsvTable(Struct, eq=False):
-    """A table in one or more files that follow each other.
+    """A table in one or more files that continue each other.
 
     Attributes:
         paths: The files, in order.
-        name: The name of the first, relative to what was opened.
-        columns: Names of the columns, of all files.
-        rows: How many rows there are; known when some columns have been read.
-        problems: What was wrong; each is found once.
-        device: Number of the device whose rows, and those of no device, are read; -1: all.
-        begin, length: int64 and int32 of each row: where it begins, counted over all files, and its bytes; known as
-            ``rows`` is.
+        name: Name of the first, relative to the opened path.
+        columns: Names of the columns of all files.
+        rows: Number of rows; known once columns have been read.
+        problems: Defects found; each is reported once.
+        device: Only rows of this device, and of no device, are read; -1: all.
+        begin, length: int64 and int32 of each row: offset over all files, and bytes; known once columns have been read.
     """
 
     paths: Sequence[Path]
@@ -125,10 +124,10 @@ class CsvTable(Struct, eq=False):
 
     @classmethod
     def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:
-        """The table of some files; of one device alone where they tell several.
+        """Opens the table in some files; ``device``: reads only that device's rows if the files have several.
 
         Raises:
-            UnreadableError: One of them cannot be opened, or has no header.
+            UnreadableError: A file cannot be opened, or has no header.
         """
         columns: dict[str, None] = {}
         for path in paths:
@@ -146,11 +145,11 @@ class CsvTable(Struct, eq=False):
         return column in self.columns
 
     def first(self, *names: str) -> str:
-        """The first of these columns that it has; empty without."""
+        """The first of some names that is a column; empty if none is."""
         return next((name for name in names if name in self.columns), "")
 
     def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
-        """Some columns: int64, float64 or ``Texts`` of one length. Names that it does not have are left out."""
+        """Reads columns: int64, float64 or ``Texts`` of one length. Names that the table lacks are left out."""
         kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
         of_device = self.first(*_DEVICES) if self.device >= 0 else ""
         if of_device and of_device not in kinds:
@@ -183,7 +182,7 @@ class CsvTable(Struct, eq=False):
         return read
 
     def read_rows(self, rows: I64, wanted: Mapping[str, Kind]) -> dict[str, Any]:
-        """Some columns of some rows, when any have been read: as ``read`` gives them, without going through the files.
+        """Reads columns of some rows by offset, after any column has been read; result as of ``read``.
 
         Raises:
             UnreadableError: A file has changed since.
@@ -214,19 +213,19 @@ class CsvTable(Struct, eq=False):
         return {name: _whole(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
 
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
-        """Some columns as texts."""
+        """Reads columns as texts."""
         return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
 
 
 def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    """The header, or the bytes of a row, with a line end."""
+    """The header (offset 0) or the bytes of a row, with a line end."""
     file.seek(offset)
     text = file.readline(length) if not offset else file.read(length)
     return text.rstrip(b"\r\n") + b"\n"
 
 
 def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """The same blocks, each cut into cells while the one before it is looked at: numpy leaves the other core free."""
+    """The same blocks, the next one parsed in a thread while the caller uses the current: numpy releases the GIL."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, blocks, None)
         while (block := waiting.result()) is not None:
@@ -235,13 +234,13 @@ def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
 
 
 class _Codes:
-    """Numbers the distinct cells of a column as they come.
+    """Dictionary encoding of the distinct cells of a column, in order of first use.
 
-    Cells that came before are found many at once, by a hash of their bytes and then the bytes themselves; what is new,
-    or too long or too seldom for that, is looked up one by one.
+    Cells seen before are found vectorized, by a hash and then a comparison of their bytes; new, long or few cells are
+    looked up one by one.
 
     Attributes:
-        cells: The distinct cells, by their number.
+        cells: Code of each distinct cell.
     """
 
     def __init__(self) -> None:
@@ -252,7 +251,7 @@ class _Codes:
         self._words: list[Words] = []
 
     def of(self, text: Bytes, begin: I64, end: I64) -> I32:
-        """Numbers of some cells."""
+        """Codes of some cells."""
         length = end - begin
         if int(length.max(initial=0)) > WIDEST or len(begin) < _FEW:
             return self._looked_up(text, begin, end)
@@ -303,9 +302,9 @@ class _Codes:
 
 
 def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
-    """A hash of each stretch of a text, and what it was made of: its last eight bytes, and those before, by eights.
+    """Hash of each slice of a text, and the words hashed: the last eight bytes, then all others by eights.
 
-    Where a stretch has no so many bytes there are zeros.
+    Words are padded with zeros where a slice is shorter.
     """
     tail = text.words(begin + np.maximum(length - 8, 0)) & MASKS[np.minimum(length, 8)]
     mixed = (length.astype(np.uint64) ^ tail) * _MIX
@@ -328,18 +327,18 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
 
 
 class _Block(Struct, frozen=True, eq=False, dict=True):
-    """Some whole rows of a file.
+    """A block of whole rows of a file.
 
     Attributes:
-        table: Whose.
-        offset: Where its bytes begin in the file.
+        table: Its table.
+        offset: Offset of the block in the file.
         text: Its bytes.
-        place: Number of each column, by name.
-        begin: int64, where each row begins in ``data``.
-        stops: int64, where each cell of the block ends.
-        first: int64, place in ``stops`` of the first cell of each row.
-        cells: int64, how many cells each row has.
-        again: Whether the file was gone through before.
+        place: Index of each column, by name.
+        begin: int64, offset of each row in ``text``.
+        stops: int64, end offset of each cell in the block.
+        first: int64, index in ``stops`` of the first cell of each row.
+        cells: int64, number of cells of each row.
+        again: Whether the file was read before; its problems are not reported again.
     """
 
     table: CsvTable
@@ -358,7 +357,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def length(self) -> I32:
-        """Bytes of each row without its line end."""
+        """Bytes of each row without the line end."""
         length: I32 = (self.stops[self.first + self.cells - 1] - self.begin).astype(np.int32)
         return length
 
@@ -389,14 +388,14 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _grid(self) -> I64 | None:
-        """Where cells end, a line for each row; None where rows differ in their number of cells."""
+        """Cell ends as an array (rows, cells); None if rows differ in their number of cells."""
         width = int(self.cells[0])
         rows = self.stops[int(self.first[0]) : int(self.first[-1]) + width]
         even = len(rows) == width * self.count and bool((self.cells == width).all())
         return rows.reshape(self.count, width) if even else None
 
     def sorts(self, row: int) -> list[bool | None]:
-        """Of each cell of a row whether it is a number; None where it is empty."""
+        """For each cell of a row whether it is a number; None if it is missing."""
         first, count = int(self.first[row]), int(self.cells[row])
         ends = self.stops[first : first + count].tolist()
         begins = [int(self.begin[row]), *(end + 1 for end in ends)]
@@ -412,7 +411,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
 
 
 class _Blocks:
-    """The rows of a file, block by block."""
+    """Reads the rows of a file, block by block."""
 
     def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
         self._path, self._table, self._again = path, table, again
@@ -432,7 +431,7 @@ class _Blocks:
                 if block is not None:
                     yield block
                 if not chunk and used < len(data):
-                    # a quote stays open to the end: its line is given up, what follows is read
+                    # a quote is unclosed up to the end of the file: drop its line, read on behind it
                     mended += 1
                     if mended > _MOST_MENDED:
                         return
@@ -448,7 +447,7 @@ class _Blocks:
                     return
 
     def block(self, text: bytes) -> _Block | None:
-        """The header and some rows alone, of which no offset is known."""
+        """Parses a text of the header and some rows; offsets are unknown."""
         return self._rows(text, 0)[0]
 
     def _note(self, offset: int, what: str, done: str) -> None:
@@ -500,10 +499,10 @@ class _Blocks:
                 _note(self._table, int(offsets[rows[0]]), Severity.ERROR, what, done, len(rows), self._path)
 
     def _lack_last(self, block: _Block) -> npt.NDArray[np.bool_]:
-        """Which rows lack their last cell alone, which is no damage: each other cell is of its column's sort.
+        """Mask of rows that lack only their last cell, which is no damage: all other cells match their columns' types.
 
-        A row that lost a cell before has its later ones one to the left, numbers where texts belong and texts among
-        numbers. Where many rows are short the file is written so.
+        A row that lost an earlier cell has all later ones shifted to the left, so numbers meet texts. If many rows are
+        short, the exporter writes the file that way.
         """
         short: npt.NDArray[np.bool_] = block.cells == self._width - 1
         rows = np.flatnonzero(short)
@@ -518,17 +517,17 @@ class _Blocks:
 
 
 def _bits(mask: npt.NDArray[np.bool_]) -> Words:
-    """A mask of a multiple of 64 bytes, 64 of them in each word, the first one lowest."""
+    """Packs a boolean mask, of a multiple of 64 elements, into words; the first element is the lowest bit."""
     return np.packbits(mask, bitorder="little").view("<u8")
 
 
 def _places(bits: Words) -> I64:
-    """Where a mask is set."""
+    """Indices of the set bits of a packed mask."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
 
 
 def _inside(quotes: Words) -> Words:
-    """Which bytes stand behind an odd number of quotes."""
+    """Packed mask of the bytes that an odd number of quotes precedes: a prefix XOR."""
     for shift in (1, 2, 4, 8, 16, 32):
         quotes = quotes ^ (quotes << np.uint64(shift))
     odd = np.bitwise_xor.accumulate(quotes >> np.uint64(63))
@@ -539,7 +538,7 @@ def _inside(quotes: Words) -> Words:
 def _note(
     table: CsvTable, offset: int, severity: Severity, what: str, done: str, count: int, path: Path | None = None
 ) -> None:  # fmt: skip
-    """A problem of a table, told once for each sort: the first place, and how many there are."""
+    """Adds a problem to a table, or to the count of the same kind of problem; the first offset is kept."""
     key = what.partition(" (")[0]
     for number, each in enumerate(table.problems):
         if each.what.startswith(f"{key}, line") or each.what.startswith(f"{key} ("):
@@ -551,7 +550,7 @@ def _note(
 
 
 def _line(path: Path, offset: int) -> int:
-    """Number of the line that an offset lies in, from 1."""
+    """Number of the line at an offset, from 1."""
     line = 1
     with path.open("rb") as file:
         while offset > 0:
@@ -564,7 +563,7 @@ def _line(path: Path, offset: int) -> int:
 
 
 def line_with(paths: Sequence[Path], text: str) -> int:
-    """Number of the first line that holds a text, from 1, in its file; 0: none does."""
+    """Number of the first line that contains a text, from 1, within its file; 0 if none does."""
     wanted = text.encode()
     for path in paths:
         with contextlib.suppress(OSError), path.open("rb") as file:
@@ -575,7 +574,7 @@ def line_with(paths: Sequence[Path], text: str) -> int:
 
 
 def _device(text: str) -> int:
-    """The number of a device: ``1``, ``NPU:1``; -1 of what is none, as ``host``."""
+    """Device number in a text: ``1``, ``NPU:1``; -1 if it is none, as in ``host``."""
     number = text.removeprefix("NPU:")
     return int(number) if number.isdecimal() and len(number) < 9 else -1
 
@@ -590,7 +589,7 @@ def _header(line: bytes) -> list[str]:
 
 
 def _cell(raw: bytes) -> str:
-    """A cell as it stands, without the quotes that csv puts around it and blanks beside it."""
+    """Text of a cell without csv quotes and surrounding blanks."""
     text = raw[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('""', '"').strip()

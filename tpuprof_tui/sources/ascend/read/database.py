@@ -1,7 +1,7 @@
-"""Databases of torch_npu and msprof: their tables as columns, and what they tell as a timeline and as kernels.
+"""Reads databases of torch_npu and msprof: tables as columns, the timeline and the kernels.
 
-Opened for reading alone and as files that nobody changes. What MindStudio Insight adds to a file it opened
-(OVERLAP_ANALYSIS, connectionCats, ``waitNs``, ``depth``) is not looked at: a fresh export has none of it.
+Databases are opened read-only and immutable. What MindStudio Insight adds to a file that it opened (OVERLAP_ANALYSIS,
+connectionCats, ``waitNs``, ``depth``) is ignored, as a fresh export does not have it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 _LONGEST_NAME: Final = 1 << 16
-#: Type of PYTORCH_API: operator, task queue, Python frame, mark.
+#: Values of type in PYTORCH_API: operator, task queue, Python frame, user mark.
 _OPERATOR, _QUEUE, _FRAME, _MARK = 50001, 50002, 50003, 50004
 _CATEGORIES: Final = {_OPERATOR: "cpu_op", _QUEUE: "queue", _FRAME: "python_function", _MARK: "mstx"}
 _MEGA: Final = 1 << 20
@@ -37,12 +37,12 @@ _NO: Final = np.zeros(0, np.int64)
 
 
 class Database:
-    """A database.
+    """An open SQLite database.
 
     Attributes:
-        name: What its file is called.
-        tables: Names of its tables, with the names of their columns.
-        problems: What could not be read.
+        name: Name of its file.
+        tables: Column names of each table, by table name.
+        problems: Tables that could not be read completely.
     """
 
     def __init__(self, path: Path, name: str, device: int = -1) -> None:
@@ -69,9 +69,9 @@ class Database:
         return table in self.tables and set(columns) <= set(self.tables[table])
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Rows of a table, of one device where it alone is asked for.
+        """Rows of a table; only those of ``device`` if one was given.
 
-        A column that the table does not have is None, what lies behind damage is a problem.
+        Columns that the table lacks are None. If the table is damaged, the rows before the damage and a Problem.
         """
         if table not in self.tables:
             return []
@@ -94,11 +94,11 @@ class Database:
 
     @cached_property
     def strings(self) -> dict[Any, str]:
-        """The texts that other tables name by their id."""
+        """STRING_IDS: the texts that other tables refer to by id."""
         return {id_: utf8_text(str(value)[:_LONGEST_NAME]) for id_, value in self.rows("STRING_IDS", "id", "value")}
 
     def texts(self, ids: Sequence[Any]) -> Texts:
-        """A column of ids of texts."""
+        """A text column from ids into STRING_IDS."""
         known: dict[Any, int] = {}
         texts: dict[str, int] = {}
         codes = []
@@ -112,11 +112,11 @@ class Database:
 
     @cached_property
     def api_levels(self) -> dict[Any, str]:
-        """Names of the types of calls."""
+        """ENUM_API_TYPE: names of call types, by id."""
         return dict(self.rows("ENUM_API_TYPE", "id", "name"))
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._connection.close()
 
 
@@ -125,7 +125,7 @@ def _quoted(name: str) -> str:
 
 
 def kernels_of_database(database: Database) -> Kernels:
-    """COMPUTE_TASK_INFO with its TASK, and COMMUNICATION_OP, by start."""
+    """Kernels from COMPUTE_TASK_INFO joined with TASK, and from COMMUNICATION_OP, by start."""
     shapes = {"input_shapes": "inputShapes", "input_types": "inputDataTypes", "input_formats": "inputFormats",
               "output_shapes": "outputShapes", "output_types": "outputDataTypes",
               "output_formats": "outputFormats"}  # fmt: skip
@@ -164,7 +164,7 @@ def kernels_of_database(database: Database) -> Kernels:
 
 
 class _Metrics:
-    """TASK_PMU_INFO as the csv files have it: times in us, ``aic_total_time`` is called ``aicore_time(us)``."""
+    """Metrics of TASK_PMU_INFO under the names of the csv files: times in us, aic_total_time as aicore_time(us)."""
 
     _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
 
@@ -180,7 +180,7 @@ class _Metrics:
         return f"{name}(us)" if name.endswith("_time") else name
 
     def load(self, wanted: Sequence[str]) -> Mapping[str, F64]:
-        """Metrics by name."""
+        """Metrics by name, a value for each kernel."""
         found = {name: np.full(self._count, np.nan) for name in wanted}
         into = {self._ids[name]: (found[name], 1000 if name.endswith("(us)") else 1)
                 for name in wanted if name in self._ids}  # fmt: skip
@@ -191,11 +191,11 @@ class _Metrics:
         return found
 
 
-# -- a timeline
+# -- timeline
 
 
 class _Builder:
-    """Slices of a database, table by table."""
+    """Collects the slices of a database, table by table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -210,7 +210,7 @@ class _Builder:
         self, rows: Sequence[tuple[Any, ...]], tracks: Sequence[Track], names: Sequence[str], kinds: Sequence[str],
         what: Sequence[What], shapes: Sequence[str | None] = (),
     ) -> None:  # fmt: skip
-        """Slices of one table, whose rows begin with start, end and connection."""
+        """Adds the slices of one table; its rows begin with start, end and connection id."""
         count = len(rows)
         start, end, connection = (wholes([row[place] for row in rows]) for place in range(3))
         sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
@@ -243,7 +243,7 @@ class _Builder:
 
 
 def timeline_of_database(database: Database) -> Timeline | None:
-    """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None where it has none of these."""
+    """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None if the database has none of these tables."""
     builder = _Builder(database)
     strings = database.strings
     if not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"} & set(database.tables):
@@ -257,7 +257,7 @@ def timeline_of_database(database: Database) -> Timeline | None:
         text = strings.get(kind if told is None else told[1], "")
         names.append(text if told is None else strings.get(told[0], ""))
         kinds.append(text)
-        # the parent of FFTS+ subtasks has a kernel's type, and is none
+        # the parent of FFTS+ subtasks has a kernel's task type, but is no kernel
         found = of_task(text)
         what.append(What.KERNEL if told is not None else What.SYNC if found == What.KERNEL else found)
     builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, what)
@@ -291,7 +291,7 @@ def _thread(layer: Layer, process: str, thread: Any) -> Track:
 
 
 def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
-    """Links by connection id: the innermost operator and the earliest call of it, to kernels and collectives."""
+    """Links by connection id: from the innermost operator and the earliest call with it, to kernels and collectives."""
     what, start, end, connection = (columns[key] for key in ("what", "start", "end", "connection"))
     work = np.flatnonzero(np.isin(what, (What.KERNEL, What.COLLECTIVE)) & (connection != INT_MISSING))
     work = work[np.argsort(columns["place"][work], kind="stable")]
@@ -319,7 +319,7 @@ def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
 
 
 def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
-    """The first row of each wanted key, of rows in order of keys; -1 without."""
+    """First row of each wanted key, of rows sorted by ``keys``; -1 if there is none."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -356,5 +356,5 @@ def _measured(database: Database) -> Any:
 
 
 def memory_columns(database: Database) -> list[str]:
-    """The columns of NPU_MEM that hold bytes, one for each memory of the card."""
+    """The columns of NPU_MEM that hold bytes, one for each kind of memory."""
     return [each for each in database.tables.get("NPU_MEM", ()) if each not in ("type", "timestampNs", "deviceId")]

@@ -1,4 +1,4 @@
-"""Kernels as tables tell them: ``kernel_details.csv``, ``op_summary_*.csv``, a database, else the timeline."""
+"""Kernel tables: from ``kernel_details.csv``, ``op_summary_*.csv``, a database, else the timeline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .timeline import Timeline
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
-#: What columns of the files are called here; all others but these are metrics.
+#: Keys of the known columns of the files; all other columns are metrics.
 KEYS: Final = {
     "Step Id": "step", "Device_id": "device", "Model ID": "model", "Model Name": "model_name", "Task ID": "task",
     "Stream ID": "stream", "Infer ID": "infer", "Name": "name", "Op Name": "name", "Type": "type", "OP Type": "type",
@@ -35,25 +35,25 @@ KEYS: Final = {
     "Context ID": "context",
 }  # fmt: skip
 START_NAMES: Final = tuple(name for name, key in KEYS.items() if key == "start")
-#: Columns of texts, in the order of tables.
+#: Further text columns, in display order.
 OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
     "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
 )  # fmt: skip
-#: Those that hold numbers.
+#: Those of them that hold numbers.
 NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 _TIMES: Final = ("start", "duration", "wait")
-#: What is read when a table is opened, and what is read alone when it is asked for.
+#: Columns read when a table is opened, and columns that are each read on their own on demand.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
 _ALONE: Final = ("input_shapes", "op_state")
-#: So many rows are read by their offsets; for more the file is gone through.
+#: Up to this many rows are read by offset; for more the whole file is read.
 _MOST_BY_OFFSET: Final = 1000
-#: Kernels up to which all metrics of a sort are read together.
+#: Up to this many kernels metrics that are not in ``METRICS`` are all read on the first access to one of them.
 _MOST_AT_ONCE: Final = 20_000
-#: What the exporters call metrics; columns of other names may hold texts.
+#: Names of metrics; unknown columns of other names can hold text, which the first rows tell.
 _METRIC: Final = re.compile(r"[a-z0-9_]+(\(.*\))?")
 _LOOKED_AT: Final = 64
-#: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
+#: Pipes of the cores; the first of equally full ones counts as bound. Without ``aic_``: one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
     "aiv_vec", "aiv_scalar", "aiv_mte2", "aiv_mte3",
@@ -62,22 +62,22 @@ PIPES: Final = (
 
 
 def no_texts(count: int) -> Texts:
-    """A column of which nothing is known."""
+    """A text column of missing values."""
     return Texts(np.full(count, -1, np.int32), ())
 
 
 class Kernels(Struct, frozen=True, eq=False, dict=True):
-    """Kernels and communication operators in columns of one length, in the order of the file.
+    """Kernels and communication operators in columns of one length, in file order.
 
     Attributes:
-        file: Name of the file that tells them.
-        name, type, core: What each is.
-        start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` where it is not known.
-        others: Further columns by key, see ``OTHERS``, and ``step`` and ``blocks``.
-        metrics: Names of the metrics, as the file has them.
-        load: Gives metrics by name; they are read when they are asked for.
-        read_rows: Gives some rows alone, with every column; None where all of them are in memory.
-        rounded: Whose start a spreadsheet has rounded; None: none.
+        file: Name of the file that they come from.
+        name, type, core: Name, OP type and accelerator core.
+        start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
+        others: Further columns by key: ``OTHERS``, ``step`` and ``blocks``; unknown text columns by their own name.
+        metrics: Names of the metrics, as in the file.
+        load: Reads metrics by name, on demand.
+        read_rows: Reads some rows alone, with every column; None if all rows are in memory.
+        rounded: Mask of the kernels whose start was rounded by a spreadsheet; None if there are none.
     """
 
     file: str
@@ -98,24 +98,24 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def communicates(self) -> npt.NDArray[np.bool_]:
-        """Which are communication operators."""
+        """Mask of the communication operators."""
         talks = self.core.where(lambda core: core in COMMUNICATION_CORES)
-        # Level0 tells no cores: names do
+        # Level0 has no cores: use names
         return np.asarray(talks | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
 
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:
-        """Which have a start and a length."""
+        """Mask of the kernels with a start and a duration."""
         known = (self.start != INT_MISSING) & (self.duration != INT_MISSING)
         return np.asarray(known if self.rounded is None else known & ~self.rounded)
 
     @cached_property
     def end(self) -> I64:
-        """End of each; missing where start or length is."""
+        """End of each, ns; missing if start or duration is."""
         return np.where(self.timed, self.start + np.maximum(self.duration, 0), INT_MISSING)
 
     def other(self, key: str) -> Texts:
-        """A further column; one of nothing where there is none."""
+        """A further column; all missing if the table does not have it."""
         found = self.others.get(key)
         return no_texts(len(self)) if found is None else found
 
@@ -124,9 +124,9 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return {}
 
     def metric(self, name: str) -> F64:
-        """A metric of each kernel; the first one that is asked for reads all of its sort, which are kept.
+        """A metric of each kernel; the first access to one of ``METRICS`` reads and caches all of them.
 
-        Those that the schema does not have are read one by one of a large file.
+        The same holds for all others, but in a large file these are read one by one.
         """
         if name not in self._measured:
             alone = name not in METRICS and self.read_rows is not None and len(self) > _MOST_AT_ONCE
@@ -140,7 +140,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return {}
 
     def metric_of(self, name: str, rows: I64) -> F64:
-        """A metric of some kernels: of few of a large file it is read by offset, the next one of the same with it."""
+        """A metric of some kernels; for few kernels of a large file all their metrics are read by offset and cached."""
         at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._measured
         if self.read_rows is None or at_once:
             return self.metric(name)[rows]
@@ -151,11 +151,11 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return self._last[key].metric(name)
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
-        """Kernels among which some are, and their rows there: a few are read by offset, for many all are."""
+        """Kernels that contain some rows, and their indices there: few are read by offset, for many all are."""
         if self.read_rows is None:
             return self, rows
         if len(rows) > _MOST_BY_OFFSET:
-            # all in one pass over the file: metrics whose names are not known would each take one
+            # read all metrics in one pass over the file, instead of one pass for each
             if left := [each for each in self.metrics if each not in self._measured]:
                 self._measured.update(self.load(left))
             return self, rows
@@ -163,12 +163,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pipes(self) -> tuple[str, ...]:
-        """The pipes whose ratio is known."""
+        """The pipes with a known ratio."""
         return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
 
     @cached_property
     def bound(self) -> tuple[Texts, F64]:
-        """The pipe with the largest ratio of each, and the ratio; none where all are 0 or unknown."""
+        """The pipe with the largest ratio of each kernel, and that ratio; missing if all are 0 or unknown."""
         found = {f"{pipe}_ratio": self.metric(f"{pipe}_ratio") for pipe in self.pipes}
         best = np.zeros(len(self))
         which = np.full(len(self), -1, np.int32)
@@ -180,7 +180,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
 
 def kernels_of_table(table: CsvTable) -> Kernels:
-    """Those of a csv file: what every view asks for at once, all else when it is asked for."""
+    """Kernels of a csv file: columns that every view needs are read now, all others on demand."""
     names: dict[str, str] = {}
     for column in table.columns:
         if column in KEYS:
@@ -197,7 +197,7 @@ def kernels_of_table(table: CsvTable) -> Kernels:
     def read_rows(rows: I64) -> Kernels:
         try:
             told = table.read_rows(rows, all_kinds)
-        except (OSError, UnreadableError):  # it is gone, or another one: what was read of it stays
+        except (OSError, UnreadableError):  # the file is gone or has changed: metrics are missing
             told = {name: np.full(len(rows), np.nan) for name in metrics}
         by_key = {key: told[column] for key, column in names.items() if column in told}
         return Kernels(table.name, *columns(by_key, len(rows)), by_key, metrics,
@@ -216,7 +216,7 @@ def kernels_of_table(table: CsvTable) -> Kernels:
 
 
 def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
-    """Which columns of a table hold texts rather than numbers, by its first rows."""
+    """Columns of a table that hold text rather than numbers in its first rows."""
     rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
     read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
     kinds = {name: [type(each) for each in told.plain_values() if each is not None] for name, told in read.items()}
@@ -224,7 +224,7 @@ def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
 
 
 class _Others(Mapping[str, Texts]):
-    """Further columns of a table; the first of those that were not read yet reads them all."""
+    """Further columns of a table, read on demand: input_shapes and op_state alone, any other with all unread ones."""
 
     def __init__(self, table: CsvTable, names: Mapping[str, str], found: Mapping[str, Any]) -> None:
         self._table = table
@@ -235,7 +235,7 @@ class _Others(Mapping[str, Texts]):
     def __getitem__(self, key: str) -> Texts:
         name = self._names[key]
         if key not in self._found:
-            # shapes stand on the screen; the rest is for detail and files
+            # shapes are shown on screen; the rest only in details and exports
             wanted = (name,) if key in _ALONE else [
                 each for other, each in self._names.items() if other not in self._found
             ]  # fmt: skip
@@ -254,7 +254,7 @@ class _Others(Mapping[str, Texts]):
 
 
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
-    """The compute tasks of the streams and the communication operators; the core as coarse as the timeline tells it."""
+    """Compute tasks of the streams and communication operators; cores are as coarse as in the timeline."""
     rows = timeline.work
     collective = timeline.what[rows] == What.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
@@ -266,7 +266,7 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
 
 
 def waits(start: I64, duration: I64) -> I64:
-    """How long each waited after the one that started before it: at least 0, the first 0; missing without times."""
+    """Wait of each kernel in ns: start - end of the one that started before it, at least 0; missing if unknown."""
     known = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
     order = known[np.argsort(start[known], kind="stable")]
     found = np.full(len(start), INT_MISSING)
@@ -277,9 +277,9 @@ def waits(start: I64, duration: I64) -> I64:
 
 
 def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
-    """The kernel that each of some slices is: of the same name and start; -1 for none.
+    """Index of the kernel that each slice in ``rows`` is, of the same name and start; -1 if none.
 
-    Starts of communication operators are cut to ns in csv files and rounded in the timeline.
+    Starts may differ by 1 ns: for communication operators csv files truncate them to ns, the timeline rounds.
     """
     codes = {text: code for code, text in enumerate(kernels.name.texts)}
     name_of = np.array([codes.get(text, -2) for text in timeline.names] or [-2], np.int64)
@@ -293,7 +293,7 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
         left = np.flatnonzero((found < 0) & (wanted >= 0))
         time = timeline.start[rows[left]] + shift
         place = np.searchsorted(start, time)
-        # of several that start together the one of this name: they stand in the order of names
+        # among kernels with equal start, sorted by name, advance to the wanted name
         for _ in range(4):
             inside = place < len(start)
             later = np.zeros(len(place), np.bool_)

@@ -1,4 +1,4 @@
-"""What a path can be: folders of ranks, their output, msprof's, a cluster's, and loose files; told by names alone."""
+"""Finds the workers at a path, by names alone: folders of ranks, of msprof, of a cluster, or single files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RANK: Final = re.compile(r".*_ascend_(?:pt|ms)")
 _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
 _PROF: Final = re.compile(r"PROF_.*")
 _DEVICE: Final = re.compile(r"device_(\d+)")
-#: What stands behind the name of a table or timeline: a slice, a device, a model, an iteration, the time of the export.
+#: File name of a table or timeline: its name, then slice, device, model, iteration and export time.
 _FILE: Final = re.compile(
     r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?:_slice_(?P<slice>\d+))?(?:_[-\d]+)*\.(?P<kind>csv|json|db)"
 )
 _TIME: Final = re.compile(r"_(\d{14})\.")
-#: Files that by their name alone are Ascend's.
+#: File names that only Ascend profiles have.
 _OWN: Final = frozenset(
     ("trace_view.json", "kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv",
      "step_trace_time.csv", "api_statistic.csv", "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv",
@@ -37,26 +37,26 @@ _CLUSTER_FILES: Final = (
     "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
     "communication_group.json", "cluster_analysis.db",
 )  # fmt: skip
-#: Folder that `msprof --analyze=on` writes beside the output, and what is read of it, by what it stands for.
+#: Folder that `msprof --analyze=on` writes next to the output, and its files, by the file they replace.
 ANALYSED: Final = "analyze"
 _ANALYSED: Final = {
     "communication.json": "communication.json", "communication_matrix.json": "communication_matrix.json",
     "communication_analyzer.db": "analysis.db",
 }  # fmt: skip
-#: Entries of a folder that are looked at.
+#: Most entries of a folder that are listed.
 _MOST_ENTRIES: Final = 20_000
 
 
 class Place(Struct, frozen=True):
-    """Where what one worker recorded lies.
+    """The files of one worker.
 
     Attributes:
         root: The folder that the worker is named after.
-        name: What it is called.
-        files: Its files by what they are (``kernel_details.csv``, without slices and times), in order.
-        info: The files that say how it was recorded; the number in a name is the rank.
-        device: Number of the device; -1 where no folder tells it.
-        shared: Whether its files tell other devices too.
+        name: Its name.
+        files: Its files in order, by role (``kernel_details.csv``, without slice and time).
+        info: The files that state how it was recorded; a number in their name is the rank.
+        device: Device number; -1 if no folder states it.
+        shared: Whether its files contain other devices too.
     """
 
     root: Path
@@ -68,28 +68,28 @@ class Place(Struct, frozen=True):
 
     @property
     def rank_told(self) -> int | None:
-        """The rank as a name tells it: that of the profiler's file."""
+        """The rank in the name of the profiler's info file; None if there is none."""
         found = (match[1] for path in self.info if (match := _INFO.fullmatch(path.name)) and match[1])
         return next((int(each) for each in found if len(each) < 9), None)
 
     @property
     def rank_of_name(self) -> int | None:
-        """The rank as the folder's name tells it, which a user gave."""
+        """The rank in the folder's name, which the user chose; None if there is none."""
         found = re.search(r"rank_?(\d{1,8})", self.name, re.IGNORECASE)
         return int(found[1]) if found else None
 
     def every_file(self) -> list[Path]:
-        """All its files."""
+        """All files of the worker."""
         return [*(path for paths in self.files.values() for path in paths), *self.info]
 
 
 class Found(Struct, frozen=True):
-    """What lies at a path.
+    """Contents of a path.
 
     Attributes:
         places: The workers.
         cluster: Files of msprof-analyze about all of them, by name.
-        raw: What was recorded and not exported: a folder, and the command that exports it.
+        raw: Recordings not yet exported: the folder, and the command that exports it.
     """
 
     places: tuple[Place, ...] = ()
@@ -101,12 +101,12 @@ class Found(Struct, frozen=True):
 
 
 def found_at(path: Path) -> Found:
-    """What lies at a path; nothing where it is none of Ascend's.
+    """The profiles at a path; empty if there is no Ascend profile.
 
     Raises:
-        OSError: It cannot be looked at.
+        OSError: The path cannot be read.
     """
-    # names of folders above it count too, which a relative path need not say
+    # names of parent folders count, which a relative path may lack
     path = Path(os.path.abspath(path))
     if not os.path.isdir(path):
         return _of_file(path)
@@ -120,18 +120,18 @@ def found_at(path: Path) -> Found:
 
 
 def is_own(name: str) -> bool:
-    """Whether a file is Ascend's by its name alone."""
+    """Whether only Ascend profiles have a file of this name."""
     return role(name) in _OWN or name in _CLUSTER_FILES
 
 
 def role(name: str) -> str:
-    """What a file is, by its name: ``op_summary_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
+    """Role of a file, by its name: ``op_summary_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
     match = _FILE.fullmatch(name)
     return f"{match['stem']}.{match['kind']}" if match else name
 
 
 def whole(path: Path) -> Path:
-    """The folder that a file of a profile, or a folder in it, stands for; any other path itself."""
+    """The folder of the profile that a file or folder belongs to; any other path itself."""
     if not os.path.isdir(path):
         return _of_old_part(path.parent) or (path.parent if _in_output(path) else path)
     if path.name in (OUTPUT, MSPROF):
@@ -147,13 +147,13 @@ def whole(path: Path) -> Path:
 
 
 def _in_output(path: Path) -> bool:
-    """Whether a file lies where the exporters write, or tells how what lies beside it was recorded."""
+    """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
     inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
     return inside or (_tells(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
 def _of_old_part(folder: Path) -> Path | None:
-    """What ``summary`` or ``timeline`` of CANN 5 to 6.3 is a part of: a device, or all; None of any other folder."""
+    """The device's folder or PROF_* above a folder ``summary`` or ``timeline`` of CANN 5 to 6.3; None for others."""
     if folder.name not in ("summary", "timeline"):
         return None
     above = folder.parent.parent if folder.parent.name == "host" else folder.parent
@@ -161,7 +161,7 @@ def _of_old_part(folder: Path) -> Path | None:
 
 
 def _tells(name: str) -> bool:
-    """Whether a file tells how what lies beside it was recorded."""
+    """Whether a file states how the files next to it were recorded."""
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
 
@@ -180,7 +180,7 @@ def _of_file(path: Path) -> Found:
 
 
 def _of_run(path: Path) -> Found:
-    """What a folder holds, itself or one level below; of a folder of such folders and nothing else what these hold."""
+    """Profiles in a folder or one level below; two levels below if all of its folders contain profiles."""
     found = _of_folder(path, 1)
     if found:
         return found
@@ -189,7 +189,7 @@ def _of_run(path: Path) -> Found:
 
 
 def _of_folder(path: Path, depth: int) -> Found:
-    """What a folder holds, itself or in so many levels below it."""
+    """Profiles in a folder, or up to ``depth`` levels below it."""
     names, folders = _listed(path)
     own = [name for name in names if is_own(name)]
     cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
@@ -220,7 +220,7 @@ def _of_folder(path: Path, depth: int) -> Found:
 
 
 def _place(output: Path, root: Path) -> Place:
-    """The worker whose output lies in a folder."""
+    """The worker of an output folder."""
     names, _ = _listed(output)
     above, _ = _listed(root)
     info = tuple(sorted(root / name for name in above if _tells(name)))
@@ -232,7 +232,7 @@ def _devices(folders: Sequence[str]) -> list[int]:
 
 
 def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Place]:
-    """The workers of msprof's output: one for each device; of several each takes its part of the files."""
+    """The workers of msprof's output: one for each device; several share the files."""
     inside, _ = _listed(path / MSPROF)
     files = dict(_files(path / MSPROF, inside))
     files |= {key: paths for key, paths in _files(path, names).items() if key not in files and key.endswith(".db")}
@@ -245,13 +245,13 @@ def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> 
 
 
 def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
-    """Workers of CANN 5 to 6.3: a device's ``summary`` and ``timeline``, and what lies beside it of all of them."""
+    """Workers of CANN 5 to 6.3: each device's ``summary`` and ``timeline``, and files shared by all devices."""
     devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
     shared: dict[str, tuple[Path, ...]] = {}
     for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline") if devices else ():
         shared |= _files(folder, _listed(folder)[0])
     found = []
-    # a device's folder may be named itself
+    # the path may be a device's folder itself
     for device in devices or ([path] if _DEVICE.fullmatch(path.name) else []):
         number = int(device.name.rpartition("_")[2][:6])
         files = {role: _of_device(paths, number) if len(devices) > 1 else paths for role, paths in shared.items()}
@@ -259,7 +259,7 @@ def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
             files |= _files(device / part, _listed(device / part)[0])
         if any(name in _OWN for name in files):
             name = path.name if len(devices) < 2 else f"{path.name}/{device.name}"
-            # timelines of tasks that lie in its folder, or are named after it, tell no other device
+            # timelines in its folder or named after it contain no other device
             tasks = [task for role in ("msprof.json", "task_time.json") for task in files.get(role, ())]
             others = any(device not in task.parents and not _names(task, number) for task in tasks)
             found.append(Place(path, name, files, device=number, shared=others and len(devices) > 1))
@@ -267,7 +267,7 @@ def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
 
 
 def _of_device(paths: tuple[Path, ...], device: int) -> tuple[Path, ...]:
-    """Those of some files that name a device, ``msprof_<device>_<model>_<iteration>.json``; all where none does."""
+    """The files named after a device, ``msprof_<device>_<model>_<iteration>.json``; all files if there are none."""
     return tuple(path for path in paths if _names(path, device)) or paths
 
 
@@ -276,7 +276,7 @@ def _names(path: Path, device: int) -> bool:
 
 
 def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
-    """Files by what they are: slices in order, of several exports the last."""
+    """Files by role: slices in order; of several exports only the last."""
     found: dict[str, list[tuple[str, int, str]]] = {}
     for name in names:
         match = _FILE.fullmatch(name)
@@ -293,7 +293,7 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
 
 
 def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
-    """What was recorded here and not exported, with the command that does it."""
+    """A recording in this folder that is not exported yet, with the command that exports it; else None."""
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
     ):  # fmt: skip
@@ -307,7 +307,7 @@ def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
 
 
 def _above(path: Path) -> Path | None:
-    """The folder above one, or above that, which it is a part of: FRAMEWORK, PROF_*, device_0, empty output."""
+    """The nearest parent folder with a profile that a folder (FRAMEWORK, PROF_*, device_0, data) is a part of."""
     part = re.compile(rf"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs|{OUTPUT}|{MSPROF}")
     own = path.absolute()
     raw = None
@@ -323,7 +323,7 @@ def _above(path: Path) -> Path | None:
 
 
 def _listed(path: Path) -> tuple[list[str], list[str]]:
-    """Names of the files and of the folders in a folder, in natural order; none where it cannot be listed."""
+    """Names of the files and of the folders in a folder, in natural order; empty if it cannot be listed."""
     names, folders = [], []
     try:
         with os.scandir(path) as entries:
@@ -341,7 +341,7 @@ def _listed(path: Path) -> tuple[list[str], list[str]]:
 
 
 def relative(paths: Sequence[Path], to: Path) -> Iterator[str]:
-    """Paths as they are told: relative to what was opened, with ``/``."""
+    """Paths as they are shown: relative to the opened path, with ``/``."""
     base = to if os.path.isdir(to) else to.parent
     for path in paths:
         yield os.path.relpath(path, base).replace(os.sep, "/")

@@ -1,4 +1,4 @@
-"""Ranks -> a Profile: a rank for each worker, below it its layers on the host and its NPU; tracks are lanes."""
+"""Builds a Profile from ranks: a group per worker, with host layers and the NPU below; tracks become lanes."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_qu
 
 
 class AscendWorker(Struct, frozen=True, eq=False):
-    """A rank's part of a profile.
+    """The part of a profile that comes from one rank.
 
     Attributes:
-        rank: What was read.
-        key: Its name among the workers.
-        span: Which of the rank's recordings it is, from 1.
-        group, unit: Ids of its group and of its NPU's.
-        lanes: Places of its lanes in the profile, by track.
-        events: Events of each of them.
+        rank: Its files.
+        key: Unique name of the worker.
+        span: Number of this recording among the rank's, from 1.
+        group, unit: Ids of its group and of its NPU's group.
+        lanes: Indices of its lanes in the profile, by track.
+        events: Number of events of each lane.
     """
 
     rank: Rank
@@ -83,7 +83,7 @@ class AscendWorker(Struct, frozen=True, eq=False):
 
 
 class AscendProfile(Profile, frozen=True, eq=False):
-    """A profile that knows the ranks it was made of.
+    """A profile with the ranks that it was made of.
 
     Attributes:
         ranks: The workers.
@@ -95,10 +95,10 @@ class AscendProfile(Profile, frozen=True, eq=False):
 
 
 def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
-    """Reads what lies at a path.
+    """Reads the profile at a path.
 
     Raises:
-        UnreadableError: There is nothing that can be shown; what is not exported yet is told with the command.
+        UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
     found = found_at(path)
     if not found.places and not found.cluster:
@@ -136,7 +136,7 @@ def _size(path: Path) -> int:
 
 
 def _says_something(rank: Rank) -> bool:
-    """Whether any table of a worker without slices and kernels holds anything."""
+    """Whether a worker without slices and kernels has any non-empty table."""
     told = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
             rank.communicated, rank.modules)  # fmt: skip
     plain = any(rank.table(role) is not None for role in rank.place.files if role.endswith(".csv"))
@@ -192,7 +192,7 @@ class _Maker:
         )  # fmt: skip
 
     def _keys(self) -> list[tuple[str, int]]:
-        """Name and span of each worker: several recordings of one rank are told apart by their turn."""
+        """Name and span of each worker; recordings of one rank get spans 1, 2, ... in order of time."""
         turns: dict[int, list[tuple[int, int]]] = {}
         for place, rank in enumerate(self._ranks):
             if rank.rank is not None:
@@ -237,7 +237,7 @@ class _Maker:
         return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
                             [len(lane) for lane in self._lanes[first:]])  # fmt: skip
 
-    # -- lanes of a timeline
+    # -- lanes
 
     def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> None:
         marks = timeline.steps
@@ -263,7 +263,7 @@ class _Maker:
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
 
     def _add_kernels(self, kernels: Kernels, unit: int) -> None:
-        """Lanes of the kernels alone: one for each stream, one for communication."""
+        """Adds lanes for kernels without a timeline: one for each stream, one for communication."""
         known = np.flatnonzero(kernels.timed)
         stream = kernels.other("stream")
         collective = kernels.communicates
@@ -297,25 +297,25 @@ class _Maker:
 
 
 def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
-    """A column of texts as codes of another table."""
+    """A text column as codes of a strings builder."""
     return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
 
 
 def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn:
-    """The same of some rows, made when they are asked for."""
+    """Codes of some rows of a text column, computed on demand."""
     codes = np.array([*map(builder.code, column.texts), -1], np.int32)
     return lambda asked: codes[column.codes[rows[asked]]]
 
 
 def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
-    """Columns of metrics, read when one is asked for.
+    """Metric columns that are read on demand.
 
     Args:
-        kernels: Whose.
-        rows: The kernel of each event; -1 where it is none.
-        texts: Texts of the pipes.
+        kernels: The kernels.
+        rows: Index of the kernel of each event; -1 if it is none.
+        texts: Builder of the texts of pipes.
     """
-    # the pipes are all texts there can be: their codes are known before anything is read
+    # the codes of all pipes are known before anything is read
     codes = np.array([*map(texts.code, kernels.pipes), -1], np.int32)
 
     def values(name: str) -> LazyColumn:
@@ -341,14 +341,14 @@ def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[s
 
 
 def _numbers(column: Texts) -> I64:
-    """Whole numbers of a column of texts; missing where there are none."""
+    """A text column as integers; missing for other texts."""
     known = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
              for text in column.texts]  # fmt: skip
     return np.array([*known, INT_MISSING], np.int64)[column.codes]
 
 
 class _Columns:
-    """Lanes of one timeline."""
+    """Builds the lanes of one timeline."""
 
     def __init__(
         self, texts: Mapping[str, StringsBuilder], shapes: _Shapes, rank: Rank, timeline: Timeline, step: I64, zero: int
@@ -384,7 +384,7 @@ class _Columns:
         roles = np.full(len(What), Role.WORK, np.int8)
         roles[[What.WAIT, What.SYNC]] = (Role.WAIT, Role.SYNC)
         self._role = roles[timeline.what]
-        # tasks of collectives that wait for each other stand on planes by their names alone
+        # on planes, the waits of a collective's tasks can only be told by name
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
         notes = timeline.named(lambda name: "record" in name.lower())
         parts = timeline.what == What.PART
@@ -426,14 +426,14 @@ class _Columns:
             doing[what == What.COPY] = Activity.TRANSFER
             doing[parts & (what != What.KERNEL)] = Activity.COMMUNICATION
             columns["activity"] = doing
-            # streams of collectives hold their tasks, as the planes do
+            # a stream with only tasks of collectives repeats the planes: it does not count as busy
             work = self._role[rows] == Role.WORK
             counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
     def _shapes_of(self, rows: slice) -> LazyColumn:
-        """Shapes of slices: those of the kernels they are, else their own."""
+        """Shapes of slices: those of their kernels, else their own."""
         own, inputs, kernel = self._shapes, self._inputs, self._kernel[rows]
 
         def values(asked: Rows) -> npt.NDArray[np.int32]:
@@ -447,10 +447,10 @@ class _Columns:
 
 
 class _Shapes:
-    """Texts of shapes, read when the first of them is asked for: all at once, so that there is one table of them.
+    """Texts of shapes, read on first use: all columns at once, so that they share one table.
 
     Attributes:
-        strings: That table.
+        strings: The table of texts.
     """
 
     def __init__(self) -> None:
@@ -458,7 +458,7 @@ class _Shapes:
         self._columns: list[Callable[[], Texts]] = []
 
     def add(self, column: Callable[[], Texts]) -> Callable[[], npt.NDArray[np.int32]]:
-        """The codes of a column into the table, in a function that reads it."""
+        """Registers a column; returns a function that reads its codes into the table."""
         number = len(self._columns)
         self._columns.append(column)
         return lambda: self._made[0][number]
@@ -481,7 +481,7 @@ def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
 
 
 def _first(rank: Rank) -> int | None:
-    """Earliest time of a worker: of its slices, else of its kernels."""
+    """Earliest time of a worker's slices, else of its kernels, ns; None if it has neither."""
     if rank.timeline is not None and len(rank.timeline):
         return int(rank.timeline.start.min())
     if rank.kernels is not None and rank.kernels.timed.any():
@@ -494,13 +494,13 @@ def _counter_name(process: str, name: str) -> str:
 
 
 def step_numbers(labels: Sequence[str]) -> I64:
-    """Numbers of steps by what follows ``ProfilerStep#``; counted from 0 where these are no different numbers."""
+    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
     told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
     return np.array(told if len(set(told)) == len(labels) else list(range(len(labels))), np.int64)
 
 
 def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:
-    """Number of the step that holds each time; missing where none does."""
+    """Number of the step that contains each time; missing if none does."""
     if not len(starts):
         return np.full(len(times), INT_MISSING)
     place = np.searchsorted(starts, times, side="right") - 1
@@ -509,7 +509,7 @@ def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:
 
 
 def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
-    """From operators and calls to what they launched, from a queue's end to the other, from forward to backward."""
+    """Links from operators and calls to launched tasks, from enqueue to dequeue, from forward to backward operators."""
     offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
     kinds = tuple(_LINKS.values())
     parts: list[tuple[Any, I64, I64]] = []

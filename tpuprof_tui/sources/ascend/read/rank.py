@@ -1,4 +1,4 @@
-"""One worker: its files, read once, each in columns; a file that cannot be read is a problem and the rest is shown."""
+"""`Rank`: reads the files of one worker into columns, each once; an unreadable file becomes a Problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .trace_view import read_trace_view
 
 I64 = npt.NDArray[np.int64]
 
-#: Columns of a step, in the order of tables: name in csv files, name in StepTraceTime, key here.
+#: Step columns in display order: name in csv files, name in StepTraceTime, key.
 STEP_COLUMNS: Final = (
     ("Computing", "computing", "computing_us"),
     ("Communication", "communication", "communication_us"),
@@ -40,36 +40,40 @@ STEP_COLUMNS: Final = (
     ("Preparing", "preparing", "preparing_us"),
 )  # fmt: skip
 TRACES: Final = ("trace_view.json", "msprof.json")
-#: What the exporters of CANN 5 to 6.3 write beside or instead of ``msprof*.json``.
+#: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
     "step_trace.json", "msprof_tx.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
-#: What times in us with six digits are multiples of, ns.
+#: Times in us that are rounded to six digits are multiples of this, in ns.
 _ROUNDED_NS: Final = 10_000_000_000
-#: Sums that lie further apart are of different kernels.
+#: Sums of time that differ by more than this, in ns, are of different sets of kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
-#: What keys of columns begin with that no document names: the file's own name follows.
+#: Prefix of the keys of undocumented columns; the file's own column name follows.
 OTHER: Final = "other "
-#: Columns that views have no need of, though it is known what they are.
+#: Known columns that no view uses.
 _UNUSED: Final = frozenset((
     "Device_id", "Device Type", "Device", "Ratio(%)", "Call Stack", "Model Name", "Stream Ptr",
     "Active Release Time(us)", "Active Duration(us)",
     *(f"{when} Total {what}(MB)" for when in ("Allocation", "Release") for what in ("Allocated", "Reserved", "Active")),
 ))  # fmt: skip
-#: A step as it was recorded: its name and values in ns, in the order of ``STEP_COLUMNS``.
+#: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
 RecordedStep = tuple[str | None, tuple[float | None, ...]]
 
 
 class Rank:
-    """What one worker recorded.
+    """The recording of one worker; its properties read files on first use.
+
+    Args:
+        place: Its files.
+        opened: The opened path, which names of files are relative to.
+        progress: Called with the bytes read and the size of a file.
+        timelines: Cache of the timelines of files that several workers share.
 
     Attributes:
-        place: Where it lies.
-        timelines: Those of files that several workers share, read once.
-        problems: What could not be used, of all files that have been read.
+        problems: Defects of all files read so far.
     """
 
     def __init__(
@@ -84,12 +88,12 @@ class Rank:
         self._tables: dict[str, CsvTable | None] = {}
 
     def read(self) -> None:
-        """Reads all that views will ask for, so that what is wrong with it is known."""
+        """Reads everything that views use, so that all problems are known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
              self.modules, self.recorded_steps, self.communicated, self.rules, self.old_apis)  # fmt: skip
         self._compare()
         for role in self.place.files:
-            # what no view needs at once is gone through, so that damage is known
+            # tables that are not needed yet are scanned for damage
             table = self.table(role) if role.endswith(".csv") else None
             if table is not None and not table.rows:
                 table.read({})
@@ -99,7 +103,7 @@ class Rank:
             self.problems += database.problems if database is not None else []
 
     def _compare(self) -> None:
-        """Says where a table of kernels is only a part of what others counted."""
+        """Reports a kernel table that has only a part of the kernels that other tables count."""
         kernels, recorded, told = self.kernels, self.recorded_steps, self.statistic
         if kernels is None or kernels.file.endswith((".db", ".json")):
             return
@@ -122,7 +126,7 @@ class Rank:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Its files, relative to what was opened."""
+        """Names of its files, relative to the opened path."""
         return tuple(relative(self.place.every_file(), self._opened))
 
     def _name(self, path: Path) -> str:
@@ -136,7 +140,7 @@ class Rank:
             return None
 
     def table(self, role: str) -> CsvTable | None:
-        """A csv table, by what it is; None where there is none."""
+        """The csv table with a role; None if there is none."""
         paths = self.place.files.get(role)
         if role not in self._tables:
             found = None
@@ -147,9 +151,10 @@ class Rank:
         return self._tables[role]
 
     def columns(self, role: str, needs: Container[str], **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
-        """Columns of a csv table by keys, of each its kind and the names that it may have; None without those needed.
+        """Columns of a csv table by key, given by kind and possible names; None if one in ``needs`` is absent.
 
-        Others that it does not have hold nothing; those that are not known are texts, under ``OTHER`` and their names.
+        Other absent columns are filled with missing values. Unknown columns are returned as texts, under ``OTHER`` +
+        their names.
         """
         table = self.table(role)
         if table is None:
@@ -165,7 +170,7 @@ class Rank:
         found = {key: read[name] if name else nothing[kinds[key][0]] for key, name in names.items()}
         return found | {OTHER + name: read[name] for name in others}
 
-    # -- what was recorded
+    # -- recorded data
 
     @cached_property
     def database(self) -> Database | None:
@@ -186,12 +191,12 @@ class Rank:
 
     @property
     def _only(self) -> int:
-        """The device whose part of the files it is; -1: all of them."""
+        """The only device to read from shared files; -1: all."""
         return self.place.device if self.place.shared else -1
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        """The slices: of the JSON, else of the database."""
+        """The slices, from the JSON files, else from the database; None if there are neither."""
         role = next((role for role in TRACES if role in self.place.files), "")
         paths = (*self.place.files.get(role, ()), *self.place.files.get("task_queue.json", ()))
         parts = tuple(path for part in PARTS for path in self.place.files.get(part, ()))
@@ -214,7 +219,7 @@ class Rank:
 
     @cached_property
     def kernels(self) -> Kernels | None:
-        """The kernels: of the csv file, else of the database, else of the timeline."""
+        """The kernels, from the csv file, else the database, else the timeline; None if there are none."""
         for role in ("kernel_details.csv", "op_summary.csv"):
             table = self.table(role)
             if table is not None and table.first("Name", "Op Name"):
@@ -257,7 +262,7 @@ class Rank:
 
     @cached_property
     def apis(self) -> dict[str, Any] | None:
-        """``api_statistic.csv``: calls of CANN by name."""
+        """``api_statistic.csv``: CANN calls by name."""
         return self.columns(
             "api_statistic.csv", ("name", "total"), level=("text", ("Level",)), name=("text", ("API Name", "Name")),
             total=("time", ("Time(us)",)), count=("number", ("Count",)), mean=("time", ("Avg(us)",)),
@@ -266,7 +271,7 @@ class Rank:
 
     @cached_property
     def old_apis(self) -> tuple[str, list[tuple[str, str | None, float, float, float, float, float]]] | None:
-        """``acl_statistic``, ``runtime_api`` of CANN 5 to 6.3: level, name, count; total, mean, least, most in ns."""
+        """``acl_statistic``, ``runtime_api`` of CANN 5 to 6.3: level, name, count; total, mean, min, max in ns."""
         rows: list[tuple[str, str | None, float, float, float, float, float]] = []
         file = ""
         for role, level, unit, count in (("acl_statistic.csv", "acl", "us", "Count"),
@@ -287,7 +292,7 @@ class Rank:
 
     @cached_property
     def recorded_steps(self) -> tuple[str, tuple[RecordedStep, ...]] | None:
-        """``step_trace_time.csv`` or StepTraceTime: the file, and its steps with values in ns."""
+        """``step_trace_time.csv`` or StepTraceTime: file name, and steps with values in ns."""
         table = self.table("step_trace_time.csv")
         if table is not None and "Computing" in table:
             read = table.text(["Step", *(name for name, _, _ in STEP_COLUMNS if name in table)])
@@ -303,7 +308,7 @@ class Rank:
 
     @cached_property
     def memory(self) -> tuple[str, dict[str, Any]] | None:
-        """The curves of memory: the file, and component, time (ns), allocated, reserved, active (MB), device."""
+        """Memory curves: file name, and component, time (ns), allocated, reserved, active (MB), device."""
         found = self.columns(
             "memory_record.csv", ("component",), component=("text", ("Component",)), time=("time", ("Timestamp(us)",)),
             allocated=("number", ("Total Allocated(MB)", "Total Allocated(KB)")),
@@ -322,7 +327,7 @@ class Rank:
 
     @cached_property
     def allocations(self) -> tuple[str, dict[str, Any]] | None:
-        """Allocations: the file, and name, size (KB), times of allocation and release, duration (ns)."""
+        """Allocations: file name, and name, size (KB), times of allocation and release, duration (ns)."""
         found = self.columns(
             "operator_memory.csv", ("name", "size"), name=("text", ("Name",)), size=("number", ("Size(KB)",)),
             allocated=("time", ("Allocation Time(us)",)), released=("time", ("Release Time(us)",)),
@@ -351,7 +356,7 @@ class Rank:
 
     @cached_property
     def modules(self) -> tuple[str, dict[str, Any]] | None:
-        """Memory by component of CANN: the file, and component, reserved (MB)."""
+        """Memory by CANN component: file name, and component, reserved (MB)."""
         table = self.table("npu_module_mem.csv")
         if table is not None and "Component" in table:
             column = table.first("Total Reserved(MB)", "Total Reserved(KB)")
@@ -369,7 +374,7 @@ class Rank:
 
     @cached_property
     def communicated(self) -> Communicated | None:
-        """What was communicated: the JSON files, else ``analysis.db``; None where neither says so."""
+        """Communication data, from the JSON files, else from ``analysis.db``; None if there are neither."""
         paths, matrix = (self.place.files.get(f"{name}.json", ()) for name in ("communication", "communication_matrix"))
         found = None
         if paths:
@@ -388,7 +393,7 @@ class Rank:
 
     @cached_property
     def rules(self) -> tuple[tuple[str, Any], ...]:
-        """``prof_rule_*.json``: the vendor's own advice, as it stands; each with the name of its file."""
+        """``prof_rule_*.json``: the vendor's advice, unchanged, with the name of each file."""
         found = []
         for path in self.place.files.get("prof_rule.json", ()):
             name = self._name(path)
@@ -401,7 +406,7 @@ class Rank:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What the profiler says of how it recorded."""
+        """The profiler's settings (``profiler_info*.json``); empty if there are none."""
         path = next((path for path in self.place.info if path.name.startswith("profiler_info")), None)
         if path is None:
             return {}
@@ -411,7 +416,7 @@ class Rank:
 
     @cached_property
     def rank(self) -> int | None:
-        """Its rank: as the profiler's files say it, else the database, else the folder's name; None without."""
+        """Its rank, from the profiler's files, else the database, else the folder's name; None if unknown."""
         told = self.place.rank_told
         for value in (told, self.info.get("rank_id"), *self._mapped("rankId"), self.place.rank_of_name):
             if type(value) is int and 0 <= value < 1 << 31:
@@ -420,7 +425,7 @@ class Rank:
 
     @cached_property
     def device(self) -> int:
-        """Number of its device; -1 where nothing tells it."""
+        """Device number; -1 if unknown."""
         told = self.kernels.other("device").plain if self.kernels is not None else ()
         found = (*self._mapped("deviceId"), self.place.device, *(told if len(told) == 1 else ()))
         return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
@@ -430,7 +435,7 @@ class Rank:
 
     @cached_property
     def chip(self) -> str:
-        """Name of its device; empty where nothing tells it."""
+        """Name of its device; empty if unknown."""
         rows = self.database.rows("NPU_INFO", "name") if self.database is not None else []
         return next((str(name) for (name,) in rows if name), "")
 
@@ -443,7 +448,7 @@ class Rank:
         return float(monotonic - cycles * 1000 / megahertz)
 
     def setting(self, *keys: str) -> Any:
-        """A setting of the profiler, by the keys that lead there; None without."""
+        """A profiler setting by its path of keys; None if absent."""
         found: Any = self.info
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
@@ -451,15 +456,15 @@ class Rank:
 
     @property
     def level(self) -> str:
-        """How much was recorded: ``Level1``; empty where nothing tells it."""
+        """Profiler level, such as ``Level1``; empty if unknown."""
         return str(self.setting("config", "experimental_config", "_profiler_level") or "").removeprefix(
             "ProfilerLevel."
         )
 
 
 def _rounded(table: CsvTable, times: I64, *columns: str) -> npt.NDArray[np.bool_] | None:
-    """Which times of a column a spreadsheet has rounded (``1.73641E+15``), which is told; None without any."""
-    # six digits of them are left: looked for as numbers, as texts would be read for this alone
+    """Reports times that a spreadsheet rounded (``1.73641E+15``): mask of them; None if there are none."""
+    # by value first, since times are not read as text
     found = np.asarray((times > 0) & (times % _ROUNDED_NS == 0))
     rows, column = np.flatnonzero(found)[:1], table.first(*columns)
     (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
@@ -474,7 +479,7 @@ def _rounded(table: CsvTable, times: I64, *columns: str) -> npt.NDArray[np.bool_
 
 
 def ns_of(values: Sequence[Any]) -> list[float | None]:
-    """Us as ns, whole ones as integers."""
+    """Converts us to ns; whole values become integers."""
     found: list[float | None] = []
     for value in values:
         us = number(value)
@@ -491,7 +496,7 @@ def _texts(values: Sequence[str]) -> Any:
 
 
 def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
-    """MEMORY_RECORD, and of NPU_MEM the rows of the process."""
+    """Memory curves from MEMORY_RECORD, and from the process (app) rows of NPU_MEM."""
     names = ("component", "timestamp", "totalAllocated", "totalReserved", "totalActive", "deviceId")
     component, time, allocated, reserved, active, device = database.columns("MEMORY_RECORD", *names)
     parts = memory_columns(database)

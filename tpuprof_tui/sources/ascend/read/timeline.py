@@ -1,4 +1,4 @@
-"""A timeline: the slices of one worker in columns, what links them, and what was measured beside them."""
+"""`Timeline`: the slices of one worker in columns, the flows that link them, and counter samples."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Categories of flows that figures rest on: from the operator, and from the call that put the task on its stream.
+#: Flow categories that figures use: from the operator, and from the call that launched the task.
 ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
 
 
 class Track(Struct, frozen=True):
-    """One lane of the timeline.
+    """One track of the timeline.
 
     Attributes:
-        layer: What it belongs to.
+        layer: Its layer.
         process, label: Names of process and thread.
-        number: Number of the thread; -1 without one.
-        device: Number of the device; -1 where nothing tells it.
+        number: Thread number; -1 if it has none.
+        device: Device number; -1 if unknown.
     """
 
     layer: Layer
@@ -43,13 +43,13 @@ class Track(Struct, frozen=True):
 
 
 class Flows(Struct, frozen=True, eq=False):
-    """Links in columns of one length, in the order of the file: from a point of one track to a point of another.
+    """Flows in columns of one length, in file order: from a point of one track to a point of another.
 
     Attributes:
         categories: The distinct categories.
         category: int8 codes into them.
         from_time, to_time: int64 ns.
-        from_row, to_row: int64 rows of the slices that they belong to; -1 without.
+        from_row, to_row: int64 rows of the slices at either end; -1 if there is none.
     """
 
     categories: tuple[str, ...]
@@ -60,21 +60,21 @@ class Flows(Struct, frozen=True, eq=False):
     to_row: I64
 
     def of(self, category: str) -> I64:
-        """Places of the links of a category."""
+        """Indices of the flows of a category."""
         if category not in self.categories:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.category == self.categories.index(category))
 
 
 class Measured(Struct, frozen=True, eq=False):
-    """What was measured again and again: times by growing, and values.
+    """A counter: samples in ascending order of time.
 
     Attributes:
-        process, name: Where and what.
-        unit: Unit of the values; empty without one.
+        process, name: Its process and name.
+        unit: Unit of the values; empty if there is none.
         times: int64 ns.
         values: float64.
-        device: Number of the device; -1 where nothing tells it.
+        device: Device number; -1 if unknown.
     """
 
     process: str
@@ -89,24 +89,24 @@ NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ 
 
 
 class Timeline(Struct, frozen=True, eq=False, dict=True):
-    """Slices in columns of one length: track by track, in each by start, outer ones first.
+    """Slices in columns of one length: by track, then start, outer before inner ones.
 
     Attributes:
-        file: Name of the file that tells it.
-        tracks: The lanes, in the order of the screen.
-        first: int64, one more than tracks: first slice of each.
+        file: Name of the file that they come from.
+        tracks: The tracks, in display order.
+        first: int64, one longer than tracks: first slice of each track, and the end.
         start, end: int64 ns since 1970.
-        name, kind: int32 codes into ``names`` and ``kinds``: the type of a task, the category or level of a call.
+        name, kind: int32 codes into ``names`` and ``kinds`` (task type, category or call level).
         what: int8, see ``What``.
-        place: int64, place in the file.
-        connection: int64, what joins calls and tasks; ``INT_MISSING`` without.
-        size: int64 bytes of tasks of communication; ``INT_MISSING`` without.
-        finer: float32 ns by which each lasts longer than whole ns say: sums of many stay exact with it.
-        shapes, stacks: int32 codes into ``texts`` of operators' inputs and call stacks; -1 without.
+        place: int64, index in the file.
+        connection: int64 id that joins calls and tasks; ``INT_MISSING`` if there is none.
+        size: int64 bytes of communication tasks; ``INT_MISSING`` for others.
+        finer: float32, fractions of ns by which each duration exceeds ``end - start``: keeps sums of many exact.
+        shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
-        measured: What was measured beside them.
-        derived: Whether the exporter's analysis of overlaps is among the slices.
-        problems: What could not be used.
+        measured: Counters.
+        derived: Whether slices include the exporter's Overlap Analysis.
+        problems: Defects of the file.
     """
 
     file: str
@@ -136,40 +136,40 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def track(self) -> I64:
-        """Place of each slice's track."""
+        """Index of each slice's track."""
         return np.repeat(np.arange(len(self.tracks)), np.diff(self.first))
 
     def rows(self, *what: What) -> I64:
-        """The slices that are one of these."""
+        """Rows of the slices of some classes."""
         return np.flatnonzero(np.isin(self.what, what))
 
     @cached_property
     def _collectives(self) -> I64:
-        """Connections of communication operators."""
+        """Connection ids of communication operators."""
         found = self.connection[self.rows(What.COLLECTIVE)]
         known: I64 = found[found != INT_MISSING]
         return known
 
     def in_collectives(self, rows: Rows) -> Mask:
-        """Which of some slices are of a communication operator: itself, or what it consists of."""
+        """Mask of the slices that are a communication operator or one of its tasks."""
         return np.isin(self.connection[rows], self._collectives)
 
     def rows_of(self, layer: Layer) -> I64:
-        """The slices of a layer."""
+        """Rows of the slices of a layer."""
         found = np.array([track.layer == layer for track in self.tracks], np.bool_)
         return np.flatnonzero(found[self.track]) if len(found) else np.zeros(0, np.int64)
 
     def named(self, test: Callable[[str], Any]) -> Mask:
-        """Whether the name of each slice passes a test, made once for each name."""
+        """Mask of the slices whose name passes a test, which is called once for each distinct name."""
         passing = np.array([bool(test(name)) for name in self.names], np.bool_)
         return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
 
     def name_of(self, row: int) -> str | None:
-        """Name of a slice; None of no slice."""
+        """Name of a slice; None for row -1."""
         return self.names[self.name[row]] if row >= 0 else None
 
     def of_device(self, device: int) -> Timeline:
-        """What of it one device did, and what the host did for it; threads that only serve others are left out."""
+        """The part of one device, with the host tracks that serve it; threads that only serve others are dropped."""
         told = np.array([track.device for track in self.tracks], np.int64)
         mine = (told < 0) | (told == device)
         flows = self.flows
@@ -195,45 +195,45 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def steps(self) -> I64:
-        """The slices of steps, by start."""
+        """Rows of the steps, by start."""
         rows = self.rows(What.STEP)
         return rows[np.argsort(self.start[rows], kind="stable")]
 
     @cached_property
     def operators(self) -> I64:
-        """The framework operators, in the order of nesting of their threads."""
+        """Rows of the framework operators, in nesting order."""
         return self.rows(What.OPERATOR)
 
     @cached_property
     def operator_parents(self) -> I64:
-        """Of each of these, the place among them of the one around it; -1 without."""
+        """Index among ``operators`` of the enclosing operator of each; -1 at top level."""
         return parents(self.start[self.operators], self.end[self.operators], self.track[self.operators])
 
     @cached_property
     def work(self) -> I64:
-        """Kernels and communication operators, by start."""
+        """Rows of kernels and communication operators, by start."""
         rows = self.rows(What.KERNEL, What.COLLECTIVE)
         rows = rows[self._counts[rows]]
         return rows[np.lexsort((self.place[rows], self.start[rows]))]
 
     @cached_property
     def _counts(self) -> Mask:
-        """Whether slices stand where kernels and operators are told: streams' and groups' own tracks."""
+        """Mask of the slices on tracks of streams and communication groups, where kernels and operators count."""
         layers = np.array([track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in self.tracks], np.bool_)
         return layers[self.track] if len(layers) else np.zeros(0, np.bool_)
 
 
-#: Columns of slices.
+#: Columns with a value for each slice.
 _COLUMNS: Final = ("start", "end", "name", "kind", "what", "place", "connection", "size", "finer", "shapes", "stacks")
 
 
 def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: I64) -> I64:
-    """The place among some slices of the innermost one that covers a point of a track; -1 without.
+    """Index among some slices of the innermost one that covers each point of a track; -1 if none does.
 
     Args:
-        timeline: Whose slices.
-        rows: The slices, in the order of nesting.
-        above: Place among them of the one around each; -1 without.
+        timeline: The timeline.
+        rows: Rows of the slices, in nesting order.
+        above: Index among them of the enclosing slice of each; -1 at top level.
         tracks, times: The points.
     """
     found = np.full(len(times), -1, np.int64)
@@ -258,23 +258,23 @@ def timeline_of(
     file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
     flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,
 ) -> Timeline:  # fmt: skip
-    """A timeline of slices.
+    """Sorts slices into a timeline.
 
     Args:
-        file: Its name.
+        file: Name of the file.
         tracks: The tracks, in any order.
-        order_of_track: What they are ordered by within their layer.
-        track: Number of each slice's track; the slices are in the order of the file.
+        order_of_track: Sort key of each track within its layer.
+        track: Track index of each slice; slices are in file order.
         columns: The other columns of the slices, by name.
-        flows: Makes the links, of the first slices of tracks, the columns in order, and the new number of each track.
-        more: What else a timeline has.
+        flows: Makes the flows; arguments: first slice of each track, sorted columns, new index of each track.
+        more: Further fields of the timeline.
     """
     ranks = sorted(range(len(tracks)), key=lambda number: (tracks[number].layer, order_of_track[number]))
     place_of = np.empty(len(tracks), np.int64)
     place_of[ranks] = np.arange(len(tracks))
     own = place_of[track] if len(track) else np.zeros(0, np.int64)
     order = order_of_nesting(own, columns["start"], columns["end"])
-    # one by one: those in the old order go
+    # column by column, so that each unsorted one is freed
     for key in columns:
         columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""``trace_view.json`` and ``msprof*.json``: Chrome-trace JSON as CANN's exporters write it -> a timeline."""
+"""Reads ``trace_view.json`` and ``msprof*.json``, the Chrome-trace JSON of CANN's exporters, into a `Timeline`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tall
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
 from tpuprof_tui.sources.chrome.nesting import parents
-from tpuprof_tui.sources.chrome.second_half import (
-    Border,
-    FirstHalf,
-    border_of,
-    ends_at,
+from tpuprof_tui.sources.chrome.sections import (
+    Section,
+    SectionText,
     memory_bytes,
-    second_half,
+    other_processes,
+    sections_of,
     state_of,
+    was_section,
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
@@ -45,7 +45,7 @@ I64 = npt.NDArray[np.int64]
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
-#: Categories of flows that are kept, in the order of their codes.
+#: Flow categories that are kept; the index is the code.
 _FLOWS: Final = (ASYNC_NPU, HOST_TO_DEVICE, "async_task_queue", "fwdbwd", "MsTx")
 _UNIT: Final = re.compile(r"\(([^()]+)\)$")
 _UNITS: Final = ("MHz", "KB", "MB", "V", "mV")
@@ -56,7 +56,7 @@ class _Args(msgspec.Struct, gc=False, rename={
     "task_type": "Task Type", "task_type_old": "task type", "dims": "Input Dims", "stack": "Call stack",
     "size": "size(Byte)", "size_old": "size(B)",
 }):  # fmt: skip
-    """Arguments of slices that are used; all others are passed over."""
+    """Arguments of slices that are used; all others are skipped."""
 
     task_type: Any = None
     task_type_old: Any = None
@@ -113,7 +113,7 @@ class _Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
     args: _NameArgs | None = None
 
 
-#: By phase what an event becomes; what has any other is passed over.
+#: Struct of each phase; events of any other phase are skipped.
 _PHASES: Final[dict[str, Any]] = {
     "X": _Slice, "s": _Begin, "f": _End, "C": _Sample, "M": _Told,
     **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
@@ -123,13 +123,13 @@ _ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
 _ADDED: Final[dict[Any, str]] = {
     _Slice: "_add_slices", _Begin: "_add_flows", _End: "_add_flows", _Sample: "_add_samples", _Told: "_add_names",
 }  # fmt: skip
-#: Events whose columns are made at a time: of few of them numpy takes as long as of many.
+#: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16
-#: More kinds of events than this are not gone through for each piece of text.
+#: Most cached combinations of event attributes; beyond this the caches are cleared.
 _MOST_KNOWN: Final = 1 << 12
-#: Memory there has to be before a second process reads half of a file, as a multiple of its text.
+#: Memory required before other processes read sections of a file, as a multiple of its text.
 _ROOM_FOR_TWO: Final = 2
-#: Stands between the number of a file and that of a process.
+#: Separator between the number of a file and a process id.
 _PART: Final = "\x1f"
 
 _NO_ARGS: Final = _Args()
@@ -140,23 +140,23 @@ _CODE_OF_FLOW: Final = {name: code for code, name in enumerate(_FLOWS)}
 def read_trace_view(
     paths: Sequence[Path], name: str, progress: Callable[[int, int], None] | None = None, parts: Sequence[Path] = ()
 ) -> Timeline:  # fmt: skip
-    """Reads a timeline in one or more files.
+    """Reads a timeline from one or more files.
 
     Args:
         paths: The files, in order; JSON, or gzip of it.
-        name: What the first is called.
-        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
-        parts: Files that tell parts of the same again: of each the processes that none before it has. Their numbers of
-            processes are their own.
+        name: Name of the first.
+        progress: Called with the bytes read and the size of the file; an exception that it raises ends the reading.
+        parts: Files that may repeat parts of the timeline: of each, only processes that no earlier file has are kept.
+            Process ids are local to each of these files.
 
     Raises:
-        UnreadableError: One cannot be opened, or holds no list of events.
+        UnreadableError: A file cannot be opened, or holds no list of events.
     """
     collects = gc.isenabled()
-    # the many objects of a piece of text are no cycles and go with it
+    # the objects of a chunk form no cycles: reference counting frees them
     gc.disable()
     try:
-        reader = _by_two(paths[0], name, progress) if len(paths) == 1 and not parts else None
+        reader = _in_sections(paths[0], name, progress) if len(paths) == 1 and not parts else None
         if reader is not None:
             return reader.timeline()
         reader = _Reader(name)
@@ -171,17 +171,17 @@ def read_trace_view(
     return reader.timeline()
 
 
-class Half(msgspec.Struct, frozen=True, eq=False):
-    """What was read of a file from the border between two events on; codes are its own.
+class SectionEvents(msgspec.Struct, frozen=True, eq=False):
+    """Events of a section of a file; codes start at 0.
 
     Attributes:
-        state: Size and time of change of the file.
-        names, kinds, texts, keys, ids, counters: What is numbered, in order.
-        columns: Those of slices, begins and ends of flows, and samples.
-        processes, labels, sorts, threads, thread_sorts: What is said of processes and tracks.
-        clamped: Slices of a duration below 0.
-        tallies, truncated: What was wrong with the text.
-        passed: Where it ends.
+        state: Size and modification time of the file.
+        names, kinds, texts, keys, ids, counters: Values by code.
+        columns: Columns of slices, of flow starts and ends, and of samples.
+        processes, labels, sorts, threads, thread_sorts: Metadata of processes and tracks.
+        clamped: Number of slices with a negative duration.
+        tallies, truncated: Defects of the text.
+        passed: Offset of its end.
     """
 
     state: tuple[int, int]
@@ -203,32 +203,31 @@ class Half(msgspec.Struct, frozen=True, eq=False):
     passed: int
 
 
-def read_half(path: Path, begin: int) -> Half:
-    """Reads a file from the border between two events on."""
+def read_section(path: Path, section: Section) -> SectionEvents | None:
+    """Reads a section other than the first, in another process; None if its borders are wrong."""
     with path.open("rb") as raw:
         in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-        raw.seek(begin)
-        return _Reader(path.name).half(raw, begin, in_object=in_object)
+        return _Reader(path.name).events_of_section(raw, section, in_object=in_object)
 
 
-def _by_two(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
-    """Reads a large file together with another process; None where that cannot be."""
+def _in_sections(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
+    """Reads a large file in several processes; None if that is not worth it or not possible."""
     with path.open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
-        border = border_of(raw, size) if cores() > 1 and memory_bytes() >= _ROOM_FOR_TWO * size else None
-        if border is None or first_two(raw) == GZIP:
+        sections = sections_of(raw, size, cores())
+        if len(sections) < 2 or memory_bytes() < _ROOM_FOR_TWO * size or first_two(raw) == GZIP:
             return None
         reader = _Reader(name)
-        with second_half(path, border, __name__) as other:
-            return reader if other is not None and reader.take_half(raw, progress, border, other) else None
+        with other_processes(path, sections[1:], __name__) as others:
+            return reader if reader.take_sections(raw, progress, sections[0], others) else None
 
 
 class _Codes(dict[Any, int]):
-    """Numbers what values are known as, by the values.
+    """Maps values to dense integer codes, in order of first use.
 
     Args:
-        known_as: Gives that of a value.
-        codes: Those numbers.
+        known_as: Returns the key that a value is stored under.
+        codes: Code of each key.
     """
 
     def __init__(self, known_as: Callable[[Any], Any] = str, codes: dict[Any, int] | None = None) -> None:
@@ -243,17 +242,17 @@ class _Codes(dict[Any, int]):
         return self.codes.setdefault(self._known_as(value), len(self.codes))
 
     def of(self, values: Iterable[Any]) -> I32:
-        """Their numbers."""
+        """Codes of some values."""
         values = list(values)
         try:
             return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
         except TypeError:
-            # lists and objects
+            # unhashable values
             return np.fromiter(map(self._code, values), np.int32, len(values))
 
 
 class _Texts(_Codes):
-    """Those of texts; what is none has -1."""
+    """Codes of texts; -1 for values that are no text."""
 
     def _code(self, value: Any) -> int:
         return super()._code(value) if type(value) is str else -1
@@ -266,10 +265,10 @@ class _Reader:
         self._keys: dict[tuple[str, str], int] = {}
         self._begin("")
         self._columns = {kind: GrowingColumns() for kind in (_Slice, _Begin, _End, _Sample)}
-        #: Texts of times that are not read yet.
+        #: Texts of times not yet parsed, by struct.
         self._waiting: defaultdict[Any, list[bytes]] = defaultdict(list)
         self._lengths: list[bytes] = []
-        #: What stands for ids of flows that are no whole numbers.
+        #: Codes of flow ids that are no whole numbers.
         self._ids: dict[str, int] = {}
         self._counters: dict[tuple[str, str, str], int] = {}
         self._processes: dict[str, str] = {}
@@ -283,14 +282,14 @@ class _Reader:
     # -- one file
 
     def _begin(self, part: str) -> None:
-        """A file begins; ``part`` stands before the numbers of processes of one that has its own."""
+        """Starts a file; ``part``: prefix of the process ids of a file that has its own."""
         self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
         self._forget()
 
     def _forget(self) -> None:
-        #: Tracks and kinds of slices.
+        #: Combinations of track and kind of slices.
         self._looks = _Codes(self._look)
-        #: Kinds of counters' events, and the counters of each.
+        #: Combinations of counter event attributes, and the counters of each.
         self._groups = _Codes(_group)
         self._counters_of: list[list[int]] = []
 
@@ -314,62 +313,73 @@ class _Reader:
             raise UnreadableError(f"{self._name} holds no list of events.")
         self._judge(chunks, passed, damaged=isinstance(source, Inflated) and source.damaged)
 
-    def take_half(
-        self, raw: BinaryIO, progress: Callable[[int, int], None] | None, border: Border, other: Callable[[], Any]
-    ) -> bool:
-        """Takes a file, what is behind a border read by another process; False where that was none."""
+    def take_sections(
+        self, raw: BinaryIO, progress: Callable[[int, int], None] | None, section: Section,
+        others: Iterable[Callable[[], Any]],
+    ) -> bool:  # fmt: skip
+        """Reads the first section, joins those that others read; False if a border was wrong or a process failed."""
         state = state_of(raw.fileno())
-        first = FirstHalf(raw, border)
+        text = SectionText(raw, section)
 
         def read(count: int) -> bytes:
             if progress is not None:
-                progress(min(raw.tell() * state[0] // border.end, state[0]), state[0])
-            return first.read(count)
+                progress(min(raw.tell() * state[0] // section.end, state[0]), state[0])
+            return text.read(count)
 
         chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose, whole=False)
         self._go_through(chunks)
-        half = other() if ends_at(border, chunks) else None
-        if not isinstance(half, Half) or half.state != state:
+        if not was_section(section, chunks):
             return False
-        self._join(half)
-        chunks.go_on(half.tallies, {}, truncated=half.truncated)
-        self._judge(chunks, half.passed)
+        passed = 0
+        for other in others:
+            found = other()
+            if not isinstance(found, SectionEvents) or found.state != state:
+                return False
+            self._join(found)
+            chunks.go_on(found.tallies, {}, truncated=found.truncated)
+            passed = found.passed
+        self._judge(chunks, passed)
         return True
 
-    def half(self, raw: BinaryIO, begin: int, *, in_object: bool) -> Half:
-        """What is behind a border."""
-        chunks: EventChunks[Any] = EventChunks(raw.read, _ANY_EVENT, _loose, begin=begin, in_object=in_object)
+    def events_of_section(self, raw: BinaryIO, section: Section, *, in_object: bool) -> SectionEvents | None:
+        """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
+        chunks: EventChunks[Any] = EventChunks(
+            SectionText(raw, section).read, _ANY_EVENT, _loose, begin=section.begin, in_object=in_object,
+            whole=section.end < 0,
+        )  # fmt: skip
         self._go_through(chunks)
-        return Half(
+        if not was_section(section, chunks):
+            return None
+        return SectionEvents(
             state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
             list(self._keys), list(self._ids), list(self._counters),
             [columns.columns() for columns in self._columns.values()], self._processes, self._labels, self._sorts,
             self._threads, self._thread_sorts, self._clamped, chunks.tallies, chunks.truncated, raw.tell(),
         )  # fmt: skip
 
-    def _join(self, half: Half) -> None:
-        """Takes what was read of the text behind this one."""
+    def _join(self, found: SectionEvents) -> None:
+        """Appends the events of the section that follows."""
         pairs: tuple[tuple[dict[Any, int], Sequence[Any]], ...] = (
-            (self._names.codes, half.names), (self._kinds.codes, half.kinds), (self._texts.codes, half.texts),
-            (self._keys, half.keys), (self._ids, half.ids), (self._counters, half.counters),
+            (self._names.codes, found.names), (self._kinds.codes, found.kinds), (self._texts.codes, found.texts),
+            (self._keys, found.keys), (self._ids, found.ids), (self._counters, found.counters),
         )  # fmt: skip
         names, kinds, texts, tracks, ids, counters = (
             np.array([*(known.setdefault(each, len(known)) for each in told), -1]) for known, told in pairs
         )
         coded = {"name": names, "kind": kinds, "shapes": texts, "stacks": texts, "track": tracks, "counter": counters}
-        for known, told in zip(self._columns.values(), half.columns, strict=True):
+        for known, told in zip(self._columns.values(), found.columns, strict=True):
             columns = {key: coded[key][values].astype(values.dtype) if key in coded else values
                        for key, values in told.items()}  # fmt: skip
             if "id" in columns:
-                # those below 0 stand for texts
+                # negative ids are codes of texts
                 columns["id"] = np.where(told["id"] < 0, -1 - ids[np.maximum(-1 - told["id"], -1)], told["id"])
             known.add(**columns)
-        self._processes |= half.processes
-        self._labels |= half.labels
-        self._sorts |= half.sorts
-        self._threads |= {int(tracks[number]): name for number, name in half.threads.items()}
-        self._thread_sorts |= {int(tracks[number]): place for number, place in half.thread_sorts.items()}
-        self._clamped += half.clamped
+        self._processes |= found.processes
+        self._labels |= found.labels
+        self._sorts |= found.sorts
+        self._threads |= {int(tracks[number]): name for number, name in found.threads.items()}
+        self._thread_sorts |= {int(tracks[number]): place for number, place in found.thread_sorts.items()}
+        self._clamped += found.clamped
 
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         waiting = 0
@@ -381,7 +391,7 @@ class _Reader:
                 if kind in _ADDED:
                     getattr(self, _ADDED[kind])(some)
             waiting += len(events)
-            # their memory is taken by the next ones while it lies in the processor's cache
+            # free the events now, so that the next ones reuse their memory while it is in the CPU cache
             events.clear()
             of_kind.clear()
             some.clear()
@@ -393,7 +403,7 @@ class _Reader:
         self._read_numbers()
 
     def _judge(self, chunks: EventChunks[Any], passed: int, *, damaged: bool = False) -> None:
-        """Notes what was wrong with a text of so many bytes."""
+        """Reports defects of a text of ``passed`` bytes."""
         if damaged:
             self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", passed)
         elif chunks.truncated:
@@ -410,7 +420,7 @@ class _Reader:
         tasks, old_tasks, levels, connections, dims, stacks, sizes, old_sizes = zip(*args, strict=True)
         if old_sizes.count(INT_MISSING) < len(old_sizes):
             sizes = tuple(old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True))
-        # one look-up for both: of these there are few
+        # one look-up for track and kind: there are few combinations
         which = self._looks.of(zip(pids, tids, categories, tasks, old_tasks, levels, strict=True))
         track, kind = np.array(list(self._looks.codes), np.int32).T
         self._columns[_Slice].add(
@@ -421,7 +431,7 @@ class _Reader:
         self._lengths.append(text_of_times(lengths))
 
     def _look(self, told: tuple[Any, ...]) -> tuple[int, int]:
-        """Numbers of track and kind: what is told first of a slice's category, type of task, and level."""
+        """Codes of track and kind; the kind is the first given of category, task type and level."""
         pid, tid, *kinds = told
         (track,), (kind,) = self._tracks.of([(pid, tid)]), self._kinds.of([next(filter(None, kinds), "")])
         return int(track), int(kind)
@@ -439,7 +449,7 @@ class _Reader:
             self._waiting[kind].append(text_of_times(times))
 
     def _ids_of(self, values: Sequence[Any]) -> I64:
-        """What stands for ids, the same for the same text: whole numbers for themselves."""
+        """Integer keys for flow ids: whole numbers map to themselves, other texts to negative codes."""
         return np.array([each if type(each) is int and 0 <= each < 1 << 63 else self._id(str(each)) for each in values],
                         np.int64)  # fmt: skip
 
@@ -462,7 +472,7 @@ class _Reader:
             for pid, name, *more in islice(self._groups.codes, len(counters), None)
         ]
         count = np.array(list(map(len, counters)), np.int64)
-        # the counters of all groups one behind the other: where those of each event begin
+        # counters of all groups concatenated: index of the first counter of each event
         first = (np.cumsum(count) - count)[group]
         count = count[group]
         place = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
@@ -487,7 +497,7 @@ class _Reader:
                     self._threads[track] = args.name
 
     def _read_numbers(self) -> None:
-        """Makes columns of the numbers that wait."""
+        """Parses the waiting numbers into columns."""
         waiting, self._waiting = self._waiting, defaultdict(list)
         if self._lengths:
             told, self._lengths = numbers_in(b"".join(self._lengths)), []
@@ -535,7 +545,7 @@ class _Reader:
             rows = np.flatnonzero(~told[track])
             track, columns = track[rows], {key: values[rows] for key, values in columns.items()}
         used = np.bincount(track, minlength=len(tracks)) > 0
-        # tracks that only hold ends of flows are none
+        # drop tracks that only hold ends of flows
         kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
         renumbered = np.array([kept.get(number, -1) for number in range(len(tracks))], np.int64)
         return timeline_of(
@@ -547,7 +557,7 @@ class _Reader:
         )  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:
-        """Layers of tracks whose processes have no name, as where a file is cut off before it says them."""
+        """Layers of tracks whose process has no name, as in a file truncated before its metadata."""
         if all(pid in self._processes for pid, _ in self._keys):
             return {}
         kinds = list(self._kinds.codes)
@@ -568,7 +578,7 @@ class _Reader:
         for code in range(len(_FLOWS)):
             mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.whole("category", np.int8) == code)
             others = others[np.argsort(begin_ids[others], kind="stable")]
-            # of several that begin with an id the last
+            # of several starts with one id the last counts
             place = np.searchsorted(begin_ids[others], ids[mine], side="right") - 1
             hit = np.flatnonzero(place >= 0)
             hit = hit[begin_ids[others[place[hit]]] == ids[mine[hit]]]
@@ -584,7 +594,7 @@ class _Reader:
         )
         timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
-        # what a link begins in, by its category; those of other categories begin in anything
+        # class of the slices that flows of a category start in; other categories start in any slice
         wanted: dict[str, tuple[What, ...]] = {HOST_TO_DEVICE: (What.CALL,), ASYNC_NPU: (What.OPERATOR,)}
         for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
             mine = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
@@ -614,13 +624,13 @@ class _Reader:
                                times[order], numbers[order], self._device(pid))  # fmt: skip
 
     def _is_told_before(self, pid: str) -> bool:
-        """Whether a file before that of a process tells a process of the same name."""
+        """Whether an earlier file has a process of the same name."""
         part, _, _ = pid.rpartition(_PART)
         return bool(part) and self._first_part.get(self._processes.get(pid, ""), part) != part
 
     @cached_property
     def _first_part(self) -> dict[str, str]:
-        """Of each name of a process the file that tells it first; empty: those that are one."""
+        """Prefix of the first file that has a process, by process name; empty: the main files."""
         first: dict[str, str] = {}
         for pid, name in self._processes.items():
             part = pid.rpartition(_PART)[0]
@@ -629,13 +639,13 @@ class _Reader:
         return first
 
     def _device(self, pid: str) -> int:
-        """Number of a process's device; -1 where its label tells none."""
+        """Device number in a process's label; -1 if there is none."""
         told = _DEVICE.search(self._labels.get(pid, ""))
         return int(told[1][:6]) if told else -1
 
 
 class _Slices:
-    """Slices in order, for looking up those that flows belong to."""
+    """Sorted slices, for finding those at the ends of flows."""
 
     def __init__(self, first: I64, columns: dict[str, Any]) -> None:
         self.start, self.end, self.what = columns["start"], columns["end"], columns["what"]
@@ -643,7 +653,7 @@ class _Slices:
         self.track = np.repeat(np.arange(len(first) - 1), np.diff(first))
 
     def around(self, tracks: I64, times: I64, wanted: tuple[What, ...] | None) -> I64:
-        """The innermost slice that covers each point, else the one that ended last before it; -1 without."""
+        """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
         asked = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
         asked_rows = np.flatnonzero(asked[self.track])
         rows = asked_rows if wanted is None else asked_rows[np.isin(self.what[asked_rows], wanted)]
@@ -660,14 +670,14 @@ class _Slices:
         return np.where(place >= 0, rows[place] if len(rows) else -1, -1)
 
     def starting(self, tracks: I64, times: I64) -> I64:
-        """The slice that starts at each point, the first in the file of several; -1 without."""
+        """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
         found = np.full(len(tracks), -1, np.int64)
         for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
             low, high = int(self._first[number]), int(self._first[number + 1])
             if low == high:
                 continue
             place, start = self._place[low:high], self.start[low:high]
-            # of those that start together the first in the file
+            # of slices with equal start the first in the file
             begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
             earliest = np.repeat(np.minimum.reduceat(place, begins), np.diff(begins, append=len(start)))
             first, begun = low + np.flatnonzero(place == earliest), start[begins]
@@ -679,7 +689,7 @@ class _Slices:
         return found
 
 
-#: Columns that slices come with.
+#: Columns of slices as they are read, with their types.
 _COLUMNS: Final = {
     "track": np.int32, "start": np.int64, "end": np.int64, "name": np.int32, "kind": np.int32,
     "connection": np.int64, "size": np.int64, "finer": np.float32, "shapes": np.int32, "stacks": np.int32,
@@ -693,7 +703,7 @@ _LAYER_OF_KIND: Final = {
 def _what(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    """What each slice is."""
+    """Class of each slice (``What``)."""
     layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
     operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
     step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
@@ -711,19 +721,19 @@ def _what(
 
 
 def _group(key: tuple[Any, ...]) -> tuple[str, ...]:
-    """Process, name and keys of the numbers of a counter's event."""
+    """Process, name and value keys of a counter event."""
     pid, name, accelerator, more = key
     name = str(name) if accelerator in (None, "") else f"{name} {accelerator}"
     return str(pid), name[:_LONGEST_NAME], *(each[:_LONGEST_NAME] for each in more)
 
 
 def _shown(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text as it can be shown and written."""
+    """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     return utf8_text(text[:most])
 
 
 def _loose(event: dict[str, Any]) -> Any:
-    """An event that was decoded alone, its numbers as their texts."""
+    """The struct of an event that was decoded alone; its numbers are texts."""
     phase = event.get("ph")
     kind = _PHASES.get(phase if isinstance(phase, str) else "", _PHASES[""])
     found: dict[str, Any] = {}

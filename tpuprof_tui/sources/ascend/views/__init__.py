@@ -1,1 +1,1 @@
-"""What is said of Ascend profiles alone."""
+"""Views of Ascend profiles."""

@@ -1,4 +1,4 @@
-"""Calls of CANN by name, and how long each launch took to reach the device."""
+"""API view: CANN calls by name, and launch delays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS: Final = (
 
 @of_each_worker()
 def api(asked: Asked) -> Answer:
-    """The view."""
+    """The API view of one worker."""
     timeline = asked.run.timeline
     tables: list[Table] = []
     facts: list[Fact] = []
@@ -66,7 +66,7 @@ def api(asked: Asked) -> Answer:
 
 
 def _calls(table: Table, timeline: Timeline | None, row: int) -> Target | None:
-    """The slices of a call: a timeline may put its level before its name ("AscendCL@aclrtMemcpy")."""
+    """Selects the slices of a call, whose name a timeline may prefix by its level ("AscendCL@aclrtMemcpy")."""
     name = table.column("name")[row]
     names = timeline.names if timeline is not None and name else ()
     found = [each for each in names if each == name or each.endswith(f"@{name}")]
@@ -74,9 +74,9 @@ def _calls(table: Table, timeline: Timeline | None, row: int) -> Target | None:
 
 
 def _links(asked: Asked, timeline: Timeline) -> I64:
-    """Launches in the order of the file, by what they started on the device.
+    """Indices of the selected launch flows, in file order; a launch is selected by its device task.
 
-    A database has no points of its own where operators call.
+    Databases have no points where operators call: only HostToDevice.
     """
     flows = timeline.flows
     kept = [flows.of(HOST_TO_DEVICE)]
@@ -103,7 +103,7 @@ def _launches(asked: Asked, timeline: Timeline, links: I64) -> Table:
 
 
 def apis(asked: Asked) -> tuple[str, Table] | None:
-    """Calls by name: as the file has them, else of the slices, which alone have times; with the name of the file."""
+    """Calls by name, with the file name: from the csv file, else (and for a selection) from the slices."""
     run, timeline = asked.run, asked.run.timeline
     rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
     told, table = run.rank.apis, run.rank.table("api_statistic.csv")
@@ -139,7 +139,7 @@ def apis(asked: Asked) -> tuple[str, Table] | None:
 
 
 def _old(run: Run) -> tuple[str, Table] | None:
-    """Calls as CANN 5 to 6.3 counted them."""
+    """Calls as counted by CANN 5 to 6.3."""
     found = run.rank.old_apis
     if found is None:
         return None

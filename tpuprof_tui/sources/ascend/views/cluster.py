@@ -1,4 +1,4 @@
-"""Ranks side by side: steps, communication, links, the slow and the late one."""
+"""Cluster view: comparison of ranks by steps, communication and links; slow and late ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
 
 
 def cluster(query: Query) -> Answer:
-    """The view."""
+    """The cluster view."""
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
@@ -51,7 +51,7 @@ def cluster(query: Query) -> Answer:
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
     operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
                   for each in part.operations if not each.is_total]  # fmt: skip
-    # who is late stands first
+    # late ranks are the first table
     groups = {str(run.rank.rank): run.worker.group for run in ranked}
     clocks = {rank: part.clock for rank, part in found}
     tables = [*([_late(operations, clocks)] if found else []), _slow(steps), _steps(steps)]
@@ -62,14 +62,14 @@ def cluster(query: Query) -> Answer:
                              "communication.json of the ranks",
                              "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     lead = [replace(each, target=partial(_target, each, groups)) for each in tables]
-    # from rank to rank: classes of operators, which are no slices
+    # the matrix is of classes of operators, which are no slices: no target
     lead += [_matrix(found)] if found else []
     return Answer(tables=tuple(lead), notes=(WHOLE,) if part else (), missing=tuple(missing),
                   source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
 
 
 def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
-    """A rank, or an operator of it: the slices of its name."""
+    """Selects a rank, or the slices of an operator of it."""
     told = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
     group = groups.get(str(told.get("rank", told.get("index"))), -1)
     op = told.get("op")
@@ -93,7 +93,7 @@ def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:
 
 
 def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
-    """Sums of each rank and link over its operators: size by time."""
+    """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
     for rank, part in found:
         for each in part.transfers:
@@ -115,7 +115,7 @@ def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
 
 
 def _slow(steps: Sequence[StepRow]) -> Table:
-    """Of each step the rank that took longest: computing, exposed communication, free."""
+    """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(each.step for each in steps):
         mine = [each for each in steps if each.step == step and each.kind == "rank"]
@@ -134,17 +134,14 @@ def _slow(steps: Sequence[StepRow]) -> Table:
 
 
 def _late(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[str, float | None]) -> Table:
-    """Of each operator the rank that the others waited for.
-
-    It is the one that began last where the ranks have one clock, else the one that waited least itself.
-    """
+    """For each operator the late rank: the one that starts last if the ranks share a clock, else that waited least."""
     of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
     for group, step, op, rank, each in operations:
         of_op.setdefault((group, step, op), []).append((rank, each))
     rows = []
     for (_, step, op), each in of_op.items():
         known = [(rank, told) for rank, told in each if told.wait is not None]
-        if len({rank for rank, _ in known}) < 2:  # several recordings of one rank do not wait for each other
+        if len({rank for rank, _ in known}) < 2:  # recordings of one rank do not wait for each other
             continue
         rank, last = min(known, key=lambda pair: pair[1].wait)
         behind = None
@@ -154,7 +151,7 @@ def _late(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[
         others = max(told.wait for other, told in known if other != rank)
         rows.append((step, op, rank, last.start, behind, last.wait, others))
     rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
-    # starts are of the clock that the files tell times in, not of the profile's time line
+    # starts are times since 1970, as in the files
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
                Column("start_us", "Start", "time", epoch_ns=0, shown=False),
                Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),

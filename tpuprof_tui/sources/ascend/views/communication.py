@@ -1,4 +1,4 @@
-"""Communication operators: transfer, wait and idle time, links, packets, and who sent to whom."""
+"""Communication view: operators with transit, wait and idle times; links, packets, and transfers between ranks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
 
 
 def times(each: Operation) -> tuple[float | None, ...]:
-    """The values of ``PARTS``."""
+    """The values of the columns ``PARTS``."""
     return each.elapse, each.transit, each.wait, each.synchronization, each.idle
 
 
 @of_each_worker()
 def communication(asked: Asked) -> Answer:
-    """The view."""
+    """The communication view of one worker."""
     found = asked.run.rank.communicated
     missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
         ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip
@@ -63,7 +63,7 @@ def communication(asked: Asked) -> Answer:
 
 
 def _asked_about(asked: Asked, found: Communicated) -> tuple[Communicated, list[str]]:
-    """What is asked about: by the step of the file, by start, and by the name of the operator; what cannot be told."""
+    """The selected data, by step, start, and operator name; and notes on what the selection does not apply to."""
     if asked.whole:
         return found, []
     notes = []
@@ -86,7 +86,7 @@ def _asked_about(asked: Asked, found: Communicated) -> tuple[Communicated, list[
 
 
 def _passing_names(asked: Asked) -> set[str] | None:
-    """Names of the communication operators that pass the filter; None: all do."""
+    """Names of the communication operators that pass the filter; None: no filter."""
     timeline = asked.run.timeline
     if asked.passing is None:
         return None
@@ -98,7 +98,7 @@ def _passing_names(asked: Asked) -> set[str] | None:
 
 
 def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
-    """Operators with their length alone."""
+    """The view from the timeline alone: operators with their durations."""
     timeline = asked.run.timeline
     rows = timeline.rows(What.COLLECTIVE) if timeline is not None else np.zeros(0, np.int64)
     if timeline is None or not len(rows):
@@ -126,7 +126,7 @@ def _operations(asked: Asked, key: str, title: str, told: Sequence[Operation]) -
 
 
 def _by_operator(told: Sequence[Operation]) -> Table:
-    """Sums of what is called alike up to the hash of its group, which each run has anew; they lead to the longest."""
+    """Sums by operator name without the hash of its group, which differs per run; targets are the longest operators."""
     groups: dict[str, list[Operation]] = {}
     for each in told:
         groups.setdefault(each.op.partition("@")[0].partition("__")[0], []).append(each)

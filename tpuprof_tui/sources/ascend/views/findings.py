@@ -1,7 +1,7 @@
-"""What is worth a look: rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
+"""Findings: rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
 
-Each rule says its figure and the threshold in its evidence. Shares are of Stage where nothing else is said. What could
-be won is an upper bound.
+The evidence of each finding has its figure and threshold. Shares are of Stage unless stated otherwise. Gains are upper
+bounds.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from .tables import WHOLE
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-#: A worker's key, its rank, and what it communicated.
+#: Key of a worker, its rank, and its communication data.
 _Told = tuple[str, Any, Communicated]
-#: From this share of Stage on a finding is more than a note.
+#: A finding with at least this share of Stage as gain is a warning, else a note.
 WARNS_FROM: Final = 0.01
 _PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
 _CUBE: Final = re.compile("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = re.compile("[SR]DMA")
 _SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
-#: The longest text of a vendor's rule that is shown.
+#: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
 _SHORT_NS: Final = 10_000
 _LARGE_MB: Final = 100
 _MOST_OF_RULE: Final = 5
-#: A cube kernel whose mac pipe is busier is no finding, nor communication of which more is covered.
+#: Findings need a mac ratio of a cube kernel below the first, an overlapped share of communication below the second.
 _CUBE_BUSY, _COVERED = 0.4, 0.5
 
 
@@ -55,13 +55,13 @@ class Finding(Struct, frozen=True):
     """One finding.
 
     Attributes:
-        rule: Its name.
-        worker: Key of the worker; empty: of all together.
-        gain: Time that could be won, ns; None where nobody knows.
-        text, advice: What is so, and what to try.
-        figure, value, threshold: What was compared with what.
-        where: Start and end of what it is about, ns since 1970, and its name; None: of the whole.
-        source: Whose rule it is.
+        rule: Key of the rule.
+        worker: Key of the worker; empty: all workers together.
+        gain: Time that could be saved, ns; None if unknown.
+        text, advice: Observation, and what to try.
+        figure, value, threshold: Name and value of the figure, and the threshold it is compared with.
+        where: Start and end of the slice or gap concerned, ns since 1970, and its name; None: the whole recording.
+        source: Origin of the rule: this program, or the vendor's file.
     """
 
     rule: str
@@ -77,15 +77,15 @@ class Finding(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule.
+    """A rule that finds problems.
 
     Attributes:
-        key: Its name.
-        formula: What is looked at, one sentence.
-        figure: Its name.
-        threshold: Beyond which value of that it is told.
+        key: Its key.
+        formula: Definition of the figure, one sentence.
+        figure: Name of the figure.
+        threshold: Value beyond which it is reported.
         advice: What to try.
-        find: What it finds of a worker, or of all: of it, or of them, and this rule.
+        find: Yields findings; called with a `Run` (``RULES``) or a list of ``_Told`` (``RULES_OF_ALL``), and this rule.
     """
 
     key: str
@@ -97,13 +97,13 @@ class Rule(Struct, frozen=True):
 
     def found(self, worker: str, gain: float | None, text: str, value: float,
               where: tuple[int, int, str] | None = None, threshold: float | None = None) -> Finding:  # fmt: skip
-        """A finding of this rule about a worker; ``threshold`` where it was compared with another."""
+        """A finding of this rule about a worker; ``threshold``: the one compared with, if not the rule's own."""
         beyond = self.threshold if threshold is None else threshold
         return Finding(self.key, worker, gain, text, self.advice, self.figure, value, beyond, where)
 
 
 def findings(query: Query) -> Answer:
-    """The view."""
+    """The findings view."""
     runs = runs_of(query)
     found: list[Finding] = []
     for run in runs:
@@ -154,11 +154,11 @@ def findings(query: Query) -> Answer:
     )  # fmt: skip
 
 
-# -- figures that several rules ask for
+# -- figures shared by several rules
 
 
 def stage_of(run: Run) -> float:
-    """Stage of all steps of a worker, ns; 0 where it is not known."""
+    """Sum of Stage over all steps of a worker, ns; 0 if unknown."""
     return _sum(run, "stage_us") or 0
 
 
@@ -222,7 +222,7 @@ def _launch_bound(run: Run, rule: Rule) -> Iterator[Finding]:
 
 
 def _of_kernels(test: Callable[[Kernels], Mask], text: str) -> Callable[[Run, Rule], Iterator[Finding]]:
-    """A rule about the time of some kernels as a share of Stage."""
+    """A rule about the time of the kernels in a mask, as a share of Stage."""
 
     def found(run: Run, rule: Rule) -> Iterator[Finding]:
         kernels, stage = run.kernels, stage_of(run)
@@ -263,7 +263,7 @@ def _cube(run: Run, rule: Rule) -> Iterator[Finding]:
 
 
 def _by_name(kernels: Kernels, rows: I64) -> Iterator[tuple[str, int, I64]]:
-    """Some kernels by name, those that take longest first: the name, the longest of it, and all of it."""
+    """Groups kernels by name, longest total first: the name, the row of the longest, and all rows."""
     lengths, codes = _lengths(kernels), kernels.name.codes[rows]
     found = [rows[codes == code] for code in np.flatnonzero(np.bincount(codes + 1)) - 1]
     found.sort(key=lambda mine: -int(lengths[mine].sum()))
@@ -344,12 +344,12 @@ def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
 def _differs(run: Run, rule: Rule) -> Iterator[Finding]:
     apart = (difference(run) or 0) / 1000
     if apart > rule.threshold:
-        text = f"Times of steps differ from the recorded ones by up to {time_text(round(apart * 1000))}."
+        text = f"Step times differ from the recorded ones by up to {time_text(round(apart * 1000))}."
         yield rule.found(run.worker.key, None, text, apart)
 
 
 def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
-    """Memory that allocations hold at the end of each step."""
+    """Reports memory that is held at the end of each step and grows with every step."""
     timeline, told = run.timeline, run.rank.allocations
     if timeline is None or told is None or len(timeline.steps) < 3:
         return
@@ -388,7 +388,7 @@ def _no_metrics(run: Run, rule: Rule) -> Iterator[Finding]:
 
 
 def _vendors(run: Run) -> Iterator[Finding]:
-    """``prof_rule_*.json``, as it stands."""
+    """Findings from ``prof_rule_*.json``, texts unchanged."""
     for file, told in run.rank.rules:
         for rule in _objects(told):
             kind = _first(rule, "rule_type", "type")
@@ -403,7 +403,7 @@ def _vendors(run: Run) -> Iterator[Finding]:
 
 
 def _objects(told: Any) -> Iterator[Mapping[str, Any]]:
-    """The rules of a file: a list, or an object with one in ``data``; keys in one spelling."""
+    """The rules in a file: a list, or an object with a list in ``data``; keys in lower case with underscores."""
     rules = _keyed(told).get("data") if isinstance(told, dict) else told
     for each in rules if isinstance(rules, list) else []:
         if isinstance(each, dict):
@@ -425,7 +425,7 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 
 
 def _told_of_ranks(profile: Profile) -> list[_Told]:
-    """What the files of msprof-analyze tell of each rank; they have no worker, whose key is empty."""
+    """Communication data of each rank from msprof-analyze's files; the worker key is empty."""
     found = profile.analysed.communicated if isinstance(profile, AscendProfile) else None
     if found is None:
         return []
@@ -436,7 +436,7 @@ def _told_of_ranks(profile: Profile) -> list[_Told]:
 
 
 def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
-    """Ranks that wait for the slowest one; which that is, is the one that waits least."""
+    """Ranks that wait for the slowest rank (``late``)."""
     last = late([(rank, found) for _, rank, found in told])
     for place, (key, rank, found) in enumerate(told):
         operations = [each for each in found.operations if not each.is_total]
@@ -473,7 +473,7 @@ def _slow_links(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
                                  threshold=1 - rule.threshold)  # fmt: skip
 
 
-#: The rules about one worker.
+#: Rules about one worker.
 RULES: Final = (
     Rule("free", "Free as a share of Stage.",
          "free / stage", 0.1, "See the view `free`: each gap and its cause.", _free),
@@ -520,7 +520,7 @@ RULES: Final = (
     Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", "metrics", 0,
          "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
 )  # fmt: skip
-#: Those about workers beside each other.
+#: Rules that compare workers.
 RULES_OF_ALL: Final = (
     Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", "synchronization / wait", 0.5,
          "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),

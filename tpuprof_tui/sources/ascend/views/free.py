@@ -1,4 +1,4 @@
-"""Every gap of the device with its cause, what the host did meanwhile, and the gaps between steps."""
+"""Free view: every gap of the device with its cause and the host's activity; gaps between steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import Asked, lacks, of_each_worker
 
 @of_each_worker(filtered=False)
 def free(asked: Asked) -> Answer:
-    """The view."""
+    """The free view of one worker."""
     run = asked.run
     coverage = run.coverage
     if coverage is None:
@@ -63,7 +63,7 @@ _WHY = {
 
 
 def _between_steps(run: Run) -> Table:
-    """From the last work of a step to the first of the next."""
+    """Gaps from the last work of a step to the first of the next."""
     coverage = run.coverage
     steps = run.steps[1]
     rows = []

@@ -1,4 +1,4 @@
-"""Every kernel with its metrics and the pipe that binds it, and sums by core, type and name."""
+"""Kernels view: every kernel with its metrics and bounding pipe; sums by core, type and name."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _TITLES: Final = {
     "output_shapes": "Output Shapes", "output_types": "Output Data Types", "output_formats": "Output Formats",
     "context": "Context ID",
 }  # fmt: skip
-#: Columns that people see without asking for all.
+#: Further columns that are shown by default.
 _SEEN: Final = ("input_shapes",)
-#: So many rows are read together; with those of the page before fewer than are read by offset.
+#: Rows read at a time; two pages are still fewer than the limit for reading by offset.
 _PAGE: Final = 256
-#: Kernels up to which all shapes are read: of more that takes longer than all else of the view.
+#: Most kernels for which sums by shape are computed: reading the shapes of more takes longer than the rest of the view.
 _SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 
 
 @of_each_worker()
 def kernels(asked: Asked) -> Answer:
-    """The view."""
+    """The kernels view of one worker."""
     found = asked.run.kernels
     if found is None:
         return Answer(missing=(lacks("kernels", "There are no kernels here.", "kernel_details.csv, op_summary or a "
@@ -58,7 +58,7 @@ def kernels(asked: Asked) -> Answer:
             missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels there are no sums by "
                                  "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
         else:
-            with suppress(OSError, UnreadableError):  # the file is gone, or another one
+            with suppress(OSError, UnreadableError):  # the file is gone or has changed
                 shapes = found.other("input_shapes")
                 names = [("type", "Type", Texts(found.type.codes[rows], found.type.texts)),
                          ("input_shapes", "Input Shapes", Texts(shapes.codes[rows], shapes.texts))]  # fmt: skip
@@ -81,7 +81,7 @@ def kernels(asked: Asked) -> Answer:
 
 def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
     timed = rows[found.timed[rows]]
-    # all are in the order of the file
+    # avoid copies if all kernels are selected
     start, end = (found.start, found.end) if len(timed) == len(found.start) else (found.start[timed], found.end[timed])
     first, last = (int(start.min()), int(end.max())) if len(timed) else (None, None)
     return (
@@ -95,7 +95,7 @@ def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
 
 
 def _sum(lengths: I64) -> int:
-    """Of those that are known."""
+    """Sum of the known lengths, ns."""
     return int(lengths.sum(where=lengths != INT_MISSING))
 
 
@@ -103,7 +103,7 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
     read = lru_cache(maxsize=4)(lambda first, last: found.part(rows[first:last]))
 
     def part(start: int, stop: int) -> tuple[Kernels, I64]:
-        # each column asks for the same rows, and the screen for one row at a time: a page of them is read and kept
+        # all columns ask for the same rows, and the screen for one at a time: read and cache whole pages
         if stop - start > _PAGE:
             return read(start, stop)
         first = start - start % _PAGE
@@ -133,7 +133,7 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
             told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
             columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
     for name in found.others:
-        # columns that no document names stand under the file's own names
+        # unknown columns have the names of the file
         if name not in (*OTHERS, "step", "blocks"):
             columns.append(
                 (Column(name, name, spare=30, shown=False), later(partial(_other, name, Texts.plain_values)))

@@ -1,4 +1,4 @@
-"""Memory over time, its peaks, allocations, and what was not released within the recording."""
+"""Memory view: memory over time, its peaks, allocations, and memory not released within the recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEGABYTES: Final = tuple(
 
 @of_each_worker(filtered=False)
 def memory(asked: Asked) -> Answer:
-    """The view."""
+    """The memory view of one worker."""
     rank = asked.run.rank
     tables: list[Table] = []
     facts: list[Fact] = []
@@ -63,7 +63,7 @@ def memory(asked: Asked) -> Answer:
 
 
 def _part(told: dict[str, Any], chosen: Any) -> dict[str, Any]:
-    """Some rows of columns."""
+    """Some rows of columns; values that are no columns are kept."""
     return {
         key: Texts(values.codes[chosen], values.texts) if isinstance(values, Texts)
         else values[chosen] if isinstance(values, np.ndarray) else values
@@ -72,7 +72,7 @@ def _part(told: dict[str, Any], chosen: Any) -> dict[str, Any]:
 
 
 def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:
-    """The records of memory, else the counters of the timeline."""
+    """The memory records with their file name, else the memory counters of the timeline; None if there are neither."""
     rank = asked.run.rank
     if rank.memory is not None:
         return rank.memory

@@ -1,4 +1,4 @@
-"""Time by type of kernel, and of framework operators on the host and of what they called on the device."""
+"""Operators view: time by kernel type, and of framework operators on host and device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMES: Final = ("host_self", "host_total", "device_self", "device_total", "devi
 
 @of_each_worker()
 def operators(asked: Asked) -> Answer:
-    """The view."""
+    """The operators view of one worker."""
     tables: list[Table] = []
     missing: list[Missing] = []
     source = ""
@@ -77,10 +77,10 @@ def _by_type(asked: Asked) -> tuple[Table | None, str]:
 
 
 def _calls(asked: Asked) -> tuple[str, dict[str, Any], bool] | None:
-    """A row for each call of an operator: of operator_details.csv, else of the slices, which alone have times.
+    """A row for each call of an operator, from operator_details.csv, else from slices; for a selection from slices.
 
     Returns:
-        The file, columns, and whether they are of what is asked about alone; None without any.
+        File name, columns, and whether they follow the selection; None if there are no operators.
     """
     run = asked.run
     told, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline

@@ -1,4 +1,4 @@
-"""Tables of the exporter that no other view tells whole, as they stand: columns and rows of their files."""
+"""Other tables: csv files of the exporter that no other view shows completely, as in the file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from ..read.rank import STEP_COLUMNS
 from .tables import Asked, of_each_worker, plain_column
 
-#: Files that other views tell.
+#: Files that other views show.
 TOLD: Final = frozenset(
     ("kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv", "api_statistic.csv",
      "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv", "step_trace_time.csv", "runtime_api.csv",
      "acl_statistic.csv"),
 )  # fmt: skip
-#: Columns that views tell of files whose rows they add up or put together: one with further columns is told here too.
+#: Columns shown by views that aggregate a file; a file with further columns is shown here too.
 _SUMMED: Final = {
     "step_trace_time.csv": frozenset(("Device_id", "Step", *(name for name, _, _ in STEP_COLUMNS))),
     "npu_module_mem.csv": frozenset(
@@ -32,7 +32,7 @@ _SUMMED: Final = {
 
 @of_each_worker()
 def other_tables(asked: Asked) -> Answer:
-    """The view."""
+    """The view of other tables of one worker."""
     rank = asked.run.rank
     rows: list[tuple[str, int, int]] = []
     tables: list[Table] = []

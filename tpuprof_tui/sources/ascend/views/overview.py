@@ -1,4 +1,4 @@
-"""Computing, communication and free time of each step: recomputed, and set beside the table that was recorded."""
+"""Overview: computing, communication and free time of each step, recomputed and as recorded."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..read.rank import STEP_COLUMNS
 from .run import Run
 from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_each_worker
 
-#: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
+#: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
 COARSE: Final = ("stage_us", "preparing_us")
 _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
-#: What people are told where something was received from another stage.
+#: Columns shown only if there are receive operators (pipeline parallelism).
 _RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
 _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
 
 
 def difference(run: Run) -> float | None:
-    """The largest difference of a step from the recorded one, ns; None where none is in both or none was recomputed."""
+    """Largest difference of a step's values from the recorded ones, ns; None if no step is in both or recomputed."""
     _, steps, computed = run.steps
     recorded = run.rank.recorded_steps
     of_label = dict(recorded[1]) if recorded is not None and computed else {}
@@ -35,7 +35,7 @@ def difference(run: Run) -> float | None:
 
 @of_each_worker(filtered=False)
 def overview(asked: Asked) -> Answer:
-    """The view."""
+    """The overview of one worker."""
     run = asked.run
     file = run.steps[0]
     told = asked.steps

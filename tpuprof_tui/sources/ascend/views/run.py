@@ -1,4 +1,4 @@
-"""What is computed of one worker and asked for by several of its views: steps, gaps and their causes, operators."""
+"""Figures of one worker that several views share: steps, gaps and their causes, times of operators."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ class Step(Struct, frozen=True):
     """One step.
 
     Attributes:
-        label: What it is called; None where nothing was marked and the recorded table has no name.
-        number: Its number; -1 without one.
-        low, high: Device work that starts from the one on and before the other belongs to it, ns since 1970; None: no
-            bound.
-        values: Times in the order of ``STEP_COLUMNS``, ns; None where they are not known.
-        known: Whether anything tells which work belongs to it.
+        label: Its name; None if no step was marked and the recorded table has no name.
+        number: Its number; -1 if it has none.
+        low, high: Device work that starts in [low, high) belongs to it, ns since 1970; None: no bound.
+        values: Times in the order of ``STEP_COLUMNS``, ns; None if unknown.
+        known: Whether it is known which work belongs to it.
     """
 
     label: str | None
@@ -47,7 +46,7 @@ class Step(Struct, frozen=True):
     known: bool = True
 
     def holds(self, start: I64) -> Mask:
-        """Which of some device work, by start, belongs to it; none where nothing tells."""
+        """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
         found = np.full(len(start), self.known)
         if self.low is not None:
             found &= start >= self.low
@@ -57,7 +56,7 @@ class Step(Struct, frozen=True):
 
 
 class Run:
-    """One worker and what is derived of it."""
+    """One worker and the figures derived from it."""
 
     def __init__(self, worker: AscendWorker) -> None:
         self.worker = worker
@@ -65,25 +64,25 @@ class Run:
 
     @property
     def timeline(self) -> Timeline | None:
-        """Its slices; None without any."""
+        """Its slices; None if there are none."""
         timeline = self.rank.timeline
         return timeline if timeline is not None and len(timeline) else None
 
     @property
     def kernels(self) -> Kernels | None:
-        """Its kernels."""
+        """Its kernels; None if there are none."""
         return self.rank.kernels
 
     @cached_property
     def coverage(self) -> Coverage | None:
-        """How the device spent its time."""
+        """Use of the device over time; None if unknown."""
         return coverage_of(self.timeline, self.kernels)
 
     # -- steps
 
     @cached_property
     def steps(self) -> tuple[str, tuple[Step, ...], bool]:
-        """The file that decided, the steps, and whether they were recomputed rather than read."""
+        """Name of the file used, the steps, and whether they were recomputed rather than read from a table."""
         recorded = self.rank.recorded_steps
         coverage = self.coverage
         if coverage is not None and (self.timeline is not None or recorded is None):
@@ -93,7 +92,7 @@ class Run:
         return "", (), False
 
     def _recorded(self, recorded: Sequence[RecordedStep]) -> Iterator[Step]:
-        """Steps of a table; their work is told by the column of the kernels, the one step's is all there is."""
+        """Steps of a table; their work follows from the kernels' step column; of a single step it is everything."""
         kernels = self.kernels
         step = kernels.other("step") if kernels is not None else None
         lows: list[int | None] = []
@@ -108,7 +107,7 @@ class Run:
 
     @cached_property
     def mark_numbers(self) -> I64:
-        """Numbers of the steps that were marked, in the order of ``Timeline.steps``."""
+        """Numbers of the marked steps, in the order of ``Timeline.steps``."""
         timeline = self.timeline
         marks = timeline.name[timeline.steps].tolist() if timeline is not None else []
         names = timeline.names if timeline is not None else ()
@@ -133,7 +132,7 @@ class Run:
         for number, (label, start, low) in enumerate(zip(labels, starts, begun, strict=True)):
             high = next((each for each in begun[number + 1 :] if each is not None), None)
             if low is None:
-                # no device work began in it: nothing is its own
+                # no device work began in this step: all its times are 0
                 nothing = tuple(0 if key != "preparing_us" else None for *_, key in STEP_COLUMNS)
                 steps.append(Step(label, numbers[number], start, start, nothing))
                 continue
@@ -151,7 +150,7 @@ class Run:
 
     @cached_property
     def _receives(self) -> Stretches:
-        """Receive operators, which wait for the stage of the pipeline before."""
+        """Receive operators, which wait for the preceding pipeline stage."""
         timeline, kernels = self.timeline, self.kernels
         if timeline is not None:
             rows = timeline.rows(What.COLLECTIVE)
@@ -166,7 +165,7 @@ class Run:
 
     @cached_property
     def work(self) -> tuple[I64, I64, list[str | None]]:
-        """Start and end of kernels and communication operators by start, and their names."""
+        """Starts, ends and names of kernels and communication operators, by start."""
         timeline, kernels = self.timeline, self.kernels
         if timeline is not None and len(timeline.work):
             rows = timeline.work
@@ -182,12 +181,12 @@ class Run:
 
     @cached_property
     def gaps(self) -> Stretches:
-        """The time in which the device did nothing, by start."""
+        """Intervals in which the device is free, by start."""
         return self.coverage.free if self.coverage is not None else Stretches()
 
     @cached_property
     def called(self) -> tuple[I64, I64]:
-        """Of each gap the link from the operator whose work ends it, and from the call that launched it; -1 without."""
+        """For each gap the flows from the operator and from the launch to the work that ends it; -1 if none."""
         timeline, ends = self.timeline, self.gaps.end
         if timeline is None:
             return np.full(len(ends), -1), np.full(len(ends), -1)
@@ -204,7 +203,7 @@ class Run:
 
     @cached_property
     def causes(self) -> npt.NDArray[np.int8]:
-        """Why each gap was, as places in ``CAUSES``."""
+        """Cause of each gap, as an index into ``CAUSES``."""
         timeline, gaps = self.timeline, self.gaps
         called, launched = self.called
         if timeline is None:
@@ -226,13 +225,13 @@ class Run:
         return {cause: int(lengths[self.causes == code].sum()) for code, cause in enumerate(CAUSES)}
 
     def neighbours(self) -> tuple[list[str | None], list[str | None]]:
-        """What ended last before each gap, and what starts at its end."""
+        """Name of the work that ended last before each gap, and of the work that starts at its end."""
         starts, ends, names = self.work
         if not len(starts):
             nothing: list[str | None] = [None] * len(self.gaps)
             return nothing, list(nothing)
         by_end = np.argsort(ends, kind="stable")
-        # ends of the timeline are rounded on their own
+        # ends in the timeline are rounded separately from starts
         before = np.searchsorted(ends[by_end], self.gaps.start + 2, side="right") - 1
         after = np.searchsorted(starts, self.gaps.end - 1)
         return (
@@ -241,20 +240,20 @@ class Run:
         )
 
     def host_of_gaps(self) -> list[str | None]:
-        """What took the most time of the thread that called the work behind each gap, within the gap."""
+        """Name with the most self time within each gap, on the thread that called the work at its end; or None."""
         timeline, gaps = self.timeline, self.gaps
         if timeline is None:
             return [None] * len(gaps)
         found = np.full(len(gaps), -1)
         for link, what in zip(self.called, (What.OPERATOR, What.CALL), strict=True):
-            # without a link, a slice or a track: the last one
+            # -1 (no flow, no slice, no track) selects the appended -1
             row = np.where(found < 0, np.append(timeline.flows.from_row, -1)[link], -1)
             track = np.append(timeline.track, -1)[row]
             found = np.maximum(found, _longest_innermost(timeline, what, track, gaps.start, gaps.end))
         return [timeline.names[name] if name >= 0 else None for name in found.tolist()]
 
     def device_of_gaps(self) -> list[str | None]:
-        """Of gaps that the device caused, the task that covers most of them."""
+        """Task that covers most of each gap of cause ``device``; None for other causes."""
         timeline = self.timeline
         found: list[str | None] = [None] * len(self.gaps)
         wanted = np.flatnonzero(self.causes == CAUSES.index("device"))
@@ -279,19 +278,19 @@ class Run:
 
     @cached_property
     def operator_times(self) -> OperatorTimes | None:
-        """Times of framework operators, of the slices; None without any."""
+        """Times of framework operators, from slices; None if there are none."""
         timeline = self.timeline
         return OperatorTimes(self) if timeline is not None and len(timeline.operators) else None
 
 
 def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, high: I64) -> I64:
-    """Code of the name that is innermost for longest on a track within each stretch; -1 where nothing runs."""
+    """Code of the name that is innermost for longest on a track within each [low, high); -1 if nothing runs."""
     found = np.full(len(track), -1)
     rows = timeline.rows(what)
     for each in np.unique(track[track >= 0]).tolist():
         mine, asked = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
         start, end, thread = timeline.start[mine], timeline.end[mine], timeline.track[mine]
-        # the track cut where the innermost slice may change
+        # cut the track wherever the innermost slice may change
         cuts = np.sort(np.append(start, end))
         cuts = cuts[np.append(True, cuts[1:] > cuts[:-1])]
         begin, stop = cuts[:-1], cuts[1:]
@@ -299,7 +298,7 @@ def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, hig
         name = np.append(timeline.name[mine], -1)[inner]
         first = np.searchsorted(stop, low[asked], side="right")
         count = np.maximum(np.searchsorted(begin, high[asked]) - first, 0)
-        # every piece of every stretch
+        # all pairs of an interval and a piece that overlaps it
         stretch = np.repeat(np.arange(len(asked)), count)
         piece = np.arange(len(stretch)) + np.repeat(first - np.cumsum(count) + count, count)
         known = name[piece] >= 0
@@ -308,19 +307,20 @@ def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, hig
         of_name, place = np.unique(stretch * len(timeline.names) + name[piece], return_inverse=True)
         times = np.bincount(place, weights=covered, minlength=len(of_name))
         stretch, name = np.divmod(of_name, max(len(timeline.names), 1))
-        # the last one of each stretch is kept: that of the most time, of several the first name
+        # the last assignment of each interval wins: the longest time, among equals the first name
         order = np.lexsort((-name, times, stretch))
         found[asked[stretch[order]]] = name[order]
     return found
 
 
 class OperatorTimes:
-    """Times of framework operators in columns of one length, in the order of ``Timeline.operators``.
+    """Times of framework operators, in columns of one length, in the order of ``Timeline.operators``.
 
     Attributes:
         host_total, host_self: ns.
-        device_self, device_total: ns of the tasks and communication operators that an operator, or one in it, called.
-        aicore_self, aicore_total: The same of kernels of AI cores; None where the cores are not known.
+        device_self, device_total: ns of tasks and communication operators called by the operator; total: also by those
+            nested in it.
+        aicore_self, aicore_total: The same for AI Core kernels only; None if cores are unknown.
     """
 
     def __init__(self, run: Run) -> None:
@@ -334,7 +334,7 @@ class OperatorTimes:
         flows = timeline.flows
         links = flows.of(ASYNC_NPU)
         links = links[(flows.from_row[links] >= 0) & (flows.to_row[links] >= 0)]
-        # several links may name one task: it counts once
+        # a task with several flows counts once
         _, first = np.unique(flows.to_row[links], return_index=True)
         links = links[np.sort(first)]
         task = flows.to_row[links]
@@ -358,7 +358,7 @@ class OperatorTimes:
         finer = np.zeros(len(above))
         np.add.at(finer, owner, timeline.finer[task])
         total, more = own.copy(), finer.copy()
-        # children stand behind their parents
+        # children follow their parents
         for place in np.flatnonzero(above >= 0)[::-1].tolist():
             if total[place]:
                 total[above[place]] += total[place]
@@ -371,7 +371,7 @@ def _number(label: str | None) -> int:
 
 
 def runs_of(query: Query) -> list[Run]:
-    """The workers that a query is about."""
+    """Runs of the workers that a query covers; cached."""
     profile = query.profile
     workers = profile.ranks if isinstance(profile, AscendProfile) else ()
     group = query.top_group

@@ -1,4 +1,4 @@
-"""Streams and groups of communication side by side: how long each works, and how much of it the others cover."""
+"""Streams view: busy time of streams and communication groups, and how much of it overlaps with others."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .tables import Asked, lacks, of_workers
 
 _NO: Final = np.zeros(0, np.int64)
 _WORK: Final = (What.KERNEL, What.COPY, What.COLLECTIVE)
-#: Streams that are compared with each other, those that work longest.
+#: Most streams compared pairwise, the busiest.
 _MOST: Final = 64
 
 
 def streams(query: Query) -> Answer:
-    """The view."""
+    """The streams view."""
     return of_workers(query, partial(_streams, query))
 
 
@@ -71,10 +71,10 @@ def _streams(query: Query, asked: Asked) -> Answer:
 
 
 def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
-    """Name, number of tasks and working time of each stream and group of communication that works."""
+    """Name, number of tasks and busy intervals of each stream and communication group with any work."""
     timeline, kernels = asked.run.timeline, asked.run.kernels
     if timeline is not None:
-        # what a collective consists of stands on streams as well: it counts for its group
+        # tasks of collectives are on streams as well: they count for their group only
         copies = timeline.rows(What.COPY)
         chosen = np.isin(timeline.what, _WORK) & asked.among(timeline.start)
         chosen[copies[timeline.in_collectives(copies)]] = False

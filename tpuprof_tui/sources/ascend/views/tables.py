@@ -1,4 +1,4 @@
-"""What the views have in common: what is asked of a worker, columns of times, sums by codes, answers of several."""
+"""Shared by the views: the selection of a query, time columns, sums by codes, merging of workers' answers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .run import Run, Step, runs_of
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 WHOLE: Final = "These figures are of the whole recording."
-#: Of each column of steps its header for people, so that all of a step stands in 80 cells, and what leaves first where
-#: there is no room even so.
+#: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
+#: does not.
 STEP_HEADS: Final = {
     "computing_us": ("Comp.", 0), "communication_us": ("Comm.", 3), "overlapped_us": ("Overlap", 4),
     "communication_not_overlapped_us": ("Exposed", 0), "stage_us": ("Stage", 2), "bubble_us": ("Bubble", 6),
@@ -45,14 +45,14 @@ STEP_NOTE: Final = (
 
 
 class Asked(Struct, frozen=True, dict=True):
-    """What a query asks of one worker.
+    """Selection of a query within one worker.
 
     Attributes:
         run: The worker.
-        zero: The zero of the profile's time line, ns since 1970.
-        window: Start and end, ns since 1970: what starts in it counts; None: everything does.
-        step: Number of the step that is asked about; None: all are.
-        passing: Which events of each of its lanes pass the filter, lane by lane; None: there is none.
+        zero: Zero of the profile's time line, ns since 1970.
+        window: Selected range, ns since 1970: events that start in it count; None: no range.
+        step: Number of the selected step; None: all.
+        passing: Masks of the events that pass the filter, one per lane of the worker; None: no filter.
         lanes: These lanes.
     """
 
@@ -65,21 +65,21 @@ class Asked(Struct, frozen=True, dict=True):
 
     @property
     def steps(self) -> list[Step]:
-        """The steps that are asked about."""
+        """The selected steps."""
         return [each for each in self.run.steps[1] if self.step is None or each.number == self.step]
 
     @property
     def timed(self) -> bool:
-        """Whether a part of the recording is asked about: a range of it, or a step."""
+        """Whether a range or a step is selected."""
         return self.window is not None or self.step is not None
 
     @property
     def whole(self) -> bool:
-        """Whether all of the worker is asked about."""
+        """Whether everything is selected."""
         return not self.timed and self.passing is None
 
     def among(self, start: I64) -> Mask:
-        """Which of some device work, by start in ns since 1970, is asked about."""
+        """Mask of the selected device work, by start in ns since 1970."""
         found = self._in_window(start)
         if self.step is not None:
             inside = np.zeros(len(start), np.bool_)
@@ -89,7 +89,7 @@ class Asked(Struct, frozen=True, dict=True):
         return found
 
     def on_host(self, start: I64) -> Mask:
-        """Which of what the host did, by start in ns since 1970, is asked about: a step is what its slice covers."""
+        """Mask of the selected host events, by start in ns since 1970; a step selects what starts within its slice."""
         found = self._in_window(start)
         timeline = self.run.timeline
         if self.step is not None and timeline is not None:
@@ -97,7 +97,7 @@ class Asked(Struct, frozen=True, dict=True):
             inside = np.zeros(len(start), np.bool_)
             for low, high in zip(timeline.start[marks].tolist(), timeline.end[marks].tolist(), strict=True):
                 inside |= (start >= low) & (start < high)
-            # without marks there is one step, which holds all
+            # without marks there is one step, which contains everything
             found &= inside if len(timeline.steps) else bool(self.steps)
         return found
 
@@ -108,12 +108,12 @@ class Asked(Struct, frozen=True, dict=True):
 
     @cached_property
     def slices(self) -> Mask | None:
-        """Which slices of the timeline pass the filter; None: all do."""
+        """Mask of the slices that pass the filter; None: no filter."""
         return None if self.passing is None or self.run.timeline is None else np.concatenate(self.passing())
 
     @cached_property
     def kernels(self) -> Mask | None:
-        """Which kernels pass the filter, by the events that they are; None: all do."""
+        """Mask of the kernels whose events pass the filter; None: no filter."""
         kernels, timeline = self.run.kernels, self.run.timeline
         if self.passing is None or kernels is None:
             return None
@@ -129,30 +129,30 @@ class Asked(Struct, frozen=True, dict=True):
         return found
 
     def kernels_asked(self, kernels: Kernels) -> I64:
-        """Rows of the kernels that are asked about, in the order of the file."""
+        """Rows of the selected kernels, in file order."""
         chosen = np.ones(len(kernels), np.bool_) if not self.timed else self.among(kernels.start)
         return np.flatnonzero(chosen if self.kernels is None else chosen & self.kernels)
 
     def moment(self, key: str, title: str, **more: Any) -> Column:
-        """A column of times since 1970, which people are shown as the time line has them."""
+        """A column of times since 1970 that is shown relative to the time line's zero."""
         return Column(key, title, "time", epoch_ns=self.zero, **more)
 
     def moments(self, values: I64) -> I64:
-        """Times since 1970 as such a column holds them."""
+        """Converts times since 1970 to the values of such a column."""
         return np.where(values == INT_MISSING, INT_MISSING, values - self.zero)
 
     def moment_fact(self, key: str, title: str, value: int | None) -> Fact:
-        """One such time."""
+        """A fact with such a time."""
         return Fact(key, title, None if value is None else value - self.zero, "time", epoch_ns=self.zero)
 
 
 def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bool = True) -> Answer:
-    """What a view says of one worker; of several, their rows one after the other and figures that name the worker.
+    """Answers a query for one worker; of several, concatenates tables and names the worker in facts.
 
     Args:
-        query: What is asked about.
-        compute: What it says of one.
-        filtered: Whether it follows a filter; else it says so.
+        query: The query.
+        compute: Answers for one worker.
+        filtered: Whether the view follows a filter; if not, a note states that.
     """
     zero = query.profile.epoch_ns
     window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
@@ -161,7 +161,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     step, text = query.step, query.filter
 
     lanes = query.profile.lanes
-    # a part of a profile has other lanes than its workers know
+    # lanes of a partial profile differ from those of its workers
     counts = [len(lane) for lane in lanes] if text else []
     filtered &= all(run.worker.events == [counts[lane] for lane in run.worker.lanes if lane < len(counts)]
                     for run in runs if text)  # fmt: skip
@@ -181,12 +181,12 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
 
 
 def of_each_worker(*, filtered: bool = True) -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
-    """Makes a view of what is said of one worker (``of_workers``)."""
+    """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, filtered=filtered)
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """What workers are called beside each other: by their ranks where these tell them apart."""
+    """Display names of workers: their ranks if these are distinct, else their keys."""
     ranks = [run.rank.rank for run in runs]
     if None in ranks or len(set(ranks)) < len(ranks):
         return [run.worker.key for run in runs]
@@ -194,18 +194,19 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 
 class Sums:
-    """Rows grouped by codes.
+    """Aggregates of rows grouped by codes.
 
     Attributes:
-        rows: A row of each group.
-        count, total, least, most: Of each group: rows, and of their values the sum, the smallest and the largest.
+        place: Group index of each row.
+        rows: First row of each group.
+        count, total, least, most: Number of rows of each group; sum, minimum and maximum of their values.
         order: Groups by falling total.
     """
 
     def __init__(self, values: I64, *codes: npt.NDArray[Any]) -> None:
         self.place, groups = distinct_together(*codes)
         self.rows = np.zeros(groups, np.int64)
-        # of several rows of a group the last that is written stays: the first one
+        # assigned backwards, as the last assignment wins: the first row of each group
         self.rows[self.place[::-1]] = np.arange(len(values))[::-1]
         known = values != INT_MISSING
         kept, place = (values, self.place) if known.all() else (values[known], self.place[known])
@@ -220,13 +221,13 @@ class Sums:
         self.order = np.argsort(-self.total, kind="stable")
 
     def added(self, values: I64) -> I64:
-        """Sum of other values of each group, what is missing counting nothing."""
+        """Sum of other values of each group; missing values count as 0."""
         found = np.zeros(len(self.rows), np.int64)
         np.add.at(found, self.place, np.where(values == INT_MISSING, 0, values))
         return found
 
     def time_columns(self) -> tuple[tuple[Column, ...], tuple[Any, ...]]:
-        """Count, sum, smallest, mean, largest and share of each group, in order."""
+        """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
         whole = int(self.total.sum())
         total = self.total[order]
@@ -236,7 +237,7 @@ class Sums:
         )  # fmt: skip
 
 
-#: Columns of the events that hold what kernels are grouped by.
+#: Event columns to filter by for the texts that kernels are grouped by.
 _FILTERED: Final = {"name": "name", "type": "type", "core": "accelerator"}
 TIMES: Final = (
     Column("count", "Count", "count"), Column("total_us", "Total Time", "duration", bar=True),
@@ -246,16 +247,16 @@ TIMES: Final = (
 
 
 def of_operator(op: str, group: int = -1) -> Target:
-    """The slices of a communication operator, by its name in a table ("hcom_allReduce__1_0_1@group"), of one worker."""
+    """Selects the slices of a worker's communication operator, by a table's name ("hcom_allReduce__1_0_1@group")."""
     return Target(condition=text_condition("name", op.partition("@")[0]), scope=Scope(group) if group >= 0 else None)
 
 
 def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], values: I64) -> Table:
-    """A table of sums by texts: their columns, and of each group its times.
+    """A table of aggregates by texts.
 
     Args:
         key, title: Of the table.
-        names: Key, title and texts of each column that it is grouped by.
+        names: Key, title and texts of each column to group by.
         values: ns of each row.
     """
     sums = Sums(values, *(texts.codes for _, _, texts in names))
@@ -266,13 +267,13 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
 
 
 def plain_column(name: str, texts: Texts) -> Column:
-    """A column of a file as it stands; numbers of things are no numbers."""
+    """A column of a file, unchanged; ids are not treated as numbers."""
     is_text = not texts.plain or isinstance(texts.plain[0], str) or name.lower().endswith("id")
     return Column(name, name, "text" if is_text else "number")
 
 
 def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) -> Table:
-    """A table of the rows of a file, with those of its columns that are not known at the end, by their own names."""
+    """Appends a file's undocumented columns, under their own names, to a table of its rows."""
     others = {key.removeprefix(OTHER): texts for key, texts in told.items() if key.startswith(OTHER)}
     heads = (replace(plain_column(name, texts), spare=9) for name, texts in others.items())
     values = (texts.plain_values(rows) for texts in others.values())
@@ -280,5 +281,5 @@ def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) 
 
 
 def lacks(key: str, told: str, needs: str, do: str) -> Missing:
-    """A table that cannot be given: its key, a sentence for people, what it needs, and what to type."""
+    """A table that cannot be given: its key, a sentence, what it needs, and how to record it."""
     return Missing(key, needs, do, told)

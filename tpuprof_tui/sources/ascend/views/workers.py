@@ -1,4 +1,4 @@
-"""Who recorded a profile: a worker for each rank."""
+"""The workers that recorded a profile: one for each rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..read.profile import AscendProfile, AscendWorker
 
 
 def workers(profile: Profile) -> tuple[Worker, ...]:
-    """The workers of a profile, in the order of its groups; none of a folder of figures about a cluster."""
+    """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
     assert isinstance(profile, AscendProfile)
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.place.name, each.span, each.rank.files,

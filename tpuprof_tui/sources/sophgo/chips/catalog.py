@@ -1,4 +1,4 @@
-"""The catalog of what is known of chips: files of this package, read when they are first asked for."""
+"""Cached access to the chip data files of this package, read on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Thing = TypeVar("Thing")
 
 
 class Catalog:
-    """Files of a folder, and the tables that are made of them: constant, and no more than there are files."""
+    """JSON files of a folder and the tables made from them; both are read-only and cached."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -25,14 +25,14 @@ class Catalog:
         return frozenset(self._files)
 
     def file(self, name: str) -> Mapping[str, Any]:
-        """What a file holds."""
+        """Content of a file."""
         if name not in self._files:
             data: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
             self._files.setdefault(name, MappingProxyType(data))
         return self._files[name]
 
     def table(self, make: Callable[[str], Thing], name: str) -> Thing:
-        """What ``make`` makes of a name, made once."""
+        """Result of ``make(name)``, computed once."""
         key = (make, name)
         if key not in self._tables:
             self._tables.setdefault(key, make(name))
@@ -40,5 +40,5 @@ class Catalog:
         return found
 
 
-#: The one of the process: what it holds is the same for every capture.
+#: Catalog of the process; its data is the same for all captures.
 CATALOG: Final = Catalog(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""One chip's constants and how they are loaded."""
+"""Constants of one chip, and their loading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .figures import TransferFigures, transfer_figures
 from .layout import ChipDataError, RecordLayout, record_layout
 from .names import NameTable, name_table
 
-#: Command encoding of an engine; engines outside it have none.
+#: Command encoding (family) by engine; other engines have none.
 FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
 _ENGINES: Final = frozenset({"TIU", "GDMA", "SDMA", "CDMA", "VSDMA", "HAU"})
 
@@ -21,13 +21,13 @@ def family_of(engine: str) -> str:
     """Command encoding (``tiu``, ``dma`` or ``cdma``) of an engine, given in either case.
 
     Raises:
-        KeyError: the engine has no commands of its own.
+        KeyError: The engine has no commands of its own.
     """
     return FAMILIES[engine.upper()]
 
 
 class SyncRecord(Struct, frozen=True):
-    """Which raw TIU record of a core ends at the common instant of all cores; negative counts from the end.
+    """Index of the raw TIU record of a core that ends at the common instant of all cores; negative counts from the end.
 
     Attributes:
         operator: Index in operator captures (modes 0 to 2).
@@ -48,9 +48,10 @@ class SystemRule(Struct, frozen=True):
 
 
 class MessageRule(Struct, frozen=True):
-    """Where a send or wait command holds its message: the id in the lowest ``id_bits`` of ``field``, and a count.
+    """Bits of the message in a send or wait command: the id in the lowest ``id_bits`` of ``field``, and a count.
 
-    The count of a wait says how many sends release it, that of a send how many waits its message serves.
+    The count of a wait is the number of sends that release it, that of a send the number of waits that its message
+    serves.
     """
 
     field: str
@@ -60,14 +61,14 @@ class MessageRule(Struct, frozen=True):
 
 
 class DependencyRule(Struct, frozen=True):
-    """What ``cmd_id_dep`` holds: a command id in the lowest ``id_bits``, used if ``enable_bit`` (if any) is set."""
+    """Bits of ``cmd_id_dep``: a command id in the lowest ``id_bits``, used if ``enable_bit`` (if any) is set."""
 
     id_bits: int
     enable_bit: int | None
 
 
 class MemoryRule(Struct, frozen=True):
-    """Which memory an address lies in.
+    """Determines the memory of an address.
 
     Attributes:
         high_bits: Width of the address's high part; the low part has 32 bits.
@@ -85,7 +86,7 @@ class MemoryRule(Struct, frozen=True):
 
     @property
     def largest(self) -> int:
-        """Largest memory code that an address can mean."""
+        """Largest memory code that an address can have."""
         return max(self.other, *self.tags.values(), *(memory for _, _, memory in self.windows))
 
 
@@ -97,17 +98,17 @@ class Chip(Struct, frozen=True, eq=False):
     Attributes:
         arch_codes: Integer codes in ``arch=`` lines.
         arch_names: Names in ``arch=`` lines, in either case.
-        core_count: Cores; the last one is the anchor of the CDMA ports.
+        core_count: Number of cores; the last one is the anchor of the CDMA ports.
         records: Monitor record layout by family.
-        preamble: Synchronisation commands that open each engine's stream.
+        preamble: Number of synchronisation commands that open each engine's stream.
         system_types: Type code of system commands by family.
         send_functions: Function codes of system sends by family.
         wait_functions: Function codes of system waits by family.
-        system_records: How a system record shows in its counters, by family; families without a rule are missing.
-        engine_codes: Engine name by the code of dynamic nodes.
+        system_records: Rule that recognises system records by their counters, by family; some families have none.
+        engine_codes: Engine name by the engine code of dynamic nodes.
         rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
         rvt_fill: Type and function of those inserted commands by family.
-        tiu_edge_trim: Stray TIU records at each end of a stream.
+        tiu_edge_trim: Number of stray TIU records at each end of a stream.
         tiu_mhz: Default TIU clock.
         dma_mhz: Clock of GDMA, SDMA and CDMA.
         parameters: Architecture parameters (label, value) in printing order.
@@ -147,7 +148,7 @@ class Chip(Struct, frozen=True, eq=False):
         """Architecture parameter by its printed label.
 
         Raises:
-            KeyError: no such label.
+            KeyError: No such label.
         """
         return dict(self.parameters)[label]
 
@@ -162,7 +163,7 @@ class Chip(Struct, frozen=True, eq=False):
         return float(self.parameter("L2 Max BW(GB/s)"))
 
     def peak_gbps(self, direction: str) -> float:
-        """Peak bandwidth of a direction, GB/s: DDR's where DDR takes part, else L2's; 0 where none is given."""
+        """Peak bandwidth of a direction, GB/s: DDR's if DDR is involved, else L2's; 0 if there is none."""
         if "DDR" in direction:
             return self.ddr_gbps
         return self.l2_gbps if "L2" in direction else 0.0
@@ -175,7 +176,7 @@ class Chip(Struct, frozen=True, eq=False):
         """Condensed names of an engine (or family); with ``rvt`` those of generator indices where the chip has them.
 
         Raises:
-            KeyError: the chip has no such engine.
+            KeyError: The chip has no such engine.
         """
         if rvt and "rvt" in self.name_tables:
             return self.name_tables["rvt"]
@@ -199,7 +200,7 @@ def chip_by_name(name: str) -> Chip | None:
 
 
 def chip_by_arch(value: str) -> Chip | None:
-    """The chip that an ``arch`` value (integer code or name, in either case) means; None when there is none."""
+    """The chip with an ``arch`` value (integer code or name, in either case); None when there is none."""
     text = value.strip()
     digits = text.lstrip("+0") if text.lstrip("+").isdigit() and text.isascii() else ""
     for name in chip_names():
@@ -220,11 +221,11 @@ def _load(name: str) -> Chip:
 
 
 def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
-    """The checked chip of a data file's content.
+    """Validated chip from a data file's content.
 
     Raises:
-        ChipDataError: the content contradicts itself.
-        KeyError, ValidationError: something is missing or no such value.
+        ChipDataError: The content is inconsistent.
+        KeyError, ValidationError: A value is missing or invalid.
     """
     records = {family: record_layout(key, common["records"][key]) for family, key in data["records"].items()}
     figures = {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()}
@@ -241,7 +242,7 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
 
 
 def _check(chip: Chip) -> None:
-    """Refuse a chip whose parts do not fit each other."""
+    """Raise ChipDataError if parts of a chip's data are inconsistent."""
     rule = chip.memory_of_address
     faults = {
         "an engine code does not fit three bits or has no engine": any(

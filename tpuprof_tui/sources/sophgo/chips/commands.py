@@ -1,4 +1,4 @@
-"""Register layouts of commands: how a command's first bytes select its operation, and where its fields lie."""
+"""Register layouts of commands: how the first bytes select the operation, and the positions of its fields."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
         name: Name of the operation, such as ``sMM2``.
         short: Value of the short flag; None when either.
         functions: Function name by code.
-        function_width: Bits of the function code in this operation; the header's own when it is as wide.
-        size: Bytes of a command. Without a layout this is what its siblings have.
-        layout_lines: Layout as text; empty when nobody knows it.
-        assumed: Whether the layout was taken over from a sibling chip with the same header.
-        siblings: Without a layout: the engine's operations that have one.
+        function_width: Bits of the function code in this operation, at most those of the header.
+        size: Bytes of a command; without a layout, the size that its siblings have.
+        layout_lines: Layout as text; empty when it is not known.
+        assumed: Whether the layout was taken from a sibling chip with the same header.
+        siblings: Operations of the engine that have a layout; empty if this one has its own.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def known(self) -> bool:
-        """Whether fields of commands of this kind are known: all of them, or those that its siblings share."""
+        """Whether fields of these commands are known: all of them, or those that its siblings share."""
         return bool(self.layout_lines or self.siblings)
 
     @property
     def partial(self) -> bool:
-        """Whether only the fields are known that all siblings have at the same bits under the same name."""
+        """Whether the only known fields are those that all siblings have at the same bits under the same name."""
         return not self.layout_lines
 
     @property
     def needed(self) -> int:
-        """Bytes that hold all known fields."""
+        """Bytes that contain all known fields, a multiple of `GRAIN`."""
         if not self.partial:
             return self.size
         bits = max((field.first + field.width for field in self.fields), default=0)
@@ -69,7 +69,7 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
         """All known fields in order; reserved ones may repeat a name.
 
         Raises:
-            ChipDataError: the layout does not cover the command.
+            ChipDataError: The layout does not cover the command.
         """
         if self.partial:
             return shared_fields(self.siblings)
@@ -90,10 +90,10 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
 
 
 class StreamEnd(Struct, frozen=True):
-    """After which command a stream ends.
+    """Condition for the end of a command stream.
 
-    The system operation ends it when only a short tail of zeros follows; ``function``, where there is one, also without
-    (if ``field`` is given: when that field has ``value``).
+    A system command ends it when only a short tail of zeros follows; one with the function ``function``, if there is
+    one, also without (if ``field`` is given: when that field has ``value``).
 
     Attributes:
         operation: Index of the system operation.
@@ -109,13 +109,13 @@ class StreamEnd(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a field lies in commands of each operation: arrays by operation index, the last entry for index -1.
+    """Position of a field in the commands of each operation: arrays by operation index, the last entry for index -1.
 
     Attributes:
-        byte: First byte of the eight that hold the field's lowest bits.
+        byte: First of the eight bytes that contain the field's lowest bits.
         shift: Bits to shift those eight bytes right.
         mask: Mask after shifting; 0 when the operation has no such field.
-        spill: Bits that lie in a ninth byte.
+        spill: Number of bits in a ninth byte.
         wide: Whether values may need all 64 bits.
     """
 
@@ -132,11 +132,11 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         short_bit: Bit of the short flag in the header; None without one.
         opcode_bit: First bit of the opcode; the function code follows it.
-        selection: Operation index by short flag | opcode and function << 1; -1 for none.
-        sizes: Bytes that must be there to decode, by operation index; 0 for the last entry (index -1) and for
-            operations that cannot be decoded.
-        steps: Bytes to the next command; 0 where nobody knows.
-        usual: The same, as far as the engine's other operations tell.
+        selection: Operation index by selection key: short flag | opcode and function << 1; -1 for none.
+        sizes: Bytes required to decode, by operation index; 0 for the last entry (index -1) and for operations that
+            cannot be decoded.
+        steps: Bytes to the next command; 0 where it is not known.
+        usual: Like ``steps``, with the size of the engine's other operations where it is not known.
     """
 
     operations: tuple[Operation, ...]
@@ -151,7 +151,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
     end: StreamEnd
 
     def selection_keys(self, headers: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Indices into ``selection`` of commands whose first eight bytes are ``headers``."""
+        """Indices into ``selection`` of commands with the first eight bytes ``headers``."""
         mask = (1 << self.opcode_width + self.function_width) - 1
         codes = headers >> np.uint64(self.opcode_bit) & np.uint64(mask)
         keys: NDArray[np.int64] = codes.astype(np.int64) << 1
@@ -166,11 +166,11 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _places(self) -> dict[str, Place | None]:
-        """What `place` has found, by name."""
+        """Cache of `place`, by field name."""
         return {}
 
     def place(self, name: str) -> Place | None:
-        """Where the field ``name`` lies in each operation; None when no operation has it."""
+        """Position of the field ``name`` in each operation; None when no operation has it."""
         if name not in self._places:
             found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
             self._places[name] = self._place(found) if any(found) else None
@@ -194,7 +194,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
 
 
 def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:
-    """Fields that all operations have at the same bits under the same name, reserved ones left out."""
+    """Fields that all operations have at the same bits under the same name, without reserved ones."""
     if not operations:
         return ()
     others = [{(field.name, field.first, field.width) for field in other.fields} for other in operations[1:]]
@@ -207,10 +207,10 @@ def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:
 
 
 def command_table(chip: Chip, engine: str) -> CommandTable:
-    """Operations of an engine (or family) of ``chip``; loaded at the first call.
+    """Operations of an engine (or family) of ``chip``, loaded on the first call.
 
     Raises:
-        KeyError: the chip has no commands of that engine.
+        KeyError: The chip has no commands of that engine.
     """
     return CATALOG.table(_tables, chip.name)[family_of(engine)]
 
@@ -227,11 +227,11 @@ def _tables(chip_name: str) -> Mapping[str, CommandTable]:
 
 
 def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> CommandTable:
-    """The checked command table of a data file's entry.
+    """Validated command table from a data file's entry.
 
     Raises:
-        ChipDataError: two operations claim one header, or a size or code does not fit.
-        KeyError: something is missing.
+        ChipDataError: Two operations have the same header, or a size or code does not fit.
+        KeyError: A value is missing.
     """
     header, end = data["header"], data["end"]
     made = [_operation(item, header["function_width"]) for item in data["operations"]]
@@ -272,7 +272,7 @@ def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
 def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where: str) -> NDArray[np.int16]:
     """Operation index by selection key.
 
-    An operation with a narrower function code takes what no other one does, whatever the bits above that code are.
+    An operation with a narrower function code gets the keys that no other operation has, for any bits above that code.
     """
     opcode_width, function_width = header["opcode_width"], header["function_width"]
     table = np.full(2 << opcode_width + function_width, -1, np.int16)

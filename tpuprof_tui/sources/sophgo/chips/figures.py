@@ -1,6 +1,6 @@
-"""Figures of a transfer from its record's counters, written as text.
+"""Formulas for figures of a transfer from its record's counters, written as text.
 
-``a+b`` adds counters, ``a+b|c`` takes the larger of two sums, and ``/16`` behind everything divides, rounding down.
+``a+b`` adds counters, ``a+b|c`` takes the larger of two sums, and a final ``/16`` divides the result, rounding down.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Formula(Struct, frozen=True):
     divisor: int
 
     def of(self, counter: Callable[[str], Counts]) -> Counts:
-        """Values for records whose counters ``counter`` gives by name."""
+        """Values for records whose counters ``counter`` returns by name."""
         totals = (sum(map(counter, others), counter(first)) for first, *others in self.sums)
         result: Counts = functools.reduce(np.maximum, totals)
         return result if self.divisor == 1 else result // self.divisor
 
 
 class TransferFigures(Struct, frozen=True):
-    """How the figures of transfers come from their counters.
+    """Formulas for the figures of transfers.
 
     Attributes:
-        condensed: Formula by column, for records whose command's registers are not known.
-        detailed: The same where they are known; columns that are not here as condensed.
-        rates: Column of a bandwidth, and the column of bytes it comes from.
-        ddr_only: Columns that are 0 where the direction does not touch DDR.
-        by_direction: Whether bandwidths of condensed commands go by their direction; else all count as DDR's.
+        condensed: Formula by column, for records of commands without known registers.
+        detailed: Formula by column, for those with known registers; other columns use ``condensed``.
+        rates: Column of bytes by the column of the bandwidth computed from it.
+        ddr_only: Columns that are 0 where the direction does not involve DDR.
+        by_direction: Whether bandwidths of condensed commands are split by direction; else all count as DDR's.
     """
 
     condensed: Mapping[str, Formula] = {}
@@ -50,10 +50,10 @@ class TransferFigures(Struct, frozen=True):
 
 
 def formula(text: str) -> Formula:
-    """The formula written as ``text``.
+    """Parse a formula.
 
     Raises:
-        ChipDataError: it names no counter, or the divisor is no positive number.
+        ChipDataError: It names no counter, or the divisor is not a positive number.
     """
     sums, _, divisor = text.partition("/")
     parsed = tuple(tuple(name.strip() for name in part.split("+")) for part in sums.split("|"))
@@ -63,10 +63,10 @@ def formula(text: str) -> Formula:
 
 
 def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferFigures:
-    """The checked figures of a data file's entry.
+    """Validated figures from a data file's entry.
 
     Raises:
-        ChipDataError: a formula is none, or names a counter that the record lacks.
+        ChipDataError: A formula is invalid, or names a counter that the record lacks.
     """
     parts = {
         key: {name: formula(text) for name, text in data.get(key, {}).items()} for key in ("condensed", "detailed")

@@ -20,7 +20,7 @@ MAX_FIELD_BITS = 64
 
 
 class ChipDataError(ValueError):
-    """A chip's data file contradicts itself; raised when loading, never because of a capture."""
+    """A chip's data file is inconsistent; raised when loading, never because of a capture."""
 
 
 class Field(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Field(Struct, frozen=True):
         return (1 << self.width) - 1
 
     def of(self, value: int) -> int:
-        """The field of one command or record given as a little-endian integer."""
+        """Value of the field in one command or record, given as a little-endian integer."""
         return (value >> self.first) & self.mask
 
 
@@ -44,7 +44,7 @@ def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
     """Fields of a layout written as text, or as lines of such text.
 
     Raises:
-        ChipDataError: an item has no name or a width that is not 1 to 64.
+        ChipDataError: An item has no name or a width that is not 1 to 64.
     """
     lines = [text] if isinstance(text, str) else text
     fields: list[Field] = []
@@ -86,10 +86,10 @@ class RecordLayout(Struct, frozen=True, eq=False, dict=True):
     def column(
         self, words: NDArray[np.uint32], name: str, rows: NDArray[Any] | slice = slice(None)
     ) -> NDArray[np.int64]:  # fmt: skip
-        """Values of the field ``name`` of some records, of the words that hold it alone.
+        """Values of the field ``name`` for some records; reads only the words that contain it.
 
         Raises:
-            KeyError: the layout has no such field.
+            KeyError: The layout has no such field.
         """
         field = self.by_name[name]
         word, shift = divmod(field.first, 32)
@@ -100,10 +100,11 @@ class RecordLayout(Struct, frozen=True, eq=False, dict=True):
 
 
 def record_layout(name: str, text: str | Sequence[str]) -> RecordLayout:
-    """The checked record layout written as ``text``.
+    """Validated record layout from ``text``.
 
     Raises:
-        ChipDataError: names repeat, a field spans three words or has 64 bits, or the size is not what the name says.
+        ChipDataError: Names repeat, a field spans three words or has 64 bits, or the size differs from that in the
+            name.
     """
     fields = parse_fields(text)
     bits = sum(field.width for field in fields)

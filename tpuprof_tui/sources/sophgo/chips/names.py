@@ -1,4 +1,4 @@
-"""What type and function codes of condensed commands are called."""
+"""Names of type and function codes of condensed commands."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class NameTable(Struct, frozen=True, eq=False):
     """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12.
 
     Attributes:
-        types: Type name and names by function code, by type code.
-        unknown_type: Pattern for a type outside the table; ``{type}`` stands for the code.
+        types: (Type name, names by function code) by type code.
+        unknown_type: Pattern for a type outside the table; ``{type}`` is replaced by the code.
         unknown_name: Pattern for a function outside it; also ``{type_name}`` and ``{function}``.
-        directed: Whether keys carry memories and names may depend on them.
+        directed: Whether keys contain memories, on which names may depend.
         variants: Whether the function takes all bits above the type (CV84X6 generator indices).
-        moves: Ending of a plain move's name by direction; none for other directions.
+        moves: Suffix of a plain move's name by direction; none for other directions.
     """
 
     types: Mapping[int, tuple[str, Mapping[int, str]]]
@@ -45,7 +45,7 @@ class NameTable(Struct, frozen=True, eq=False):
         return entry[0] if entry else self.unknown_type.replace("{type}", str(type_code))
 
     def name_text(self, type_code: int, function: int, direction: str = "") -> str:
-        """Function Name of type and function code; ``direction`` decides the ending of plain moves."""
+        """Function Name of type and function code; ``direction`` determines the suffix of plain moves."""
         entry = self.types.get(type_code)
         name = entry[1].get(function) if entry else None
         if name is not None:
@@ -66,7 +66,7 @@ class NameTable(Struct, frozen=True, eq=False):
 
 
 def variant_direction(name: str) -> tuple[int, int] | None:
-    """Source and destination memory that a generator variant's name implies; None when it implies none."""
+    """Source and destination memory codes that a generator variant's name implies; None when it implies none."""
     if name.endswith(_LOADING_ENDINGS):
         return 0, 2
     if name.endswith(_STORING_ENDINGS):
@@ -77,10 +77,10 @@ def variant_direction(name: str) -> tuple[int, int] | None:
 def name_table(
     data: Mapping[str, Any], memories: tuple[str, ...], moves: Mapping[str, str], *, directed: bool, variants: bool
 ) -> NameTable:
-    """The checked table of a data file's entry.
+    """Validated table from a data file's entry.
 
     Raises:
-        ChipDataError: a code does not fit its field, or a pattern is missing.
+        ChipDataError: A code does not fit its field, or a pattern is missing.
     """
     texts = {"memories": memories, "moves": moves}
     table = convert({**data, **texts, "directed": directed, "variants": variants}, NameTable, str_keys=True)

@@ -1,1 +1,1 @@
-"""The files and figures of the published converter, to the letter."""
+"""Files and figures of the published converter, reproduced exactly."""

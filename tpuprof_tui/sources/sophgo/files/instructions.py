@@ -1,8 +1,8 @@
-"""Instructions as JSON lines or CSV: one flat object or row each, streamed, names as the reference writes them.
+"""Writes instructions as JSON lines or CSV: one flat object or row each, streamed, with the reference's field names.
 
-Rows come by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order. Where the profile knows nothing and the
-reference writes a placeholder, the placeholder is written; else the field is left out (JSON) or empty (CSV). A decoded
-command's row carries its register fields (TIU: ``des_`` before the name) instead of a condensed node's codes.
+Rows are ordered by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order. Where a value is unknown and the
+reference writes a placeholder, the placeholder is written; otherwise the field is left out (JSON) or empty (CSV). The
+row of a decoded command has its register fields (TIU: with the prefix ``des_``) instead of a condensed node's codes.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from tpuprof_tui.sources.sophgo.schema import COLUMNS
 Format = Literal["jsonl", "csv"]
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 
-#: Rows that are rendered and written at a time.
+#: Rows rendered and written at a time.
 SLICE: Final = 16_384
 #: Columns that are written, in order; the engine comes first.
 WRITTEN: Final = tuple(column for column in COLUMNS if column.file_name and column.key != "engine")
-#: Codes of a condensed node: a decoded command has registers instead.
+#: Codes of a condensed node; decoded commands have registers instead.
 CONDENSED: Final = frozenset(
     ("node_type", "node_engine", "tiu_type", "tiu_function", "node_extra", "precision",
      "data_format", "dma_type", "dma_function")
 )  # fmt: skip
-#: Register fields that every decoded DMA command is given, with 0 where its layout lacks them (metrics 3.2).
+#: Register fields of every decoded DMA command, 0 where its layout lacks them (metrics 3.2).
 DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
-#: Groups of columns that hold measured numbers: nearly every row has its own.
+#: Groups of columns of measured numbers, whose values differ in nearly every row.
 _MEASURED: Final = ("time", "transfer", "operation")
 _PLACES: Final = ("order", "command_id")
 
 
 class Style(Struct, frozen=True):
-    """How a row is spelled.
+    """Syntax of a row.
 
     Attributes:
-        opening, closing: Around a row; the engine's text follows the opening.
-        lead: What precedes a value, by field name; it separates from the field before.
-        quote: What stands around a text that needs no escapes.
-        absent: What is written for a field without a value.
-        every_field: Whether each row writes every field of the header.
+        opening, closing: Text before and after a row; the engine's text follows the opening.
+        lead: Text before a value, by field name; includes the separator from the previous field.
+        quote: Quotation mark around a text that needs no escapes.
+        absent: Text of a field without a value.
+        every_field: Whether each row has every field of the header.
     """
 
     opening: str
@@ -82,17 +82,17 @@ def write_instructions(
 ) -> int:
     """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
 
-    ``sink`` gets UTF-8, some megabytes at a time. Gives the number of instructions written.
+    ``sink`` gets UTF-8, some megabytes at a time. Returns the number of instructions written.
 
     Args:
         form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
-        unit: Only this core's instructions, the CDMA commands it submitted among them; None for all.
+        unit: Only this core's instructions, including the CDMA commands it submitted; None for all.
         engine: Only this engine's; None for all.
         keep: Mask of a lane's rows to write; None for all.
-        page: Which of these, by their place; None for all.
+        page: Range of these to write, by position; None for all.
 
     Raises:
-        OSError: The sink refused.
+        OSError: Writing to the sink failed.
     """
     style = STYLES[form]
     lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
@@ -115,7 +115,7 @@ def write_instructions(
 
 
 def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> int:
-    """Writes all fields of some instructions as `write_instructions` does, in the order of ``rows``."""
+    """Writes all fields of some instructions like `write_instructions`, in the order of ``rows``."""
     style = STYLES[form]
     lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
     names = header(list(lanes.values()))
@@ -126,7 +126,7 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
 
 
 def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
-    """Rows of a lane in the order of its stream; those of one core when asked for."""
+    """Rows of a lane in stream order; with ``unit`` only those of this core."""
     order = lane["order"]
     rows = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
     if unit is None or profile.unit_of(lane) == unit:
@@ -139,7 +139,7 @@ def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice 
 
 
 def header(lanes: Sequence[Lane]) -> list[str]:
-    """Names of all fields: those of the schema, always, then the register fields that occur."""
+    """Names of all fields: those of the schema, then the register fields that occur."""
     names = ["engine", *(column.file_name for column in WRITTEN)]
     known = set(names)
     for lane in lanes:
@@ -170,7 +170,8 @@ def spelled(
 ) -> list[str]:
     """Some rows of a lane as text, between ``opening`` and ``closing``.
 
-    ``plan`` gives the fields of commands decoded as an operation; -1: of condensed ones and those without a command.
+    ``plan`` returns the fields of commands decoded as an operation; for -1, of condensed ones and of rows without a
+    command.
     """
     if lane.registers is None:
         return rendered_rows(opening, plan(-1), closing, rows, count)
@@ -184,7 +185,7 @@ def spelled(
 
 
 def _speller(profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -> Callable[[Rows, int], list[str]]:
-    """What gives the lines of some rows of a lane."""
+    """A function that returns the lines of some rows of a lane."""
     fields = {column.file_name: _field(profile, lane, column, style) for column in WRITTEN}
 
     def plan(operation: int) -> list[Field | str]:
@@ -195,7 +196,7 @@ def _speller(profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -
 
 
 def _field(profile: Profile, lane: Lane, column: PublishedColumn, style: Style) -> Field | str:
-    """A column as a field; a string where it is the same in every row."""
+    """A column as a field; a string if it is the same in every row."""
     lead, absent = style.lead(column.file_name), style.absent
     fixed = fixed_number(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
@@ -223,7 +224,7 @@ def _with_registers(
     held = lane.registers.field_names(operation)
     for place, name in enumerate(register_names(lane, operation)):
         lead = style.lead(name)
-        # those that the layout lacks come last
+        # fields that are not in the layout come last
         known = place < len(held)
         found[name] = (
             Field(partial(lane.registers.field, operation, held[place]), lead, style.absent, span=64)

@@ -1,9 +1,9 @@
-"""What decoded commands read and wrote in local memory: where, how much, when.
+"""Accesses of decoded commands to local memory: address, size and time.
 
-Every lane of the processor has its own share of local memory, all laid out alike; addresses are those within a share.
-Sizes per lane follow from the shapes in the registers: channels are dealt out over the lanes. Where a register tells no
-shape of an operand, it is taken to be the result's; moves other than those of tensors are taken to use all lanes alike.
-Such extents are estimates, and the page says so.
+Every lane of the processor has its own share of local memory, all with the same layout; addresses are those within a
+share. Sizes per lane follow from the shapes in the registers: channels are distributed over the lanes. Where registers
+contain no shape of an operand, that of the result is assumed; moves other than those of tensors are assumed to use all
+lanes alike. Such sizes are estimates, and the page says so.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from .text_columns import by_text
 ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
 DTYPE_BITS: Final = {"INT8": 8, "FP16": 16, "FP32": 32, "INT16": 16, "INT32": 32, "BFP16": 16, "INT4": 4, "FP8": 8,
                      "FP20": 20, "TF32": 32}  # fmt: skip
-#: What a command does with local memory, by number; results are written, operands read.
+#: Operands in local memory by code; results are written, operands read.
 OPERANDS: Final = ("res0", "res1", "opd0", "opd1", "opd2", "opd3", "dst", "src")
 WRITES: Final = (True, True, False, False, False, False, True, False)
-#: Operands that every command of the engine has: an address of 0 is a place, not the lack of one.
+#: Operands that every command of the engine has, so that address 0 is an address and not a missing operand.
 _ALWAYS: Final = ("res0", "opd0")
 LOCAL: Final = "LMEM"
 
 
 class LocalMemory(Struct, frozen=True):
-    """The shape of local memory.
+    """Geometry of local memory.
 
     Attributes:
         lane_bytes: Bytes of one lane's share; a power of two.
-        bank_bytes: Bytes of a bank of it.
+        bank_bytes: Bytes of one bank of a share.
+        lanes: Number of lanes.
     """
 
     lane_bytes: int
@@ -47,7 +48,7 @@ class LocalMemory(Struct, frozen=True):
 
     @staticmethod
     def of(profile: Profile) -> LocalMemory | None:
-        """That of a profile's chip; None where its parameters do not tell."""
+        """Local memory of a profile's chip; None if its parameters are missing or invalid."""
         values = dict(profile.device.parameters)
         labels = ("Tpu Lmem Addr Width(bits)", "Tpu Bank Addr Width(bits)", "NPU Num")
         try:
@@ -63,9 +64,9 @@ class Accesses(Struct, frozen=True, eq=False):
     """Accesses of one lane's commands, by row.
 
     Attributes:
-        rows: Place of the command among the rows asked for.
-        operand: Which operand, by place in ``OPERANDS``.
-        address: Place in a lane's share.
+        rows: Index of the command among the requested rows.
+        operand: Index into ``OPERANDS``.
+        address: Address in a lane's share.
         size: Bytes per lane, at least 1.
     """
 
@@ -76,7 +77,7 @@ class Accesses(Struct, frozen=True, eq=False):
 
     @staticmethod
     def joined(parts: list[Accesses]) -> Accesses:
-        """All of several, by row, then operand."""
+        """Concatenation of several, sorted by row, then operand."""
         empty = np.zeros(0, np.int64)
         columns = [
             np.concatenate([empty, *(getattr(part, key) for part in parts)])
@@ -87,7 +88,7 @@ class Accesses(Struct, frozen=True, eq=False):
 
 
 def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> Accesses:
-    """The accesses of some rows of a lane; none where its commands are not decoded."""
+    """Accesses of some rows of a lane; empty where its commands are not decoded."""
     registers = lane.registers
     if registers is None:
         return Accesses.joined([])
@@ -116,7 +117,7 @@ class _Commands:
         self._names = frozenset(lane.registers.field_names(operation))
 
     def tiu(self) -> list[Accesses]:
-        """Results and operands that have an address and are no constants."""
+        """Accesses of results and operands that have an address and are not constants."""
         found = []
         for operand in OPERANDS[:6]:
             if f"{operand}_addr" not in self._names:
@@ -133,7 +134,7 @@ class _Commands:
         return found
 
     def transfers(self) -> list[Accesses]:
-        """The sides of transfers that lie in local memory."""
+        """Accesses of the sides of transfers that are in local memory."""
         found = []
         for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
             if memory_key not in self._lane or address_key not in self._lane:
@@ -146,7 +147,7 @@ class _Commands:
             if all(name in self._names for name in names):
                 bits = self._by_text("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
                 shaped = self._per_lane([self._field(name) for name in names], bits)
-                # channels of tensors lie in lanes of their own; other moves are dealt out over all whatever their shape
+                # each channel of a tensor is in one lane; other moves are spread over all lanes regardless of shape
                 tensors = self._by_text("type", lambda text: "tensor" in text.lower())
                 spread = np.where(tensors & (shaped <= self._memory.lane_bytes), shaped, spread)
             found.append(self._accesses(operand, used & (address >= 0), address, spread))
@@ -159,7 +160,7 @@ class _Commands:
         return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), places, sizes)
 
     def _per_lane(self, shape: list[Ints], bits: Ints) -> Ints:
-        """Bytes that each lane holds of a tensor."""
+        """Bytes of a tensor in each lane."""
         n, channels, height, width = (np.clip(side, 1, 1 << 20).astype(np.float64) for side in shape)
         size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
         return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)

@@ -29,7 +29,7 @@ from .workbook.layers import layers_of
 Progress = Callable[[float], None]
 Array = npt.NDArray[Any]
 
-#: Rows of a lane that are looked at together.
+#: Rows of a lane that are read at once.
 WINDOW: Final = 4096
 _BANDWIDTHS: Final = ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)")
 
@@ -39,10 +39,10 @@ def write_merged_csv(
 ) -> int:
     """Writes the merged list of instructions.
 
-    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
+    Returns the number of instructions written; ``progress`` is called with the share done, 0 to 1.
 
     Raises:
-        WriteError: The file could not be written; nothing is left behind.
+        WriteError: The file could not be written; no partial file is left.
     """
     lanes = chosen_lanes(profile, selection, layers_of(profile))
     names = merged_names(lanes)
@@ -61,7 +61,7 @@ def write_merged_csv(
 
 
 def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
-    """Names of the columns."""
+    """Names of the columns, in order."""
     names: dict[str, None] = {}
     for engines in (("TIU",), ("GDMA", "SDMA", "CDMA")):
         some = [lane for lane in lanes if lane.lane.kind in engines]
@@ -73,7 +73,7 @@ def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
 
 
 def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
-    """Rows of each lane, ordered by start: all that start in one window of time, which follow one another."""
+    """For each of successive windows of time, the rows of each lane that start in it, ordered by start."""
     rows = [lane.by_start for lane in lanes]
     at = [0] * len(lanes)
     while True:
@@ -111,7 +111,7 @@ def _merged_lines(
 
 
 def _speller(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
-    """What gives the lines of some rows of a lane."""
+    """A function that returns the lines of some rows of a lane."""
     plans = {
         # the first field has no comma before it
         operation: [_field(lane, name, sources.get(name), "," if place else "") for place, name in enumerate(names)]

@@ -1,4 +1,4 @@
-"""The files that only captures of this source are written as: what an export calls (``Vocabulary.outputs``)."""
+"""Writers of the file formats that only captures of this source have, called by exports (``Vocabulary.outputs``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Progress = Callable[[float], None]
 
 
 def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
-    """The published summary; none without instructions."""
+    """Writes the published summary; no file without instructions."""
     from .summary_text import summary_text
 
     data = summary_text(profile.timed_part, job.selection).encode("ascii")
@@ -27,14 +27,14 @@ def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: P
 
 
 def summary_told(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
-    """Why there is no summary (empty: there is one), and what gives its table for the terminal."""
+    """Why there is no summary (empty if there is one), and a function that returns its table for the terminal."""
     from .summary_text import summary_console, summary_missing
 
     return summary_missing(profile, selection), partial(summary_console, profile, selection)
 
 
 def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
-    """The Perfetto trace."""
+    """Writes the Perfetto trace."""
     from .perfetto.trace import write_perfetto
 
     with whole_file(paths[0]) as stream:
@@ -43,7 +43,7 @@ def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Pro
 
 
 def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
-    """The register text, a file for each core and kind of engine."""
+    """Writes the register text, one file for each core and kind of engine."""
     from .registers_text import write_registers_text
 
     write_registers_text(profile, job.folder, job.document_selection, progress=progress)
@@ -51,14 +51,14 @@ def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress:
 
 
 def register_names(profile: Profile, job: Job) -> list[str]:
-    """Names of the files of the register text."""
+    """File names of the register text."""
     from .registers_text import register_files
 
     return list(register_files(profile, job.document_selection))
 
 
 def write_documents(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
-    """The workbook, and the same as CSV."""
+    """Writes the workbook, and its rows as CSV."""
     from .merged_csv import write_merged_csv
     from .workbook.workbook import write_workbook
 

@@ -1,4 +1,4 @@
-"""What the page holds of local memory: accesses of decoded commands, by lane."""
+"""Local memory data of the web page: accesses of decoded commands, by lane."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpuprof_tui.model import Profile
 
 from .local_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
 
-#: Accesses to local memory that a page holds, over all cores.
+#: Most accesses to local memory in a page, over all cores.
 MOST_ACCESSES: Final = 1_500_000
 
 
@@ -22,7 +22,7 @@ def memory_record(
 ) -> dict[str, Any] | None:
     """Accesses to local memory by lane; None where no command is decoded.
 
-    ``shown``: how many rows of each lane the page holds; ``write`` writes a chunk and says its number.
+    ``shown``: number of rows of each lane in the page; ``write`` writes a chunk and returns its number.
     """
     memory = LocalMemory.of(profile)
     unit_of = profile.unit_of
@@ -52,7 +52,7 @@ def memory_record(
 def _accesses(
     profile: Profile, chosen: ChosenLane, shown: int, memory: LocalMemory, room: int
 ) -> tuple[Chunk, int | None]:
-    """The accesses of a lane by row; and the time from which they are left out, None when none are."""
+    """Accesses of a lane by row, and the time (ns) from which they are left out; None if none are."""
     parts: list[Accesses] = []
     count, done = 0, 0
     cut: int | None = None

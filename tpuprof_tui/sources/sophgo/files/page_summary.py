@@ -1,4 +1,4 @@
-"""The published converter's summary as the page shows it, coloured by the converter's rules."""
+"""The published converter's summary for the web page, coloured by the converter's rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from .summary_table import summary_table, to_ns
 from .text_columns import by_text
 
-#: Shares below which a cell is coloured: the first bad, the second doubtful (outputs 8.2).
+#: Limits below which a cell is bad, and doubtful (outputs 8.2): percent of time, and shares of the peak bandwidth.
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
@@ -23,7 +23,7 @@ class SummaryColumn(Struct, frozen=True):
     """A column of the summary.
 
     Attributes:
-        peak: Peak bandwidth that its values are measured against, ``ddr`` or ``l2``; ``ratio`` for a share of time.
+        peak: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
     """
 
     name: str
@@ -54,9 +54,9 @@ CDMA_COLUMNS: Final = (
 
 
 def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
-    """The reference's summary of the whole profile: columns, rows of texts, and how each cell is coloured.
+    """The reference's summary of the whole profile: columns, rows of texts, and the colour level of each cell.
 
-    Of a selection of cores only their rows are kept; the last row is always that over all cores.
+    With a selection of cores only their rows are kept; the last row always covers all cores.
     """
     table = summary_table(profile)
     ports = [lane for lane in profile.lanes if lane.kind == "CDMA" and len(lane)]
@@ -79,7 +79,7 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
 
 
 def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
-    """How a cell is coloured by the reference's rules; cells without a figure are not."""
+    """Colour level of a cell by the reference's rules; `GOOD` for cells without a figure."""
     peaks = {"ddr": profile.device.peak("DDR"), "l2": profile.device.peak("L2"), "ratio": 1.0}
     peak = peaks.get(column.peak, 0.0)
     if peak <= 0 or cell == "-":
@@ -92,7 +92,7 @@ def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
 
 
 def _cdma_cells(profile: Profile, ports: list[Lane]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The cells of all CDMA ports: for the row of the last core, and for that over all."""
+    """Cells of all CDMA ports: for the row of the last core, and for the row over all cores."""
     mhz = profile.device.clock("DMA")
     cycles = 0
     moved = {"DDR": [0, 0], "L2": [0, 0]}

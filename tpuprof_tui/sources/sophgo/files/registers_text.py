@@ -1,7 +1,7 @@
-"""Instructions as the reference's register text: one block of ``name: value`` lines each, a file per core or port.
+"""Instructions as the reference's register text: one block of ``name: value`` lines each, one file per core or port.
 
 ``tiuRegInfo_{core}.txt``, ``tdmaRegInfo_{core}.txt`` (GDMA, then SDMA) and ``cdmaRegInfo_{port}.txt``; each begins with
-the parameters of the architecture. Names that a capture made up are written on one line, whatever they hold.
+the parameters of the architecture. Names from a capture are escaped so that they stay on one line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
 Progress = Callable[[float], None]
 
-#: Rows that are rendered and written at a time.
+#: Rows rendered and written at a time.
 SLICE: Final = 16_384
 _FILES: Final = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
 
@@ -36,10 +36,10 @@ def write_registers_text(
 ) -> int:
     """Writes the register text of all cores and ports that have chosen instructions.
 
-    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
+    Returns the number of instructions written; ``progress`` is called with the share done, 0 to 1.
 
     Raises:
-        WriteError: A file could not be written; those before it are whole.
+        WriteError: A file could not be written; those before it are complete.
     """
     todo = sum(count for _, _, count in _chosen(profile, selection))
     written = 0
@@ -63,7 +63,7 @@ def register_files(profile: Profile, selection: Selection = EVERYTHING) -> list[
 
 
 def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:
-    """The chosen rows of a lane in the order of its stream, and how many they are."""
+    """Chosen rows of a lane in stream order, and their number."""
     rows = selection.rows(profile, lane)
     order = lane.take("order", rows)
     if bool((order[1:] >= order[:-1]).all()):
@@ -84,7 +84,7 @@ def _files(profile: Profile, selection: Selection) -> dict[str, list[tuple[Lane,
 
 
 def _chosen(profile: Profile, selection: Selection) -> Iterator[tuple[Lane, Rows, int]]:
-    """Lanes that have chosen rows, with them."""
+    """Lanes with chosen rows, these rows, and their number."""
     for lane in ordered_lanes(profile):
         if lane.kind in _FILES:
             rows, count = chosen_rows(profile, lane, selection)
@@ -93,7 +93,7 @@ def _chosen(profile: Profile, selection: Selection) -> Iterator[tuple[Lane, Rows
 
 
 def _plan(fields: FieldSet) -> list[Field | str]:
-    """Fields as lines, each with the line end before it."""
+    """Fields as lines, each beginning with a line break."""
     plan = [_line(f"\n\t{name}: ", source) for name, source in fields.main.items()]
     if fields.extra:
         kind = fields.main["Function Type"]
@@ -103,7 +103,7 @@ def _plan(fields: FieldSet) -> list[Field | str]:
 
 
 def _line(lead: str, source: Source, after: str = "") -> Field | str:
-    """A line; none where there is no value."""
+    """One line; empty if there is no value."""
     absent = "" if source.absent is None else f"{lead}{source.absent}{after}"
     if source.values is None:
         return absent

@@ -1,4 +1,4 @@
-"""How much was read from DDR and written to it, and in how much time."""
+"""Bytes read from and written to DDR, and the time it took."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 from .text_columns import by_text
 
-#: From DDR, to DDR, touching DDR, touching L2 memory but not DDR.
+#: Kinds of moves: from DDR, to DDR, with DDR on any side, with L2 memory but not DDR.
 KINDS: Final = ("read", "write", "ddr", "l2")
 
 
@@ -23,28 +23,28 @@ class Moves(Struct, frozen=True, eq=False):
     """Moves of one kind.
 
     Attributes:
-        size: Bytes; None where the capture does not know which moves they are.
-        when: The time in which at least one of them ran.
+        size: Bytes; None where the capture does not show which moves are of this kind.
+        when: Intervals in which at least one of them ran.
     """
 
     size: int | None = None
     when: Intervals = Intervals.empty()
 
     def __add__(self, other: Moves) -> Moves:
-        """Both together; what one does not know, the sum does not know."""
+        """Sum of both; unknown if either is unknown."""
         size = None if self.size is None or other.size is None else self.size + other.size
         return Moves(size, self.when.union_with(other.when))
 
 
 def together(parts: Sequence[Mapping[str, Moves]]) -> dict[str, Moves]:
-    """What several lanes moved, by kind; their time is the union of theirs."""
+    """Moves of several lanes, by kind; their time is the union."""
     return {kind: reduce(Moves.__add__, (part[kind] for part in parts)) for kind in KINDS}
 
 
 def lane_moves(profile: Profile, lane: Lane) -> dict[str, Moves]:
-    """What the work of a lane moved, by kind.
+    """Moves of a lane's work, by kind.
 
-    Without directions (captures without commands) all bytes count as DDR, and what of them was read is not known.
+    Without directions (captures without commands) all bytes count as DDR, and how many of them were read is not known.
     """
     everything = slice(0, len(lane))
     sizes = lane["bytes"] if "bytes" in lane else np.zeros(len(lane), np.int64)
@@ -56,7 +56,7 @@ def lane_moves(profile: Profile, lane: Lane) -> dict[str, Moves]:
         which = {kind: by_text(profile, lane, "name", everything, names.__contains__) for kind, names in ways}
         which |= {"ddr": moved, "l2": ~moved}
     else:
-        # a move without a direction is counted nowhere
+        # a move without a direction is not counted
         told = {"read": lambda text: "DDR" in text.partition("->")[0],
                 "write": lambda text: "DDR" in text.partition("->")[2],
                 "ddr": lambda text: "DDR" in text,

@@ -1,8 +1,8 @@
-"""The reference's summary: its definitions, its names, its text cells (metrics 5).
+"""The reference's summary: its definitions, names and text cells (metrics 5).
 
-They differ from this package's own figures: cycles are added up per engine and compared with the time from the first
-start to the last end of all engines, so engines that work side by side make a parallelism above 100 %; what a capture
-does not know counts as the reference's placeholder (one operation, ``DDR->DDR``).
+They differ from this package's own figures: cycles are summed per engine and compared with the time from the first
+start to the last end of all engines, so engines that run in parallel give a parallelism above 100 %; unknown values
+count as the reference's placeholder (one operation, ``DDR->DDR``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLUMNS: Final[tuple[tuple[str, int], ...]] = (
 )
 
 
-#: Sums that lanes of an engine add to, by engine.
+#: Names of the sums that lanes of an engine contribute to, by engine.
 SUMMED: Final[dict[str, tuple[str, ...]]] = {
     "TIU": ("tiu_cycle", "alg_ops", "uarch_ops"),
     "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
@@ -71,7 +71,7 @@ class SummaryRow(Struct, frozen=True):
 
     Attributes:
         core: Core number; None for the row over all cores.
-        sums: What the figures are made from.
+        sums: Sums that the figures are computed from.
         total_ns: Length of the profile, ns.
         parallelism, tiu_ratio, uarch_rate: Percent.
         gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
@@ -99,7 +99,7 @@ def summary_table(profile: Profile) -> list[SummaryRow]:
 
 
 def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
-    """Rows of the summary from sums.
+    """Rows of the summary from the sums of each core.
 
     ``total_ns`` is from the first start to the last end of all of them.
     """
@@ -109,7 +109,7 @@ def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums],
 
 
 def core_sums(profile: Profile, unit: int) -> CoreSums:
-    """The sums of one core (metrics 5.1)."""
+    """Sums of one core (metrics 5.1)."""
     found = CoreSums()
     for lane in profile.lanes_of(unit):
         if lane.kind in SUMMED:
@@ -118,17 +118,17 @@ def core_sums(profile: Profile, unit: int) -> CoreSums:
 
 
 def as_sums(lane: Lane, totals: Array) -> CoreSums:
-    """Totals of ``lane_weights`` by name."""
+    """Totals of ``lane_weights`` as `CoreSums`."""
     return CoreSums(**dict(zip(SUMMED[lane.kind], totals.tolist(), strict=True)))
 
 
 def to_ns(cycles: int, mhz: float) -> int:
-    """Whole ns of a number of cycles; 0 without a clock."""
+    """A number of cycles in whole ns; 0 without a clock."""
     return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
 
 
 def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
-    """A row of one core, or (``core`` None) over all of them."""
+    """Row of one core, or over all of them (``core`` None)."""
     tiu_mhz, dma_mhz = device.clock("TIU"), device.clock("DMA")
     whole = sum(parts, CoreSums())
     tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
@@ -176,7 +176,7 @@ def _bandwidth(size: int, cycles: int, mhz: float) -> float:
 
 
 def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
-    """What each of some rows adds to the sums of its core.
+    """Contribution of each row to the sums of its core.
 
     int64 (k, rows), one line for each name in ``SUMMED``.
     """
@@ -184,7 +184,7 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
     if lane.kind == "SDMA":
         counted = role != Role.WAIT
     else:
-        # the reference takes no command that was issued by RVT for a system command
+        # in the reference a command issued by RVT is never a system command
         counted = (role == Role.WORK) | by_text(profile, lane, "mode", rows, "RVT".__eq__)
     cycles = cycles * counted
     if lane.kind == "TIU":
@@ -200,13 +200,13 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
 
 
 def _counted(lane: Lane, key: str, rows: Rows) -> Array:
-    """Values of some rows, 0 where they are missing."""
+    """Values of some rows, 0 where missing."""
     values = lane.take(key, rows)
     return np.where(is_missing(values), 0, values)
 
 
 def counted_cells(lane: Lane, key: str, rows: Rows) -> Array:
-    """An integer column with what the reference writes where it is missing, 0 where that is nothing."""
+    """Values of an integer column; where missing, the reference's placeholder, or 0 if it has none."""
     placeholder: Any = column(key).placeholder or 0
     if key not in lane:
         return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
@@ -215,7 +215,7 @@ def counted_cells(lane: Lane, key: str, rows: Rows) -> Array:
 
 
 def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
-    """Whether the direction of each row names a memory."""
+    """Mask of the rows whose direction contains a memory."""
     return by_text(
         profile, lane, "direction", rows, lambda text: memory in text, memory in str(column("direction").placeholder)
     )

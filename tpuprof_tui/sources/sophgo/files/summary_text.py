@@ -1,8 +1,8 @@
-"""summary.txt: the reference's table to the letter, and below it what its description promises and the table lacks.
+"""Content of summary.txt: exactly the reference's table, then what its description promises and the table lacks.
 
 The figures below the table are this package's own: *effective* is the union of work on an engine, *wait* its system
-waits, *sync* its other system commands, *idle* the rest of the total time. ``~`` stands before what rests on guesswork,
-``-`` where a capture does not know.
+waits, *sync* its other system commands, *idle* the rest of the total time. ``~`` marks guessed values, ``-`` unknown
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .summary_moves import KINDS, Moves, lane_moves, together
 from .summary_table import COLUMNS, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
-#: Characters of a line of the reference's table that its console form keeps: eight columns.
+#: Characters of a line in the console form of the reference's table: eight columns.
 CONSOLE_WIDTH: Final = 130
 NO_CORES: Final = "No core data available for summary."
 NO_EVENTS: Final = "No timing data available for summary."
@@ -46,7 +46,7 @@ Header = tuple[tuple[str, int], ...]
 
 
 def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
-    """Why there is no summary, in the reference's words; empty where there is one."""
+    """The reason why there is no summary, in the reference's words; empty if there is one."""
     chosen = selected_profile(profile.device_part, selection)
     if not chosen.units:
         return NO_CORES
@@ -54,13 +54,13 @@ def summary_missing(profile: Profile, selection: Selection = Selection()) -> str
 
 
 def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
-    """The reference's table as it prints it on the console: the first eight columns; empty without a table."""
+    """The reference's table as it is printed on the console: the first eight columns; empty without a table."""
     text = _reference_block(selected_profile(profile.device_part, selection))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
 def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
-    """All of summary.txt, ASCII; empty without cores or instructions."""
+    """Content of summary.txt, ASCII; empty without cores or instructions."""
     chosen = selected_profile(profile.device_part, selection)
     block = _reference_block(chosen)
     if not block:
@@ -73,7 +73,7 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
 
 
 def _reference_block(profile: Profile) -> str:
-    """The reference's table, with the roles that it guesses: what never touched the bus passes for a system command."""
+    """The reference's table, with roles as it guesses them: GDMA records without transactions are system commands."""
     lanes = []
     for lane in profile.lanes:
         if lane.role_guessed and lane.kind == "GDMA" and "transactions" in lane:
@@ -85,7 +85,7 @@ def _reference_block(profile: Profile) -> str:
 
 
 def _remarks(profile: Profile, chosen: Profile) -> str:
-    """What to know of the reference's table."""
+    """Notes on the reference's table."""
     lines = []
     if not profile.has(DETAIL):
         lines.append(f"uArchURate says nothing in mode {profile.own['mode']}: operations are known from mode 2 on.")
@@ -138,7 +138,7 @@ def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, gue
 
 
 def _moves(profile: Profile) -> str:
-    """What was read and written, and how fast; empty where nothing was moved."""
+    """Table of bytes read and written, and their bandwidths; empty if nothing was moved."""
     body: list[list[str]] = []
     sums: dict[str, list[dict[str, Moves]]] = {}
     for lane in ordered_lanes(profile):
@@ -177,7 +177,7 @@ def _move_cells(moves: Mapping[str, Moves]) -> list[str]:
 
 
 def _shares(cores: Sequence[UnitFigures], window: int) -> str:
-    """How the time of each core divides into computing and moving data."""
+    """Table of the time of each core, split into computing and moving data."""
 
     def row(core: str, times: Sequence[int], whole: int, guessed: bool) -> list[str]:
         mark = GUESS if guessed else ""
@@ -199,7 +199,7 @@ def _shares(cores: Sequence[UnitFigures], window: int) -> str:
 def _table(
     title: str, header: Header, body: Iterable[Sequence[str]], last: Iterable[Sequence[str]], notes: Iterable[str]
 ) -> str:
-    """A table in the manner of the reference's, and notes below it."""
+    """A table in the reference's layout, followed by notes."""
     top = _line([name for name, _ in header], header)
     double, single = "=" * len(top), "-" * len(top)
     lines = [double, title, double, top, single, *(_line(row, header) for row in body), single]

@@ -1,4 +1,4 @@
-"""What follows from the text of each row, worked out once for each text."""
+"""Values derived from the text of each row, computed once per distinct text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tpuprof_tui.model.lane import Rows
 def by_text(
     profile: Profile, lane: Lane, key: str, rows: Rows, told: Callable[[str], Any], missing: Any = False
 ) -> npt.NDArray[Any]:
-    """What ``told`` says of the text of each of some rows; ``missing`` where there is none."""
+    """``told(text)`` for the text of each row; ``missing`` where there is none."""
     texts = profile.strings[key]
-    # the last place is that of codes without a text
+    # the last entry is for codes without a text
     table = np.array([*map(told, texts), missing])
     if key not in lane:
         return np.full(len(lane.take("start", rows)), missing)

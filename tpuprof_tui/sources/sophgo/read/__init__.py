@@ -1,1 +1,1 @@
-"""Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
+"""Reader of Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""

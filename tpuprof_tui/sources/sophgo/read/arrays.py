@@ -1,4 +1,4 @@
-"""Types of arrays that the reader hands around."""
+"""NumPy array types used by the reader."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ U32 = npt.NDArray[np.uint32]
 F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]
-#: What files hold.
+#: Contents of a file.
 Bytes = U8

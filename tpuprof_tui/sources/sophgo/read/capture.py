@@ -1,4 +1,4 @@
-"""A capture directory -> a Profile."""
+"""Reads a capture directory into a Profile."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .stream.settings import Settings, read_settings
 if TYPE_CHECKING:
     from .pairing.ports import PortData
 
-#: A lower bound for the number of cores beyond this is no such thing.
+#: A larger `core_num` is rejected as nonsense.
 _MOST_CORES = 1024
 
 
@@ -120,7 +120,7 @@ def _chip(settings: Settings, asked: str | None, directory: Path) -> Chip:
 def _read_cores(
     files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
 ) -> list[CoreData]:
-    """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
+    """Read all core files in parallel threads: NumPy releases the GIL for most of the work."""
     total = sum(_size(path) for _, path in files)
     done = 0
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
@@ -145,7 +145,7 @@ def _size(path: Path) -> int:
 
 
 class _Builder(Struct):
-    """Puts the parts together: zero, tail, lanes, strings, facts."""
+    """Builds the Profile from the decoded parts: time origin, tail, lanes, string tables, facts."""
 
     directory: Path
     settings: Settings
@@ -211,7 +211,7 @@ class _Builder(Struct):
         ))  # fmt: skip
 
     def _core_numbers(self) -> tuple[int, ...]:
-        """Cores with a file, and as many idle ones as ``core_num`` asks for; lost ones are neither."""
+        """Cores with a file, plus idle cores up to ``core_num``; lost cores count towards it but are left out."""
         numbers = {core.core for core in self.cores} | set(self.lost.cores)
         wanted = self.settings.core_num or 0
         if wanted > _MOST_CORES:
@@ -234,7 +234,7 @@ class _Builder(Struct):
         return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
 
     def _sources(self) -> list[LaneSource]:
-        """Instructions of each engine with their commands, in the order of lanes; the profiler's own are left out."""
+        """Instructions of each engine with their commands, in lane order, without the profiler's own records."""
         result: list[LaneSource] = []
         for core in self.cores:
             for name in CORE_ENGINES:
@@ -260,7 +260,7 @@ class _Builder(Struct):
         return result
 
     def _note_undecoded(self, groups: Groups, lanes: list[Lane]) -> None:
-        """A Problem for each thing that is odd about the registers of a lane."""
+        """Add a Problem for each anomaly in the registers of a lane."""
         files = {core.core: core.file for core in self.cores}
         for lane in lanes:
             if not isinstance(lane.registers, Detail):
@@ -270,18 +270,18 @@ class _Builder(Struct):
             for severity, what, done, rows in register_problems(lane.registers):
                 offset = int(lane.registers.offset[rows[0]]) if core >= 0 else -1
                 where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(rows))
-                if severity > Severity.NOTE:  # what harms nothing may concern every row: no place to go to
+                if severity > Severity.NOTE:  # a note may concern every row: no rows to jump to
                     where["rows"] = rows
                 self.report.tell(severity, what, done, where)
 
 
 def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
-    """Rows of a lane that some records became; of those that are none the rows of what is next in the dump.
+    """Rows of a lane for some records of the dump; a record without a row maps to the row of the next one in the dump.
 
     Args:
-        stream: The instructions of the lane, in the order of the stream.
+        stream: Instructions of the lane, in stream order.
         lane: The lane, at least one row.
-        records: int64, places in the dump.
+        records: int64, indices of records in the dump.
     """
     places = stream.dumped()[lane["order"]]
     by_place = np.argsort(places, kind="stable")
@@ -291,7 +291,7 @@ def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
 
 
 def _commands_of(engine: EngineData) -> Commands | None:
-    """Command of each instruction; views of the command list where records and commands correspond one to one."""
+    """Command of each instruction; a view of the command list where records and commands correspond one to one."""
     if engine.commands is None:
         return None
     whole = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
@@ -301,7 +301,7 @@ def _commands_of(engine: EngineData) -> Commands | None:
 
 
 def _taken(commands: Commands, bound: Any) -> Commands:
-    """Commands at ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
+    """Commands at the indices ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
     loose = bound < 0
     result = commands.take(np.where(loose, 0, bound))
     for name, value in (("word", 0), ("scope", -1), ("batch", -1), ("mode", 0), ("extra", -1), ("des", -1)):

@@ -1,4 +1,4 @@
-"""One core's file: its records in order, its commands, and which belongs to which."""
+"""Reads one core's file: orders its records, decodes its commands and binds records to commands."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .stream.files import read_bytes
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
 _LOCAL_MEMORY = 2
-#: Commands without a record that are nothing odd, however few records there are.
+#: Allowance for commands without a record in the limit for the counts of DES nodes.
 _LOST = 1024
 #: Bytes of the shortest command of any engine.
 _SHORTEST_COMMAND = 16
-#: Counters of engines of one core whose openings lie further apart than this do not share an origin.
+#: Engines of one core whose first records are further apart than this do not share a counter origin.
 _ORIGIN_SLACK_NS = 1_000_000
 
 
 def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
-    """Read, order and pair one core's file; what is odd goes to the result's report."""
+    """Read, order and pair one core's file; anomalies go to the result's report."""
     report = Report(path.name)
     result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
     report.core = core
@@ -56,7 +56,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         engine.stream.id = lifted_ids(engine.stream.id, longest)
     _one_epoch(result, chip, tiu_mhz)
     trim_edges(result, chip)
-    if bmodel and not result.announced:  # its streams hold none of the profiler's own commands
+    if bmodel and not result.announced:  # its streams do not contain the profiler's own commands
         mark_own(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
@@ -70,11 +70,11 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
 
 
 def _report_unpaired(result: CoreData) -> None:
-    """Problems for records without a command and commands without a record."""
+    """Report records without a command and commands without a record."""
     warn = result.report.warning
     for name, engine in result.engines.items():
         if engine.commands is None:
-            # ids count the commands of a launch: what lies between those of two records has none
+            # ids number the commands of a launch: ids skipped between two records are commands without a record
             rows = np.arange(len(engine.bound))[engine.keep]
             skipped = np.diff(engine.stream.id[rows].astype(np.int64)) - 1
             lost = int(skipped[skipped > 0].sum())
@@ -100,7 +100,7 @@ def _report_unpaired(result: CoreData) -> None:
 
 
 def note_unrecorded(result: CoreData) -> None:
-    """Problems for engines of which nodes name commands and no record tells."""
+    """Report engines that have commands in the nodes but no record."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
             result.report.warning(
@@ -109,7 +109,7 @@ def note_unrecorded(result: CoreData) -> None:
 
 
 def _behind_lost(bound: I64, count: int) -> I64:
-    """Records right behind commands that have none; the last one where nothing is behind them."""
+    """Rows of the records that follow commands without a record; the last bound record where none follows."""
     rows = np.flatnonzero(bound >= 0)
     if not len(rows):
         return rows
@@ -120,7 +120,7 @@ def _behind_lost(bound: I64, count: int) -> I64:
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
-    """The command streams a bmodel carries instead of nodes, and the nodes of what firmware issued beside them."""
+    """Take the command streams that a bmodel has instead of nodes, and the nodes of commands that firmware issued."""
     result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
     _decode_commands(result, chip)
     attach_registers(result, chip)
@@ -138,7 +138,7 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
             )
     if result.nodes is None:
         return
-    # what DES nodes stand for lies in streams of its own
+    # commands that DES nodes dispatch are in separate streams
     beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
     if beside:
         what = "CDMA commands that firmware issued beside a compiled model."
@@ -147,7 +147,7 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
 
 
 def _interleave(result: CoreData, chip: Chip) -> None:
-    """Put a model's streams and the nodes beside them into the order in which they ran."""
+    """Merge the commands of a model's streams and of nodes into execution order."""
     engines = [engine for engine in result.engines.values() if engine.commands is not None]
     if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
         return
@@ -210,7 +210,7 @@ def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
 
 
 def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
-    """Put the engines of a core on one count, then turn it into ns.
+    """Put the counters of a core's engines on one origin, then convert cycles to ns.
 
     All counters of a core start at once, but each may have wrapped before its first record.
     """
@@ -245,7 +245,7 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
 
 
 def _bind(result: CoreData, chip: Chip) -> None:
-    """Give each record its command."""
+    """Bind each record to its command."""
     names = [name for name, engine in result.engines.items() if engine.commands is not None]
     for engine in result.engines.values():
         engine.bound = np.full(len(engine.stream), -1, np.int64)
@@ -280,7 +280,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
 
 
 def _bindable(engine: EngineData) -> Stream:
-    """The records that can have a command: all of them, unless the profiler's own are known already."""
+    """Records that can have a command: all of them, or without the profiler's own once those are known."""
     return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
 
 
@@ -310,6 +310,6 @@ def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
         plain = (kind == WORK) & (commands.mode == Mode.TDI)
         kind[plain] = np.where(to[plain] == _LOCAL_MEMORY, TO_LOCAL, TO_BUS)
     kind[commands.word == 0] = UNKNOWN
-    if "rvt" in chip.name_tables:  # generator indices are no codes
+    if "rvt" in chip.name_tables:  # RVT codes are generator indices there, not type codes
         kind[commands.mode == Mode.RVT] = UNKNOWN
     return Side(commands.id, commands.place, kind)

@@ -1,4 +1,4 @@
-"""What one core's file holds, as it goes through the stages of reading."""
+"""Data of one core's file, filled in by the stages of reading."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class EngineData(Struct):
     """One engine of a core.
 
     Attributes:
-        commands: Its commands; None where the capture holds none.
-        bound: Index of each record's command, -1 without one.
+        commands: Its commands; None where the capture has none.
+        bound: Index of each record's command; -1 without one.
         sync_end: End (ns) of the opening wait; None when it was not recorded.
         closing_end: End (ns) of the closing pair; None without one.
-        keep: Which records are instructions (the profiler's own are not).
-        port_sync_ends: On SDMA, end (ns) of the k-th release of a CDMA port, by k.
-        static: Of a compiled model: how many of the commands, the first ones, are of its streams.
+        keep: Mask or slice of the records that are instructions, without the profiler's own.
+        port_sync_ends: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
+        static: Number of leading ``commands`` that come from the streams of a compiled model.
     """
 
     stream: Stream
@@ -37,14 +37,14 @@ class EngineData(Struct):
 
 
 class CoreData(Struct):
-    """What one core's file holds.
+    """Data of one core's file.
 
     Attributes:
         data: The file's bytes; records and registers are views of it.
-        engines: By name, those with records.
+        engines: Engines with records, by name.
         nodes: Dynamic nodes; None in PMU-only captures.
-        mode: 0, 1 or 2, by the blocks present.
-        bmodel: Whether commands come as streams instead of nodes.
+        mode: Capture mode 0, 1 or 2, derived from the blocks present.
+        bmodel: Whether commands are stored as streams instead of nodes.
         streams: Those streams, by engine.
     """
 
@@ -63,7 +63,7 @@ class CoreData(Struct):
 
     @property
     def announced(self) -> bool:
-        """Whether nodes tell where each stream ran, so that they hold all commands in order."""
+        """Whether the nodes state where each stream ran, so that they give all commands in order."""
         return self.nodes is not None and bool(self.nodes.announced)
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:

@@ -1,31 +1,30 @@
-"""Which command released which, from what the commands' registers name.
+"""Dependency links between commands: which command released which, from ids and messages in their registers.
 
-The rule, and what must hold before a link is shown:
+The rules, and the conditions for a link:
 
-*By command id.* A TIU command starts only when the GDMA command whose Cmd Id it names (``depends_on``) has retired, and
-the other way round. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the
-command meant is the one with that id among those since the reset before the waiter: of the same launch where launches
-are known, started after everything the waiter's own engine did before that reset, and retired when the waiter starts.
-Where two could be meant, or it was not recorded, there is no link. On some chips further bits of TIU's register select
-an engine (``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no
-SDMA command could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands
-have none.
+*By command id.* A TIU command starts only after the GDMA command with the Cmd Id in its ``depends_on`` has retired, and
+vice versa. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the releaser is
+the command with that id since the reset before the waiter. It must be in the same launch where launches are known, have
+started after everything that the waiter's own engine did before that reset, and have retired when the waiter starts.
+Where it is ambiguous or was not recorded, there is no link. On some chips further bits of TIU's register select an
+engine (``depends_engine``), undocumented in public: where they are set, there is a link only if no SDMA command matches
+as well. SDMA's own register has an id without the engine that it refers to; CDMA's commands have none.
 
-*By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
-waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
-message in one kernel function are therefore runs of sends followed by runs of waits. A run of sends and the run of
-waits behind it are linked if each wait counts exactly these sends and each send exactly these waits: all of them, or
-those of its own kind of engine (barriers of the kernel library: TIU and GDMA of each core send and wait under one
-message, each counting the cores, and none goes on before the last of all has sent). The messages
-of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
-is the send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits name their message is not
-public. Where next to no wait of a profile agrees, what agrees does so by chance: its registers hold no messages, and
-there is no link at all.
+*By message.* A wait is released when as many sends of its message have retired as its count states; the count of a send
+is the number of waits that its message serves, after which the message can be reused. Ordered by end, the sends and
+waits of one message in one kernel function are therefore runs of sends followed by runs of waits. A run of sends and
+the following run of waits are linked if the count of each wait equals the number of these sends, and that of each send
+the number of these waits: either all of them, or those of the same kind of engine (barriers of the kernel library: TIU
+and GDMA of each core send and wait under one message, each counting the cores, and all are released by the last send).
+Messages are matched within each core first, what remains across all cores, which share messages. The releaser is the
+send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits encode their message is not
+public. Where fewer than `_LEAST_AGREEING` of a profile's waits match, the matches are chance: its registers hold no
+messages, and there is no link by message at all.
 
-Both kinds need ids: registers that name nothing (all zero, or counts that do not agree) give no such links.
+Both kinds need ids: registers without them (all zero, or counts that do not agree) give no such links.
 
 *By time.* Waits without a link that end together on several cores are taken for a barrier (``inferred_barriers``). Such
-links are guesswork and marked so.
+links are guesses and marked so.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ from tpuprof_tui.model.lane import taken
 from .arrays import I64, Bools
 from .inferred_barriers import inferred_barriers
 
-#: Columns of some links: kind, lane and row of the waiter, lane and row of the releaser.
+#: Columns of links: kind, lane and row of the waiter, lane and row of the releaser.
 Part = tuple[I64, I64, I64, I64, I64]
 
-#: Share of the waits that must find their sends before any of them is believed; lost records cost whole rounds.
+#: Links by message are used only if at least this share of the waits matches; lost records cost whole rounds.
 _LEAST_AGREEING: Final = 1 / 16
-#: Engines that name each other's commands.
+#: Engines whose registers refer to each other's command ids.
 _PAIRED: Final = ("TIU", "GDMA")
 
 
 class Kind(IntEnum):
-    """How a waiter names its releaser: codes of the links' kinds."""
+    """How a link was derived: codes of ``Links`` kinds."""
 
     COMMAND = 0
     MESSAGE = 1
@@ -64,7 +63,7 @@ class Kind(IntEnum):
 
 
 def with_dependencies(profile: Profile) -> Profile:
-    """A profile that knows its dependencies: as it is without times, or where nothing names any and nobody waits."""
+    """A profile with lazily computed links; unchanged if no register can name any and there is only one unit."""
     named = any("depends_on" in lane or lane.registers is not None for lane in profile.lanes)
     if not named and len(profile.units) < 2:
         return profile
@@ -72,7 +71,7 @@ def with_dependencies(profile: Profile) -> Profile:
 
 
 def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
-    """All links between commands with times, ordered by waiter; none where registers name nothing. O(n log n)."""
+    """All links between timed commands, ordered by waiter. O(n log n)."""
     by_message = _message_links(lanes, groups)
     known = [(part[1], part[2]) for part in by_message]
     together = inferred_barriers(lanes, groups, known)
@@ -90,7 +89,7 @@ def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
 
 
 def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
-    """Columns of some links; lanes may be one number for all."""
+    """Columns of links; a scalar lane is broadcast to all rows."""
     kinds, waiters, releasers = (
         np.broadcast_to(np.asarray(each, np.int64), len(waiter)) for each in (int(kind), waiter_lane, releaser_lane)
     )
@@ -101,12 +100,12 @@ def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, release
 
 
 class _Epochs(Struct, frozen=True):
-    """A lane cut where its ids restart.
+    """A lane split into epochs, at each restart of its ids or change of launch.
 
     Attributes:
-        first: First row of each stretch.
-        of_row: Stretch of each row.
-        idle_before: When everything before the stretch had ended.
+        first: First row of each epoch.
+        of_row: Epoch of each row.
+        idle_before: Time (ns) at which everything before the epoch had ended.
         scope: Launch of each row; -1 unknown.
     """
 
@@ -159,13 +158,13 @@ def _epochs(lane: Lane) -> _Epochs:
 
 
 def _releasers(mine: _Epochs, theirs: _Epochs, waiters: I64, wanted: I64) -> tuple[I64, I64]:
-    """Waiters that have a releaser, and its row on the other lane."""
+    """Rows of the waiters that have a releaser, and the releaser's row on the other lane."""
     none = np.zeros(0, np.int64)
     if not len(theirs.of_row):
         return none, none
     start = mine.lane["start"][waiters]
     ids, their_start, their_end = theirs.lane["command_id"], theirs.lane["start"], theirs.lane["end"]
-    before = np.searchsorted(their_start, start, side="left") - 1  # the last that had begun
+    before = np.searchsorted(their_start, start, side="left") - 1  # last row that started before
     keys = theirs.of_row << 32 | np.clip(ids, 0, (1 << 32) - 1)
     order = np.argsort(keys, kind="stable")
     asked = theirs.of_row[np.maximum(before, 0)] << 32 | wanted
@@ -184,7 +183,7 @@ def _releasers(mine: _Epochs, theirs: _Epochs, waiters: I64, wanted: I64) -> tup
 
 
 class _Messages(Struct, frozen=True):
-    """Sends and waits of all lanes, one entry each."""
+    """Sends and waits of all lanes as columns, one row each."""
 
     lane: I64
     row: I64
@@ -237,10 +236,10 @@ def _messages(lane: Lane, number: int, unit: int, engine: int) -> _Messages | No
 
 
 def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
-    """Which events belong to a round that agrees, and the links of these rounds.
+    """Mask of the events in rounds whose counts agree, and the links of these rounds.
 
     Args:
-        group: Those of one value are looked at together.
+        group: Group key; only events with the same key are matched with each other.
     """
     order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
     sorted_ = events.take(order)

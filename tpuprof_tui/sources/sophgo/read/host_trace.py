@@ -1,4 +1,4 @@
-"""A device's profile with the host's slices on its time line."""
+"""Adds the slices of a host trace to a device's profile, on the device's time line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .arrays import I32
 
 #: Fact: host time of the profile's zero, ns.
 HOST_BASE: Final = "host_base_ns"
-#: Fact: ``exact``, or one sentence on how the host was laid beside the device.
+#: Fact: ``exact``, or one sentence on how host and device were aligned.
 HOST_ALIGNMENT: Final = "host_alignment"
-#: Fact: where the host trace was read from.
+#: Fact: path of the host trace.
 HOST_TRACE: Final = "host_trace"
 EXACT: Final = "exact"
 
-#: The end of ``disable_profile`` is what the capture's last record is measured from.
+#: ``tail_offset_ns`` is measured from the capture's last record to the end of ``disable_profile``.
 MARKS: Final = HostMarks(
     "tpudnn",
     "disable_profile",
@@ -40,17 +40,17 @@ CPU_LABEL: Final = "cpu op"
 LAUNCH_LABEL: Final = "tpudnn op"
 
 
-#: Host times of the profile's zero beyond these, ns, would carry other times out of 64 bits.
+#: Bounds for the host time (ns) of the profile's zero: beyond them other times would overflow 64 bits.
 _SMALLEST_BASE: Final = -(1 << 60)
 _LARGEST_BASE: Final = 1 << 62
 
 
 class Alignment(Struct, frozen=True):
-    """Where a profile's zero lies on the host's clock.
+    """Position of a profile's zero on the host's clock.
 
     Attributes:
         base_ns: Host time of the profile's zero.
-        how: ``exact``, or one sentence.
+        how: ``exact``, or one sentence on why it is not.
     """
 
     base_ns: int
@@ -63,15 +63,15 @@ def with_host_trace(
     """A profile with the slices of a host trace.
 
     Args:
-        path: Chrome-trace JSON, also compressed.
-        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+        path: Chrome-trace JSON, optionally compressed.
+        progress: Called with the bytes read and the size of the file; an exception it raises aborts the reading.
 
     Returns:
-        A profile with the lanes ``cpu op`` and ``tpudnn op`` (kind ``HOST``, group ``Host``) behind those of the
-        device. All times stay on the device's time line, so those of the host may be negative; the facts
-        ``host_base_ns`` and ``host_alignment`` say where its zero lies. Sub-lanes are depths of nesting; the column
-        ``nest`` numbers the stacks of slices, which never share a sub-lane. Without anything to align by, the profile
-        has no host lanes and a Problem says so.
+        A profile with the lanes ``cpu op`` and ``tpudnn op`` (kind ``HOST``, group ``Host``) after those of the device.
+        All times stay on the device's time line, so host times may be negative; the facts ``host_base_ns`` and
+        ``host_alignment`` state the host time of its zero. Sub-lanes are nesting depths; the column ``nest`` numbers
+        the stacks of slices, which never share a sub-lane. Without anything to align by, the profile has no host lanes
+        and a Problem states why.
 
     Raises:
         UnreadableError: No such file, or no list of events in it.
@@ -106,10 +106,10 @@ def with_host_trace(
 
 
 def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
-    """Where the profile's zero lies on the host's clock; None where nothing tells.
+    """Position of the profile's zero on the host's clock; None if it cannot be determined.
 
-    Best by the tail: the last record lies ``tail_offset_ns`` before the end of ``disable_profile``. Without that the
-    first launch's end stands for the first instruction's start.
+    Preferably by the tail: the last record is ``tail_offset_ns`` before the end of ``disable_profile``. Otherwise the
+    end of the first launch is taken for the start of the first instruction.
     """
     base: int | None = None
     if trace.closing_ns is not None and profile.tail_offset_ns is not None and profile.tail_ns is not None:
@@ -132,7 +132,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
 
 
 def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, I32]]:
-    """String tables with the trace's texts behind the profile's own, and the code of each of the trace's texts."""
+    """String tables extended by the trace's texts, and the code of each trace text (-1 if unused)."""
     strings = dict(profile.strings)
     codes: dict[str, I32] = {}
     used = {"name": trace.events.name, "type": trace.events.category}
@@ -151,7 +151,7 @@ def _lane(
     trace: HostTrace, codes: dict[str, I32], base_ns: int, group: int, label: str, rows: npt.NDArray[np.intp]
 ) -> Lane:
     events = trace.events
-    # whoever began first, and of those who began together whoever ended last, holds the others
+    # parents before children: by start, then longest first
     rows = rows[np.lexsort((-events.end[rows], events.start[rows]))]
     start, end = events.start[rows] - base_ns, events.end[rows] - base_ns
     sublane, nest, _ = nested_depths(start, end, events.thread[rows])

@@ -1,9 +1,9 @@
-"""Barriers that no register names: waits of several cores that end within a cycle or two of each other.
+"""Infers barriers that no register names from waits of several cores that end within a cycle or two of each other.
 
-The engines of all cores that meet at a barrier are released at once, by the last that sends. Without messages that is
-what remains of it: waits of one kind of engine on several cores that end together, and right before each of them the
-send of its engine. Other kinds of engines that meet at the same barrier are let go some cycles earlier or later. The
-releaser is the send that retires last among those of the engines that met.
+The engines of all cores at a barrier are released at once, by the last send. Without messages the remaining evidence
+is: waits of one kind of engine on several cores that end together, each right after a send of its engine. Engines of
+other kinds at the same barrier are released some cycles earlier or later. The releaser is the send that retires last
+among those of the engines at the barrier.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tpuprof_tui.model import Groups, Lane, Role
 
 from .arrays import I64, Bools
 
-#: Two cycles at 900 MHz and rounding: waits of one kind of engine that end so close end together.
+#: Waits of one kind of engine that end within this end together: two cycles at 900 MHz and rounding.
 _TOGETHER_NS: Final = 3
-#: Kinds of engines that meet at one barrier are released so close to each other.
+#: Engines of different kinds at one barrier are released within this.
 _ENGINES_NS: Final = 32
-#: A barrier lets go so soon after the last send.
+#: A barrier is released at most this long after the last send.
 _LATENCY_NS: Final = 1_000
 
 
 def inferred_barriers(
     lanes: Sequence[Lane], groups: Groups, known: Sequence[tuple[I64, I64]]
 ) -> tuple[I64, I64, I64, I64]:
-    """Lane and row of such waits, and lane and row of the send that let each go. O(waits log waits).
+    """Lane and row of each wait at an inferred barrier and of the send that released it. O(waits log waits).
 
     Args:
-        known: Lanes and rows of waits whose release is known.
+        known: Lanes and rows of waits with a known releaser, which are left out.
     """
     none = np.zeros(0, np.int64)
     engines = {lane.kind: place for place, lane in enumerate(lanes)}
@@ -44,7 +44,7 @@ def inferred_barriers(
         rows = np.flatnonzero(role == Role.WAIT)
         done = [waiting[waiter == number] for waiter, waiting in known]
         rows = np.setdiff1d(rows, np.concatenate([none, *done]), assume_unique=True)
-        # each engine sends that it has come, then waits
+        # at a barrier each engine sends its arrival, then waits
         rows = rows[(rows > 0) & (role[np.maximum(rows - 1, 0)] == Role.SYNC)]
         of_all = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
         parts.append(np.stack([*of_all, rows, lane.take("end", rows), lane.take("end", rows - 1)]))
@@ -56,7 +56,7 @@ def inferred_barriers(
     cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
     size = np.bincount(cluster)
     units = np.bincount(np.unique(cluster << 20 | unit_of) >> 20, minlength=len(size))
-    # one wait of each core and no other: what else ends then does so by chance
+    # exactly one wait per core: other groups that end together do so by chance
     kept = ((units >= 2) & (units == size))[cluster]
     table = np.vstack([table, size[cluster]])[:, kept]
     lane_of, _, _, row, end, sent, size = table[:, np.argsort(table[4], kind="stable")]
@@ -65,7 +65,7 @@ def inferred_barriers(
     barrier = _runs((np.diff(end) > _ENGINES_NS) | (np.diff(size) != 0), len(end))
     first = np.flatnonzero(np.diff(barrier, prepend=-1))
     opened = end[first][barrier]
-    # sends behind the first release are of waits that met somewhere else
+    # sends after the first release belong to another barrier
     came = np.where(sent <= opened, sent, np.iinfo(np.int64).min)
     last = np.lexsort((came, barrier))[np.append(first[1:], len(end)) - 1][barrier]
     sure = (came[last] <= opened) & (opened - came[last] <= _LATENCY_NS) & (came[last] > np.iinfo(np.int64).min)
@@ -74,5 +74,5 @@ def inferred_barriers(
 
 
 def _runs(cut: Bools, count: int) -> I64:
-    """Number of the run of each element; a run ends behind an element where ``cut`` holds."""
+    """Run number of each element; a run ends after each element where ``cut`` is true."""
     return np.concatenate([np.zeros(min(count, 1), np.int64), np.cumsum(cut)])

@@ -1,4 +1,4 @@
-"""Lost records: counted in ``global.profile``, missing in the files."""
+"""Lost records: counted in ``global.profile`` but missing in the files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Lost(Struct, frozen=True):
-    """Numbers of the cores and CDMA ports that ran and of which no record is there, ascending."""
+    """Numbers of the cores and CDMA ports that ran but have no record, ascending."""
 
     cores: tuple[int, ...]
     ports: tuple[int, ...]
 
 
 def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
-    """A Problem for each engine that has fewer records than ``global.profile`` counts; which have none at all."""
+    """Report engines with fewer records than ``global.profile`` counts; returns cores and ports without any."""
     lost_cores, lost_ports = [], []
     by_core = {core.core: core for core in cores}
     by_port = {port.port: port for port in ports}
@@ -59,7 +59,7 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
         what = f"global.profile counts records of {beyond[0]}, which {chip.name} does not have."
         done = f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}."
         report.error(what, done, file=SETTINGS_FILE, count=len(beyond))
-    for each in cores:  # without counts a file that is all damage is no idle core
+    for each in cores:  # without counts, a fully damaged file is not an idle core
         severities = [problem.severity for problem in each.report.problems()]
         if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
             lost_cores.append(each.core)
@@ -69,7 +69,7 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
 def _told(
     claims: dict[str, int], there: dict[str, int] | None, report: Report, whose: str, file: str, core: int
 ) -> bool:
-    """Whether records are counted of a core or port; a Problem where its file is missing or holds fewer."""
+    """Whether ``global.profile`` counts records of a core or port; reports a file that is missing or holds fewer."""
     claims = {engine: claimed for engine, claimed in claims.items() if claimed}
     if there is None and claims:
         *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())

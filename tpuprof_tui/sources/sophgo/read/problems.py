@@ -1,4 +1,4 @@
-"""Collects Problems while a capture is read."""
+"""Collects the Problems found while a capture is read."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .arrays import I64
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: More problems than this of one capture are counted, not listed.
+#: Problems of one capture beyond this are counted, not listed.
 _MOST_LISTED = 1000
 
 
-#: Places of records in a dump -> rows of the lane they became.
+#: Maps indices of records in a dump to rows of the lane built from them.
 RowsOf = Callable[[I64], I64]
-#: Core, and what else makes two problems the same one.
+#: Core, and the other fields that identify a problem.
 _Key = tuple[int, tuple[object, ...]]
 
 
 class Where(TypedDict, total=False):
-    """Where a problem was found, and how often; see ``Problem``. A core stands by its number until there are groups.
+    """Where a problem was found, and how often; see ``Problem``. ``core`` is a core number until groups exist.
 
-    ``records`` are the places of the records in the dump of the engine or port (see ``Stream.dumped``): which rows of
-    a lane they become, or stand right before, is known when there are lanes.
+    ``records`` are indices in the dump of the engine or port (see ``Stream.dumped``); they are mapped to rows of a
+    lane, or to the rows that follow them, once lanes exist.
     """
 
     file: str
@@ -46,10 +46,10 @@ class Where(TypedDict, total=False):
 
 
 class Report(Struct):
-    """Problems in the order they were found; the same problem again is counted, not repeated.
+    """Problems in the order they were found; repeated ones are counted.
 
-    One report belongs to one thread; reports of parts are joined with ``extend``. What is told of no other file or
-    core is told of its own.
+    A report is used by one thread; reports of parts are merged with ``extend``. ``file`` and ``core`` are the defaults
+    for problems that name none.
     """
 
     file: str = ""
@@ -59,7 +59,7 @@ class Report(Struct):
     _dropped: int = 0
 
     def add(self, problem: Problem, *records: I64, core: int = -1) -> None:
-        """Add one problem, of a core where it is one's, and which records it concerns where that is known."""
+        """Add one problem, with its core (-1: none) and the records that it concerns, if known."""
         key = core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)
         known = self._found.get(key)
         if known is not None:
@@ -73,25 +73,25 @@ class Report(Struct):
             self._records.setdefault(key, []).extend(records)
 
     def tell(self, severity: Severity, what: str, done: str, where: Where) -> None:
-        """Something about which is known where it was found."""
+        """Add a problem with its location."""
         records, core = where.pop("records", None), where.pop("core", self.core)
         problem = Problem(severity, what, done, **{"file": self.file, **where})  # type: ignore[arg-type]
         self.add(problem, *(() if records is None else (records,)), core=core)
 
     def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something repaired or assumed."""
+        """Add a note: something was repaired or assumed."""
         self.tell(Severity.NOTE, what, done, where)
 
     def warning(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something ambiguous."""
+        """Add a warning: something is ambiguous."""
         self.tell(Severity.WARNING, what, done, where)
 
     def error(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
-        """Something recorded that is lost or unreadable."""
+        """Add an error: something recorded is lost or unreadable."""
         self.tell(Severity.ERROR, what, done, where)
 
     def extend(self, other: Report) -> None:
-        """Take over the problems of another report."""
+        """Add the problems of another report."""
         for key, problem in other._found.items():
             self.add(problem, *other._records.get(key, ()), core=key[0])
         if other._dropped:
@@ -103,8 +103,8 @@ class Report(Struct):
         """All problems, in the order they were found.
 
         Args:
-            groups: Those of the profile: cores that are units of it.
-            rows_of: By core and label, tells which rows of a lane some records are; those of others stay unknown.
+            groups: Groups of the profile, for the groups of cores.
+            rows_of: By core and lane label: maps records to rows of the lane; without it a problem has no rows.
         """
         found: list[Problem] = []
         for (core, same), problem in self._found.items():

@@ -1,1 +1,1 @@
-"""What is said of Sophgo captures alone."""
+"""Views that only Sophgo captures have."""

@@ -1,4 +1,4 @@
-"""Findings that only these captures can show, besides those of any profile."""
+"""Rules for findings that only these captures can show, in addition to those of any profile."""
 
 from __future__ import annotations
 
@@ -35,29 +35,30 @@ from tpuprof_tui.views.query import Query
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Transfers of one direction and size that tell what is reached, and the share of them that does not reach it.
+#: Fewest transfers of one direction and size for a reachable rate, and the quantile of their rates that is taken for
+#: it.
 _FEWEST: Final = 8
 _REACHED: Final = 0.9
 
 
 def findings(query: Query) -> Iterator[Finding]:
-    """What the rules find."""
+    """Findings of the rules."""
     return found_by(RULES, query)
 
 
-#: Why an operation is below the peak: column, limit, whether it is bad above the limit, what is said.
+#: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
 _WHY: Final = (
     ("uarch_rate", 50.0, False, "padding"),
     ("conflict_ratio", 10.0, True, "bank conflicts"),
     ("bytes", float(SMALL), False, "small transfers"),
 )
-#: Fields of registers that hold sizes: of results and operands of computations, of sources of transfers.
+#: Register fields of sizes: of results and operands of computations, of sources of transfers.
 _SIZES: Final = re.compile(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     profile = query.shown.profile
-    # by name and unit: time lost and taken; what has it, with the time that each lost
+    # sums: by name and unit, time lost and taken; parts: by unit, rows and the time that each lost
     sums: dict[tuple[str, int], tuple[float, float]] = {}
     parts: dict[int, list[tuple[Rows, Floats]]] = {}
     for activity in (Activity.COMPUTE, Activity.TRANSFER):
@@ -87,7 +88,7 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:
-    """Where an operation of a unit loses its time: reasons, and the shape that loses most."""
+    """Why an operation of a unit loses time: reasons, and the shape with the largest loss."""
     reasons = dict.fromkeys((told for _, _, _, told in _WHY), 0.0)
     shapes: dict[str, float] = {}
     codes = [code for code, text in enumerate(profile.strings["name"]) if clean(text) == name]
@@ -108,7 +109,7 @@ def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: fl
 
 
 def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
-    """Shapes in the registers of some rows, each with the sum of ns."""
+    """Shapes in the registers of some rows, each with its sum of ``ns``."""
     registers = lane.registers
     if registers is None or not len(rows):
         return
@@ -175,7 +176,7 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         return
     known = dependencies_of(query.shown)
     began = ~np.isin(known.links.kind, list(known.links.ending))
-    # in the order of who waited, lane by lane
+    # ordered by waiter, lane by lane
     waiters, waited, slack = known.waiter_lane[began], known.waiter_row[began], known.slack_ns[began]
     start, end = query.window
     worst: tuple[int, int, int, int, int, int] = 0, -1, -1, 0, 0, 0
@@ -183,7 +184,7 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         lanes = [number for number, lane in enumerate(profile.lanes)
                  if profile.unit_of(lane) == unit and "depends_on" in lane and len(lane)]  # fmt: skip
         for number in lanes if len(lanes) > 1 else ():
-            # where no command of an engine is known to wait for one of another, its registers name nothing
+            # an engine without known waits for others has no dependencies in its registers
             mine = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
             if mine.start == mine.stop:
                 continue
@@ -209,12 +210,12 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) -> tuple[Ints, Ints, Ints]:
-    """Rows that could have begun before they did, from when on, and when they began, ns.
+    """Rows that could have begun earlier, their earliest begin, and their begin, ns.
 
-    ``waited`` are rows that waited for commands, ``slack`` how long before their start these had retired, ns.
+    ``waited`` are rows that waited for commands, ``slack`` is how long before their start these had retired, ns.
 
-    A row may begin when what ran before it on its engine has ended, the commands that it names have retired, and the
-    launch that it belongs to has begun on any engine. Of one that names a command that is not known nothing is told.
+    A row can begin when all rows before it on its engine have ended, the commands that it depends on have retired, and
+    its launch has begun on any engine. Rows that depend on an unknown command are left out.
     """
     starts, ends = lane["start"], lane["end"]
     earliest = np.empty(len(lane), np.int64)
@@ -240,13 +241,13 @@ def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) ->
 
 
 def _work(lanes: list[Lane]) -> Intervals:
-    """When any of some lanes works."""
+    """Intervals in which any of the lanes works."""
     columns = [(lane["start"][work], lane["end"][work]) for lane in lanes for work in (lane["role"] == Role.WORK,)]
     return Intervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
-    """Loads from the large memory, with their addresses and sizes."""
+    """Loads from DDR, with their addresses and sizes (bytes)."""
     profile = query.shown.profile
     for each in lanes_doing(query, Activity.TRANSFER):
         lane = each.lane
@@ -262,7 +263,7 @@ def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
 
 
 def _codes(*columns: Ints) -> Ints:
-    """A number for each row of some columns; equal where all of them are."""
+    """One code per row of several columns; equal for rows that are equal in all of them."""
     codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         places = np.unique(column, return_inverse=True)[1].reshape(-1)
@@ -293,10 +294,10 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     length = np.concatenate([each.length for each, _, _ in loads])
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     which = which.reshape(-1)
-    # loaded by several where any differs from the first
+    # loaded by several units if any unit differs from the first
     several = np.bincount(which, weights=unit != unit[first][which]) > 0
     chosen = several[which]
-    # one unit still has to load it: no unit wins more than its own loads of these
+    # one unit still has to load it, so the gain is at most a unit's own loads of these
     by_unit = np.bincount(unit[chosen], weights=length[chosen]) if bool(chosen.any()) else np.zeros(1)
     gain = float(by_unit.max())
     if gain >= least:

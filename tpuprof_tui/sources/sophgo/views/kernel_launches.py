@@ -1,4 +1,4 @@
-"""What the launches of each kernel function took: their spans, and the work of each kind of engine in them."""
+"""Durations of the launches of each kernel function, and the work of each kind of engine in them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 
 
 def kernel_launches(query: Query) -> Answer:
-    """One row per kernel function; of a window the instructions that start in it count.
+    """One row per kernel function; only instructions that start in the window count.
 
     A launch lasts from its first start to its last end on all engines of its core.
     """

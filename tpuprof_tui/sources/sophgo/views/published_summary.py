@@ -26,10 +26,10 @@ from tpuprof_tui.views.query import Query
 
 
 def published(query: Query) -> Answer:
-    """The summary of `bigTpuProfile`, of the instructions that run in the window; from running sums.
+    """The summary of `bigTpuProfile` for the instructions that run in the window; from running sums.
 
-    Its total time is from the first start to the last end among them, as in an export of this range. Of a single lane
-    nothing is told, nor where nothing ran.
+    Its total time is from the first start to the last end among them, as in an export of this range. There is none for
+    a single lane, or where nothing ran.
     """
     rows = () if query.scope.lane >= 0 else tuple(_rows(query))
     if not rows:
@@ -53,7 +53,7 @@ def published(query: Query) -> Answer:
         core = rows[row].core
         return None if core is None else Target(scope=Scope(unit_of[core]))
 
-    # a rate that only registers could tell is missing, not the converter's placeholder
+    # without registers the rate is missing, not the converter's placeholder
     values = [
         ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
          row.sums.tiu_cycle, row.uarch_rate if known else None, row.sums.gdma_cycle, row.gdma_ddr_bandwidth,
@@ -92,7 +92,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
 
 
 def _running(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
-    """Rows that run in the window, those that ``owner`` (-1: any) submitted or nobody knows who did."""
+    """Rows that run in the window; with ``owner`` (-1: any) only those submitted by it or by an unknown core."""
     rows = running_rows(index, state.start, state.end)
     if owner >= 0:
         numbers = np.concatenate([np.r_[each] for each in rows])

@@ -1,4 +1,4 @@
-"""Who waits for whom: which core made the others wait, and who came last to each barrier."""
+"""Who waits for whom: the cores that made others wait, and the last core at each barrier."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tpuprof_tui.model.lane import taken
 from tpuprof_tui.views.answer import Answer, Column, Later, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-#: Barriers that are told, those that cost most.
+#: Most barriers listed, the costliest ones.
 _MOST_BARRIERS: Final = 200
-#: Columns of a table of cores by cores.
+#: Most columns of the table of cores by cores.
 _MOST_CORES: Final = 16
 
 
 def waits(query: Query) -> Answer:
-    """Waits that start in the window, by the core that let them go."""
+    """Waits that start in the window, by the core that released them."""
     everything = releases_of(query.session)
     asked = taken(everything, _asked(query, everything))
     if not len(asked.waiter):
@@ -46,7 +46,7 @@ def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
 
 
 def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
-    """One row per core that made others wait, that which cost them most first."""
+    """One row per core that made others wait, the costliest first."""
     took = asked.end - asked.start
     rows = []
     for unit in np.unique(asked.by[asked.by >= 0]).tolist():
@@ -108,7 +108,7 @@ def _matrix(query: Query, asked: Releases) -> Table:
 
 
 def _barriers(query: Query, barriers: Barriers) -> Table:
-    """One row per barrier, that which cost most first."""
+    """One row per barrier, the costliest first."""
     session, told = query.session, taken(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),

@@ -1,4 +1,4 @@
-"""A Sophgo capture is one worker: what its device ran. A host trace beside it is another recording."""
+"""Workers of a Sophgo capture: only one, its device; a host trace is a separate recording."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from tpuprof_tui.views.report import Worker, one_worker
 
 
 def workers(profile: Profile) -> tuple[Worker, ...]:
-    """The capture."""
+    """The capture as a single worker."""
     return (one_worker(profile, hosts=False),)

@@ -1,1 +1,1 @@
-"""What opens a PyTorch trace."""
+"""Readers of PyTorch traces."""

@@ -1,4 +1,4 @@
-"""Arguments of events, read again from the file when they are asked for."""
+"""Arguments of events, decoded from the file again on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
-from tpuprof_tui.sources.chrome.second_half import state_of
+from tpuprof_tui.sources.chrome.sections import state_of
 
 from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
 from .packed import text_of
@@ -32,14 +32,14 @@ class _Complete(msgspec.Struct, gc=False):
 
 
 class Arguments(Struct, frozen=True, eq=False):
-    """Where the text of each event stands.
+    """Index of the file's text by which the arguments of events are found.
 
     Attributes:
         path: The file.
-        state: Its size and time of change when it was read; arguments of a file that has changed are not known.
-        first: Number of the first complete event of each piece of text.
-        offset: Where each piece begins, and where the last one ends.
-        places: From where a packed file can be read; none of a plain one, None: from its beginning.
+        state: Its size and modification time when it was read; a file changed since then yields no arguments.
+        first: Number of the first complete event (``ph`` X) of each chunk of text.
+        offset: Offset of each chunk, and the end of the last one.
+        places: Restart points of a gzip file; empty: not compressed; None: only readable from the beginning.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class Arguments(Struct, frozen=True, eq=False):
     places: Sequence[Place] | None
 
     def of(self, number: int) -> dict[str, Any]:
-        """Arguments of the complete event of a number; none where they cannot be read any more."""
+        """Arguments of the complete event of a number; empty if the file cannot be read any more."""
         piece = bisect_right(self.first, number) - 1
         try:
             text = self._text(self.offset[piece], self.offset[piece + 1])
@@ -66,15 +66,15 @@ class Arguments(Struct, frozen=True, eq=False):
         return found if isinstance(found, dict) else {}
 
     def offset_of(self, piece: int, phases: str, index: int) -> int:
-        """Where an event stands in the text: one of a piece of it, by its place among those of some phases.
+        """Offset of an event in the text.
 
         Args:
-            piece: Number of the piece.
-            phases: ``ph`` of those that are counted; empty: of all that are none of those that PyTorch writes.
-            index: From 0.
+            piece: Number of its chunk.
+            phases: Values of ``ph`` that are counted; empty: all that PyTorch does not write.
+            index: Its index among these events of the chunk, from 0.
 
         Returns:
-            The offset; that of the piece where the file cannot be read any more.
+            The offset; that of the chunk if the file cannot be read any more.
         """
         begin, wanted = self.offset[piece], tuple(phases) or KNOWN_PHASES
         with contextlib.suppress(OSError):
@@ -86,14 +86,13 @@ class Arguments(Struct, frozen=True, eq=False):
         return begin
 
     def columns(self, *wanted: tuple[Any, I64]) -> Iterator[list[list[tuple[Any, ...]]]]:
-        """Values of arguments of some events by field of a struct, a piece of text at a time.
+        """Values of arguments of events, as a column for each field of a struct; one chunk of text at a time.
 
         Args:
-            wanted: Structs, and the numbers of the events whose arguments become these, ascending.
+            wanted: Pairs of a struct type and the ascending numbers of the events whose arguments are decoded to it.
 
         Yields:
-            For each struct what ``ArgumentsOf.columns`` gives; nothing more from where the file cannot be read any
-            more.
+            For each struct type the result of ``ArgumentsOf.columns``. Ends early if the file becomes unreadable.
         """
         decoders = [ArgumentsOf(kind) for kind, _ in wanted]
         edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
@@ -109,12 +108,11 @@ class Arguments(Struct, frozen=True, eq=False):
     def events(
         self, kind: Any, loose: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
     ) -> Iterator[list[Any]]:  # fmt: skip
-        """Events in which one of some words stands, a piece of text at a time, as far as the file can be read.
+        """Decodes events that contain one of some words, one chunk of text at a time; ends early if unreadable.
 
         Args:
-            kind, loose: What becomes of them (see ``EventChunks``).
-            words: Texts in quotation marks. Of a piece in which they are not in simple objects alone all events are
-                given.
+            kind, loose: Types of the events (see ``EventChunks``).
+            words: Quoted strings. If a word is found outside flat objects, all events of that chunk are returned.
         """
         decode = msgspec.json.Decoder(list[kind]).decode
         for text in self._texts():
@@ -124,7 +122,7 @@ class Arguments(Struct, frozen=True, eq=False):
                 yield _events(text, kind, loose)
 
     def _texts(self) -> Iterator[bytes]:
-        """The text of each piece; nothing more from where the file cannot be read any more."""
+        """The text of each chunk; ends early if the file becomes unreadable."""
         with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
             if state_of(raw.fileno()) == self.state:
                 source = text_of(self.path, raw)
@@ -150,7 +148,7 @@ class Arguments(Struct, frozen=True, eq=False):
 
 
 def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:
-    """What stands between the braces about each of some words, each object once."""
+    """Text from the preceding to the following brace around each match of some words, each range once."""
     found: set[tuple[int, int]] = set()
     for word in words:
         at = text.find(word)
@@ -162,7 +160,7 @@ def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _exactly(source: Any, count: int) -> bytes:
-    """So many bytes, or all there are; zstd gives them in parts."""
+    """Exactly ``count`` bytes, or all that are left; zstd returns them in parts."""
     parts = []
     while count > 0 and (data := source.read(count)):
         parts.append(data)
@@ -176,7 +174,7 @@ def _skip(source: Any, count: int) -> None:
 
 
 def _told(text: bytes) -> list[msgspec.Raw]:
-    """Texts of the arguments of the complete events of a piece of text."""
+    """Raw arguments of the complete events of a chunk of text."""
     return [each.args for each in _events(text, _Complete, partial(loose, kind=_Complete)) if each.ph == "X"]
 
 

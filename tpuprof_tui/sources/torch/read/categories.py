@@ -1,4 +1,4 @@
-"""What the events of a PyTorch trace are, by their category in the file."""
+"""Kinds of events in a PyTorch trace, and the categories (``cat``) of the file that they come from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Kind(IntEnum):
-    """What an event is."""
+    """Kind of an event."""
 
     OPERATOR = 0
     ANNOTATION = 1
@@ -15,16 +15,16 @@ class Kind(IntEnum):
     KERNEL = 3
     COPY = 4
     SET = 5
-    #: A wait on the device; no work.
+    #: A wait on the device; not counted as work.
     WAIT = 6
-    #: The mirror of an annotation on the device; no work.
+    #: The mirror of an annotation on the device; not counted as work.
     MARK = 7
     #: A Python frame.
     FRAME = 8
-    #: A Python record of before 1.12, which counts as the CPU's.
+    #: A Python event of PyTorch before 1.12, which counts as CPU activity.
     OLD_FRAME = 9
     OTHER = 10
-    #: ``mtia_ccp_events``: the name tells which of the device's kinds it is.
+    #: ``mtia_ccp_events``: the event's name decides which device kind it becomes.
     MTIA = 11
 
 

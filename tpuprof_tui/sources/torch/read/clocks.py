@@ -1,7 +1,7 @@
-"""Clocks of the ranks of a run: where they contradict each other, what is added to each so that they do not.
+"""Clock correction between the ranks of a run: offsets that are added where clocks contradict each other.
 
-A collective ends on all ranks at about the same time, and every rank is in it until then. Where most k-th collectives
-of two ranks have no moment in common, one of their clocks is wrong: it is moved by the median difference of their ends.
+A collective ends on all ranks at about the same time, and every rank is in it until then. If most k-th collectives of
+two ranks do not overlap in time, one of their clocks is wrong: it is moved by the median difference of their ends.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .categories import Kind
 from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
-#: Kernels that communicate.
+#: Names of communication kernels.
 COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
-#: Collectives from which on a median is worth something.
+#: Least number of collectives for a meaningful median.
 _FEW: Final = 3
 
 
 def collectives(trace: Trace) -> tuple[I64, list[str]]:
-    """Rows and names of the kernels that communicate, by start; without any, those of the host."""
+    """Rows and names of communication kernels, by start; if there are none, of the host's communication events."""
     for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), _HOST)):
         rows = np.flatnonzero(np.isin(trace.kind, kinds) & trace.named(pattern.match))
         if len(rows):
@@ -35,11 +35,11 @@ def collectives(trace: Trace) -> tuple[I64, list[str]]:
 
 
 def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
-    """What is added to the clock of each trace of one run, ns; 0 of the first, and where nothing contradicts it.
+    """Offsets in ns to add to the clock of each trace of a run; 0 for the first, and for clocks that agree with it.
 
     Args:
         traces: Of different ranks.
-        clocks: What the clock of each reads at its zero.
+        clocks: Clock reading of each trace at its zero, ns.
     """
     found = [0] * len(traces)
     rows, names = collectives(traces[0])

@@ -1,9 +1,9 @@
-"""What let events begin or end: launches, backward passes, events of streams, synchronising calls, collectives.
+"""Dependencies between events: launches, backward passes, stream events, synchronising calls, collectives.
 
-*Launches*, of a graph's replay too, join calls and device work by correlation. *Events of streams*: a stream that waits
-for an event goes on when what the other stream was given before the event was recorded is done. *Synchronising calls*
-end with the last work that their stream, or the device, had been given before. *Collectives*: the k-th ones of the
-ranks of a run belong together, and none goes on before the last of them begins.
+*Launches*, also of CUDA graph replays, join calls and device work by correlation id. *Stream events*: a stream that
+waits for an event goes on when the work submitted to the other stream before the event was recorded is done.
+*Synchronising calls* end with the last work submitted to their stream, or device, before. *Collectives*: the k-th ones
+of the ranks of a run belong together, and none goes on before the last of them begins.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 class _WaitArgs(msgspec.Struct, gc=False, rename={
     "stream": "wait_on_stream", "record": "wait_on_cuda_event_record_corr_id",
 }):  # fmt: skip
-    """Arguments of waits on the device."""
+    """Arguments of waits on the device (``cuda_sync``)."""
 
     stream: Any = INT_MISSING
     record: Any = INT_MISSING
 
 
 def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
-    """All links of a run. O(n log n); of files with waits on the device these are read again for their arguments."""
+    """All links of a run. O(n log n); files with waits on the device are read again for the waits' arguments."""
     offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
     parts = [np.zeros((3, 0), np.int64)]
     numbers = []
@@ -66,11 +66,11 @@ def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
 
 
 def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
-    """Links within a file: what they mean, rows of causes, rows of consequences."""
+    """Links within a file: kind, rows of causes, rows of consequences."""
     known = trace.call >= 0
     yield _LAUNCH, trace.call[known], trace.work_rows[known]
     yield _BACKWARD, *trace.flows
-    # a call that copies ends with its copy
+    # a copying call ends with its copy
     copies = known.copy()
     copies[known] = trace.named(_COPIES.fullmatch)[trace.call[known]]
     yield _SYNC, trace.work_rows[copies], trace.call[copies]
@@ -81,13 +81,13 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
 
 
 def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
-    """Links of waits that the device recorded, then of calls that wait for all of the only device or stream."""
+    """Links of recorded waits, then of calls that synchronise when there is only one device or stream."""
     given = _Given(trace)
     rows = np.flatnonzero(trace.kind == Kind.WAIT)
     rows = rows[np.argsort(trace.place[rows])]
     parts = trace.arguments.columns((_WaitArgs, trace.place[rows]))
     told = [each for (part,) in parts for each in zip(*part, strict=True)]
-    rows = rows[: len(told)]  # none of a file that has changed since it was read
+    rows = rows[: len(told)]  # empty if the file has changed since it was read
     streams, records = (whole(list(column)) for column in zip(*told, strict=True)) if told else (rows, rows)
     columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))
     for row, thread, stream, record, call in zip(*(column.tolist() for column in columns), strict=True):
@@ -112,15 +112,15 @@ def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
 
 
 def stream_of(pid: str, tid: str) -> tuple[str, str]:
-    """Device and number of a stream, by its process and thread in the file."""
+    """Device and stream number, from process and thread in the file."""
     return pid, tid.removeprefix("stream ")
 
 
 class _Given:
-    """Device work of a file in the order in which streams were given it.
+    """Device work of a file in the order in which it was submitted to each stream.
 
     Attributes:
-        streams: By device and number of a stream that did any work: rows of it, and when it was given each, ns.
+        streams: By device and stream number: rows of the stream's work, and when each was submitted, ns.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -138,19 +138,19 @@ class _Given:
         self._ended: dict[str, tuple[I64, I64]] = {}
 
     def last(self, stream: tuple[str, str], time: int) -> int:
-        """The last work that a stream was given before a time; -1 without."""
+        """Row of the last work submitted to a stream before a time; -1 if none."""
         rows, given = self.streams.get(stream, _NOTHING)
         place = int(np.searchsorted(given, time)) - 1
         return int(rows[place]) if place >= 0 else -1
 
     def following(self, stream: tuple[str, str], time: int) -> int:
-        """The first work that a stream was given after a time; -1 without."""
+        """Row of the first work submitted to a stream after a time; -1 if none."""
         rows, given = self.streams.get(stream, _NOTHING)
         place = int(np.searchsorted(given, time, side="right"))
         return int(rows[place]) if place < len(rows) else -1
 
     def latest(self, device: str, time: int) -> int:
-        """Of what a device was given before a time what ended last; -1 without."""
+        """Row of the work submitted to a device before a time that ended last; -1 if none."""
         if device not in self._ended:
             parts = [each for (pid, _), each in self.streams.items() if pid == device] or [_NOTHING]
             rows, given = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -164,7 +164,7 @@ class _Given:
 
 
 def _met(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
-    """Collectives of ranks of one run: place of the worker of the last to begin, its rows; of another, its rows."""
+    """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
     runs: dict[tuple[int, int], list[int]] = {}
     for place, worker in enumerate(workers):
         if worker.rank is not None and worker.world is not None:

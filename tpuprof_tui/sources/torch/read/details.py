@@ -1,4 +1,4 @@
-"""What a trace's first reading passes over: shapes and stacks of operators, ids of Python frames, flows."""
+"""Details that the first pass over a trace skips: operators' shapes and stacks, ids of Python frames, flows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _FLOW_WORDS: Final = tuple(b'"%b"' % name.encode() for name in _FLOWS)
 
 
 class Operators(Struct, frozen=True, eq=False):
-    """What operators and annotations were given, in columns of one length; -1 without.
+    """Arguments of operators and annotations, in columns of one length; -1 if absent.
 
     Attributes:
-        dims, types: Codes of JSON texts: shapes of all, types of what sends alone.
+        dims: Codes of shapes (JSON texts).
+        types: Codes of data types (JSON texts), only of communication operators.
         stack: Codes of call stacks.
-        texts: Texts of these codes.
+        texts: Texts by code.
     """
 
     dims: I32
@@ -39,7 +40,7 @@ class Operators(Struct, frozen=True, eq=False):
 
 
 class Frames(Struct, frozen=True, eq=False):
-    """Ids of Python frames, of those that called them, and of modules, in columns of one length; missing without."""
+    """Python ids of frames, of their callers, and of modules, in columns of one length; missing if absent."""
 
     id: I64
     parent: I64
@@ -47,9 +48,9 @@ class Frames(Struct, frozen=True, eq=False):
 
 
 def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frames: I64) -> tuple[Operators, Frames]:
-    """What the events of some places were given: operators, with the name of each, and Python frames.
+    """Arguments of operators (``names``: their names) and of Python frames, by their places in the file.
 
-    The file is read once for both: that takes longer than to decode what either needs.
+    The file is read once for both: reading takes longer than decoding either.
     """
     texts = Codes()
     orders = np.argsort(operators), np.argsort(frames)
@@ -58,7 +59,7 @@ def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frame
     done = 0
     for (given, old, kinds, stacks), ids in arguments.columns((HostArgs, operators[orders[0]]),
                                                                (FrameArgs, frames[orders[1]])):  # fmt: skip
-        # what is sent is told by types and shapes; of all other operators types are no part of a figure
+        # message sizes need types and shapes; for all other operators no figure needs the types
         among = np.flatnonzero(sends[done : done + len(given)])
         types = np.full(len(given), -1, np.int32)
         dims = np.array(raw_codes(texts, given if any(given) else old), np.int32)
@@ -78,15 +79,15 @@ def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frame
 def flow_ends_of(
     arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int
 ) -> tuple[npt.NDArray[np.bool_], I64, I64, I64]:  # fmt: skip
-    """Ends of flows from forward to backward operators in the order of the file.
+    """Ends of flows from forward to backward operators, in the order of the file.
 
     Args:
-        arguments: Of the file; None where it has no flows.
+        arguments: Of the file; None if it has no flows.
         threads: Process and thread of each lane, as texts.
-        zero_ns: What times are told from.
+        zero_ns: Zero of the times returned.
 
     Returns:
-        Whether each begins its flow; ids, the same of all ends of a flow; places of threads; ns, as events have them.
+        Whether each is the flow's start; its flow id; index of its thread; its time in ns from ``zero_ns``.
     """
     texts = Codes()
     lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
@@ -111,7 +112,7 @@ def flow_ends_of(
 
 
 def _at(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:
-    """Values in the order of places, as they were asked for; missing where the file has changed since."""
+    """Values in the order in which they were asked for; ``missing`` if the file has changed since it was read."""
     found = np.full(len(order), missing, dtype)
     told = np.concatenate([np.zeros(0, dtype), *parts])
     found[order[: len(told)]] = told

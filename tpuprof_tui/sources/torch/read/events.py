@@ -1,4 +1,4 @@
-"""What becomes of the objects of a PyTorch trace: structs of just the keys that figures rest on."""
+"""Structs that the events of a PyTorch trace are decoded to, with only the keys that are used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ as_tuple: Final = msgspec.structs.astuple
 
 
 class _Title(msgspec.Struct, gc=False):
-    """Arguments of names."""
+    """Arguments of process and thread names."""
 
     name: Any = None
 
@@ -25,7 +25,7 @@ class MemoryArgs(msgspec.Struct, gc=False, rename={
     "device_type": "Device Type", "device_id": "Device Id", "change": "Bytes", "address": "Addr",
     "allocated": "Total Allocated", "reserved": "Total Reserved", "place": "Ev Idx",
 }):  # fmt: skip
-    """Arguments of memory instants."""
+    """Arguments of memory instants (``[memory]``)."""
 
     device_type: Any = INT_MISSING
     device_id: Any = INT_MISSING
@@ -41,7 +41,7 @@ class WorkArgs(msgspec.Struct, gc=False, rename={
     "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
     "collective": "Collective name",
 }):  # fmt: skip
-    """Arguments of complete events: what joins events, and what the device did."""
+    """Arguments of complete events: correlation ids, and properties of device work."""
 
     external: Any = INT_MISSING
     external_old: Any = INT_MISSING
@@ -74,7 +74,7 @@ class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
 
 
 class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
-    """An event without one; those of memory count."""
+    """An instant event; only memory instants are used."""
 
     name: Any = None
     pid: Any = None
@@ -88,7 +88,7 @@ class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
 
 
 class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
-    """What a process or thread is called."""
+    """Metadata event: the name of a process or thread."""
 
     name: Any = None
     pid: Any = None
@@ -97,7 +97,7 @@ class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
 
 
 class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
-    """Values of a counter from a time on."""
+    """Counter sample: values from a time on."""
 
     name: Any = None
     pid: Any = None
@@ -106,27 +106,27 @@ class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
 
 
 def _others(phases: str) -> dict[str, Any]:
-    """Structs of events that are only passed over, by their phases."""
+    """Empty structs for events that are skipped, by phase."""
     return {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
             for number, phase in enumerate(("", *phases))}  # fmt: skip
 
 
-#: By phase what an event becomes.
+#: Struct of each phase.
 _PHASES: Final[dict[str, Any]] = {
     "X": Complete, "i": Instant, "I": OldInstant, "M": Told, "C": Count, **_others("sftBEnbe"),
 }  # fmt: skip
-#: Phases of what PyTorch writes; what has others is not read.
+#: Phases that PyTorch writes; events of others are not read.
 KNOWN_PHASES: Final = tuple("XiIMCsft")
 UNKNOWN: Final = tuple(kind for phase, kind in _PHASES.items() if phase not in KNOWN_PHASES)
 ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
-#: What the beginnings of flows become: whether there are any.
+#: Struct of flow starts: the first pass only checks whether there are any.
 FLOW: Final = _PHASES["s"]
 
-# -- flows, which are read when a view asks for them
+# -- flows, read on demand
 
 
 class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
-    """Where a flow begins."""
+    """Start of a flow."""
 
     cat: Any = None
     id: Any = None
@@ -136,20 +136,20 @@ class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
 
 
 class Ends(Begins, gc=False, tag_field="ph", tag="f"):
-    """Where it ends."""
+    """End of a flow."""
 
 
-#: Where flows begin and end; all else is passed over.
+#: Struct of each phase when reading flow starts and ends; all other phases are skipped.
 _FLOW_PHASES: Final[dict[str, Any]] = {"s": Begins, "f": Ends, **_others("XiIMCtBEnbe")}
 FLOW_ENDS: Final[Any] = Union[tuple(_FLOW_PHASES.values())]  # noqa: UP007
 
-# -- arguments of complete events that are read when a view asks for them
+# -- arguments of complete events that are read on demand
 
 
 class HostArgs(msgspec.Struct, gc=False, rename={
     "dims": "Input Dims", "dims_old": "Input dims", "types": "Input type", "call_stack": "Call stack",
 }):  # fmt: skip
-    """What operators and annotations were given, and from where they were called."""
+    """Arguments of operators and annotations: shapes, types and the call stack."""
 
     dims: msgspec.Raw = NOTHING
     dims_old: msgspec.Raw = NOTHING
@@ -168,10 +168,10 @@ class FrameArgs(msgspec.Struct, gc=False, rename={
 
 
 class ArgumentsOf:
-    """Decodes arguments of one kind.
+    """Decoder of arguments to columns.
 
     Args:
-        kind: The struct that they become.
+        kind: Struct type with a field for each column.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -181,7 +181,7 @@ class ArgumentsOf:
         self._fields = msgspec.structs.fields(kind)
 
     def columns(self, texts: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Values of JSON texts by field of the struct; defaults for what is no object."""
+        """Values of JSON texts as a column for each field of the struct; defaults for texts that are no object."""
         if not texts:
             return [() for _ in self._fields]
         joined = b"".join((b"[", b",".join(texts), b"]"))
@@ -200,11 +200,11 @@ class ArgumentsOf:
             return self._none
 
 
-# -- events that were decoded alone, numbers as their texts
+# -- events that were decoded alone, with numbers as texts
 
 
 def loose(event: dict[str, Any], kind: Any = ANY_EVENT) -> Any:
-    """The struct of such an event; None where it becomes none."""
+    """The struct of an event that was decoded alone; None if it does not fit."""
     told = {key: value for key, value in event.items() if value is not None}
     phase = told.get("ph")
     told["ph"] = phase if isinstance(phase, str) and phase in _PHASES else ""

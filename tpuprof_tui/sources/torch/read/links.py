@@ -1,4 +1,4 @@
-"""Which steps the host annotated, and which of them a time lies in."""
+"""Steps that the host annotated, and the step that a time is in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .trace import Trace
 I64 = npt.NDArray[np.int64]
 STEP: Final = "ProfilerStep#"
 MODULE: Final = "nn.Module: "
-#: How servers name the runs of a model, and what such events are.
+#: Kinds and name patterns of the events by which inference servers mark executions of a model.
 _EXECUTIONS: Final = (
     ((Kind.ANNOTATION,), re.compile(r"^execute_\d+_context_(?P<context>\d+)\(.*\)_generation_(?P<generation>\d+)\(")),
     ((Kind.ANNOTATION,), re.compile(r"^(?P<function>execute_model)\b")),
@@ -27,21 +27,21 @@ _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
 
 def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I64:
-    """Events of some kinds whose name begins so, by start, then end."""
+    """Rows of events of some kinds whose name has a prefix, by start, then end."""
     rows = np.flatnonzero(trace.named(lambda name: name.startswith(prefix)) & np.isin(trace.kind, kinds))
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
 
 
 def marks_step(name: str) -> bool:
-    """Whether events of a name may mark steps, or runs of a model."""
+    """Whether events of a name may mark steps or executions of a model."""
     return name.startswith(STEP) or any(pattern.search(name) for _, pattern in _EXECUTIONS)
 
 
 def executions(trace: Trace) -> tuple[I64, list[str]]:
-    """Runs of a model by a server that marks no steps, by start, and what each was: prefill, decode or both.
+    """Executions of a model by an inference server that marks no steps: rows by start, and labels (prefill, decode).
 
-    vLLM tells how many requests of each kind were in one; else Python frames of the functions that run models, those
-    of vLLM and SGLang, are what there is.
+    vLLM's annotations state the number of requests of each kind; otherwise the Python frames of the functions that run
+    models in vLLM and SGLang are used.
     """
     for kinds, pattern in _EXECUTIONS:
         found = [pattern.search(name) for name in trace.names]
@@ -50,7 +50,7 @@ def executions(trace: Trace) -> tuple[I64, list[str]]:
             continue
         rows = np.flatnonzero(matching[trace.name] & np.isin(trace.kind, kinds))
         rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
-        # of those that lie within others the outer ones count
+        # of nested matches only the outermost count
         reach = np.maximum.accumulate(trace.end[rows])
         outer = np.ones(len(rows), np.bool_)
         outer[1:] = trace.start[rows][1:] >= reach[:-1]
@@ -61,7 +61,7 @@ def executions(trace: Trace) -> tuple[I64, list[str]]:
 
 
 def _told(match: re.Match[str] | None) -> str:
-    """What an execution was."""
+    """Label of an execution."""
     assert match is not None
     told = match.groupdict()
     if "context" not in told:
@@ -72,7 +72,7 @@ def _told(match: re.Match[str] | None) -> str:
 
 
 def step_numbers(labels: Sequence[str]) -> I64:
-    """Numbers of steps by what follows ``ProfilerStep#``; counted from 0 where these are no different numbers."""
+    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
     told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
     if len(set(told)) < len(labels):
         told = list(range(len(labels)))
@@ -80,7 +80,7 @@ def step_numbers(labels: Sequence[str]) -> I64:
 
 
 def step_at(starts: I64, ends: I64, times: I64) -> I64:
-    """Place of the step, of those in order of start, that holds each time; missing where none does."""
+    """Index of the step, in order of start, that contains each time; missing if none does."""
     place = np.searchsorted(starts, times, side="right") - 1
     inside = place >= 0
     inside[inside] = times[inside] < ends[place[inside]]

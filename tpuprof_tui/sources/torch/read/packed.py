@@ -1,4 +1,4 @@
-"""What a file takes to be read: memory, and for zstd a package."""
+"""What reading a file requires: enough memory, and a decompressor."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import BinaryIO, Final
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
-from tpuprof_tui.sources.chrome.second_half import memory_bytes
+from tpuprof_tui.sources.chrome.sections import memory_bytes
 
 _ZSTD: Final = b"\x28\xb5"
-#: Memory that reading takes, in parts of the text, measured on traces of 34 to 99 MB, with room to spare.
+#: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
 _SHARE: Final = 0.7
-#: How much longer the text of a packed trace is at most, where the file does not tell.
+#: Largest expected ratio of a compressed trace's text to its file, where the file does not state the size.
 _PACKED: Final = 25
-#: Text from which on memory is looked at.
+#: Size of text from which on memory is checked, in bytes.
 _LARGE: Final = 256 << 20
 
 
 def text_of(path: Path, raw: BinaryIO) -> Inflated | Unpacked | BinaryIO:
-    """What gives the text of a file, whatever packed it.
+    """A stream of the text of a file, decompressed if needed.
 
     Raises:
-        UnreadableError: The package that unpacks it is not installed.
+        UnreadableError: The package that decompresses it is not installed.
     """
     head = first_two(raw)
     return Inflated(raw) if head == GZIP else Unpacked(path, raw) if head == _ZSTD else raw
 
 
 def too_large(raw: BinaryIO, size: int) -> int:
-    """Bytes of a file's text where there is not memory enough to read it; else 0."""
+    """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
     text = _unpacked_size(raw, size) if first_two(raw) == GZIP else size
     return text if text >= _LARGE and fitting(text) < 1 else 0
 
 
 def fitting(text: int) -> float:
-    """Which share of the events of a text fits into memory, 1 where nobody knows."""
+    """Share of the events of a text that fits into memory; 1 if the memory size is unknown."""
     there = memory_bytes()
     return there / (text * _SHARE) if there else 1.0
 
 
 def refusal(path: Path, text: int) -> UnreadableError:
-    """What is said of a file whose text does not fit into memory."""
+    """The error for a file whose text does not fit into memory."""
     return UnreadableError(
         f"{path} holds {bytes_text(text)} of text: reading it takes about {bytes_text(int(text * _SHARE))} of memory, "
         f"and there are {bytes_text(memory_bytes())}.",
@@ -53,7 +53,7 @@ def refusal(path: Path, text: int) -> UnreadableError:
 
 
 def _unpacked_size(raw: BinaryIO, size: int) -> int:
-    """Bytes of text in a gzip file: what its end says, modulo 4 GiB, as long as that is likely."""
+    """Bytes of text in a gzip file: its trailer states the size modulo 4 GiB; bounded by a likely ratio."""
     if size < 18:
         return 0
     raw.seek(-4, os.SEEK_END)
@@ -65,13 +65,13 @@ def _unpacked_size(raw: BinaryIO, size: int) -> int:
 
 
 class Unpacked:
-    """The text of a file that zstd packed.
+    """The text of a zstd file.
 
     Attributes:
         damaged: Whether the data could not be decompressed; the text before that is sound.
 
     Raises:
-        UnreadableError: The package that unpacks it is not installed.
+        UnreadableError: The package zstandard is not installed.
     """
 
     def __init__(self, path: Path, raw: BinaryIO) -> None:
@@ -87,7 +87,7 @@ class Unpacked:
         self.damaged = False
 
     def read(self, count: int) -> bytes:
-        """At most ``count`` bytes of text; none at the end or where the data are damaged."""
+        """At most ``count`` bytes of text; none at the end or if the data are damaged."""
         try:
             found: bytes = self._stream.read(count)
         except self._error:

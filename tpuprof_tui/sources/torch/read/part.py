@@ -1,8 +1,8 @@
-"""Which events of a file that is larger than memory are read: those of a range of time or of a step.
+"""Selects the events to read of a file that is larger than memory: those of a time range or of a step.
 
-A first reading keeps calls, device work and what marks steps. From these follows what else belongs to the range: the
-calls of its device work and the device work of its calls, and what the host did from the first of these calls to the
-last. Steps that the range touches are read as a whole, so that their figures are those of the whole file.
+A first pass keeps calls, device work and step markers. From these follows what else belongs to the range: the calls of
+its device work, the device work of its calls, and the host activity from the first of these calls to the last. Steps
+that overlap the range are read as a whole, so that their figures equal those of the whole file.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
 _LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 
 
-#: Which events are kept: of starts, ends (ns of the file's clock), kinds, correlations, and whether names mark steps.
+#: Mask of the events to keep; arguments: starts, ends (ns of the file's clock), kinds, correlations, step-marker mask.
 Kept = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
 
 def in_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-    """Calls, device work and what marks steps (``Kept``)."""
+    """Mask of calls, device work and step markers (a ``Kept``), for the first pass."""
     return np.asarray(_LAUNCHES[kind] | marked)
 
 
 class Window(Struct, frozen=True, eq=False):
-    """What belongs to a range of time.
+    """Selection of the events that belong to a time range.
 
     Attributes:
-        low, high: Of device work, ns of the file's clock.
-        host_low, host_high: Of what the host did.
-        correlations: Of calls and device work of the range, ascending.
+        low, high: Range of device work, ns of the file's clock.
+        host_low, host_high: Range of host activity.
+        correlations: Correlation ids of calls and device work in the range, ascending.
     """
 
     low: int
@@ -54,7 +54,7 @@ class Window(Struct, frozen=True, eq=False):
     correlations: I64
 
     def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-        """Which events belong to it (``Kept``)."""
+        """Mask of the events that belong to the range (a ``Kept``)."""
         device = _DEVICE[kind]
         low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
         joined = looked_up(self.correlations, correlation) >= 0
@@ -62,10 +62,10 @@ class Window(Struct, frozen=True, eq=False):
 
 
 def window_of(outline: Trace, part: Part) -> Window:
-    """What a part of a file is, by its outline.
+    """Resolves a part to a window, from the events of the first pass.
 
     Raises:
-        UsageError: There is no such step, or the range is none or is told in percent.
+        UsageError: There is no such step, or the range is invalid or in percent.
     """
     found = rows_named(outline, STEP)
     labels = [outline.names[code][len(STEP) :] for code in outline.name[found].tolist()]
@@ -79,7 +79,7 @@ def window_of(outline: Trace, part: Part) -> Window:
     call = outline.call
     started = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
     work_end = outline.end[outline.work_rows]
-    # steps end with their device work
+    # a step ends with the device work that it launched
     ended = [int(work_end[(started >= start) & (started < end)].max(initial=end))
              for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]  # fmt: skip
     touched = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
@@ -95,7 +95,7 @@ def window_of(outline: Trace, part: Part) -> Window:
 
 
 def _chosen(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) -> tuple[int, int]:
-    """First and last ns that are asked for, from the trace's zero."""
+    """Begin and end of the requested range, ns from the trace's zero."""
     low, high = 0, outline.length_ns
     if part.step is not None:
         mine = numbers == part.step

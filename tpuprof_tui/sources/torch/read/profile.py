@@ -1,4 +1,4 @@
-"""Traces -> a Profile: a rank for each file, its GPUs and processes below it, streams and threads as lanes."""
+"""Builds a Profile from traces: a rank for each file, its GPUs and processes below, streams and threads as lanes."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ from .values import I32
 
 I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
-#: Files that tensorboard_trace_handler names: host and process, when it was written.
+#: File names of tensorboard_trace_handler: host, process id, timestamp.
 _HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class TraceWorker(Struct, frozen=True):
-    """A file's part of a profile.
+    """The part of a profile that comes from one file.
 
     Attributes:
-        trace: What was read.
-        key: Its name among the workers.
-        name: What the file's name says of the worker.
-        span: Which of the worker's recordings it is, from 1.
-        rank: Its rank; None without.
-        world: How many ranks its run has; None where nobody says.
+        trace: The file's events.
+        key: Unique name of the worker.
+        name: Worker name from the file name.
+        span: Number of this recording among the worker's, from 1.
+        rank: Its rank; None if unknown.
+        world: Number of ranks in its run; None if unknown.
         group: Id of its group.
-        shift_ns: What is added to its times to get those of the profile.
-        lane_rows: Events of each of its lanes, by the lane's place in the profile.
+        shift_ns: Offset from its times to those of the profile.
+        lane_rows: Rows of the events of each lane, by index of the lane in the profile.
     """
 
     trace: Trace
@@ -77,13 +77,13 @@ class TraceWorker(Struct, frozen=True):
 
 
 class TorchProfile(Profile, frozen=True, eq=False):
-    """A profile that knows the traces it was made of."""
+    """A profile with the traces that it was made of."""
 
     traces: tuple[TraceWorker, ...] = ()
 
 
 def worker_and_span(name: str) -> tuple[str, str]:
-    """What a file's name says of its worker, and the digits of its span; empty without."""
+    """Worker name in a file name, and the digits of its span; empty if it has none."""
     match = _SUFFIX.search(name)
     return (name[: match.start()], match[1] or "") if match else (name, "")
 
@@ -92,7 +92,7 @@ def profile_of(
     path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = (), arrays: MappedArrays | None = None,
     *, more_follows: bool = False,
 ) -> TorchProfile:  # fmt: skip
-    """One profile of all traces; zero is the earliest start. ``arrays`` keep its columns."""
+    """One profile of all traces; zero is the earliest start. ``arrays`` holds its columns."""
     return _Run(path, traces, problems, arrays or MappedArrays(), more_follows=more_follows).profile()
 
 
@@ -159,7 +159,7 @@ class _Run:
         )  # fmt: skip
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
-        """Clocks that agree on when collectives were, and which of them were moved for that."""
+        """Clocks corrected by the times of collectives, and the indices of those that were moved."""
         ranks = [(_distributed(trace).get("world_size"), _distributed(trace).get("rank")) for trace in self._traces]
         moved: set[int] = set()
         for size in {size for size, _ in ranks if type(size) is int}:
@@ -178,10 +178,10 @@ class _Run:
         return clocks, moved
 
     def _without_pauses(self, clocks: Sequence[int]) -> list[int]:
-        """What each trace is shown sooner than it was recorded, ns.
+        """Pause in ns to cut out before each trace.
 
-        Recordings of one folder that lie further apart than they are long together are recordings of several runs, or
-        of one that was recorded now and then: nobody knows what was between them.
+        Recordings in one folder whose gap is longer than all of them together are of several runs, or of one that was
+        recorded now and then: what happened in between is unknown.
         """
         ends = [clock + trace.length_ns for trace, clock in zip(self._traces, clocks, strict=True)]
         whole = sum(trace.length_ns for trace in self._traces)
@@ -198,7 +198,7 @@ class _Run:
 
     def _missing_ranks(self, known: set[int]) -> list[Problem]:
         sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
-        # who opens the file of one rank alone means that rank
+        # opening the file of a single rank is deliberate
         if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
         size = sizes.pop()
@@ -282,10 +282,10 @@ class _Run:
 
 
 class _Nesting:
-    """Which events of a thread enclose which: made when it is first asked for.
+    """Call-stack nesting of the events of one thread, computed on first use.
 
     Args:
-        start, end: ns, in the order of nesting.
+        start, end: ns, in nesting order.
     """
 
     def __init__(self, start: I64, end: I64) -> None:
@@ -293,29 +293,29 @@ class _Nesting:
 
     @cached_property
     def parent(self) -> I32:
-        """The row that encloses each; -1 without."""
+        """Row of the enclosing event; -1 at top level."""
         return parents(self._start, self._end, np.zeros(len(self._start), np.int8)).astype(np.int32)
 
     @cached_property
     def depth(self) -> I32:
-        """How many events enclose each."""
+        """Number of enclosing events."""
         return depths(self.parent)
 
     @cached_property
     def sublane(self) -> npt.NDArray[np.int16]:
-        """The line that each lies on."""
+        """Sub-lane of each event."""
         return nested_sublanes(self._start, self._end, self.depth)[0]
 
 
 class _Columns:
-    """Lanes of one trace.
+    """Builds the lanes of one trace.
 
     Args:
-        trace: What was read.
-        texts: Texts of the profile's columns.
-        shift: What is added to times, ns.
+        trace: Its events.
+        texts: Builders of the profile's text columns.
+        shift: Offset added to times, ns.
         steps: Starts, ends and numbers of its steps.
-        arrays: Keep columns.
+        arrays: Storage of columns.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class _Columns:
     ) -> None:  # fmt: skip
         self._trace, self._steps, self._arrays = trace, steps, arrays
         names = [texts["name"].code(text) for text in trace.names]
-        # the same array where codes are the same
+        # share the array if the codes are identical
         self._name = trace.name if names == list(range(len(names))) else np.array(names, np.int32)[trace.name]
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = trace.start, trace.end
@@ -374,11 +374,11 @@ class _Columns:
 
     @staticmethod
     def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
-        """A column that is computed for the trace's rows that are asked for."""
+        """A column that is computed for the rows that are asked for; ``values`` takes rows of the trace."""
         return lambda asked: values(rows_at(rows, asked))
 
     def _on_device(self, rows: I64) -> I64:
-        """Numbers of the steps in which what the device did was started; of marks and waits those they begin in."""
+        """Step numbers of device events: of work, the step of its launch; of annotations and waits, of their start."""
         trace = self._trace
         times = trace.start[rows].copy()
         place = np.searchsorted(trace.work_rows, rows)
@@ -393,7 +393,7 @@ class _Columns:
         return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)]) if len(numbers) else step
 
     def _of_work(self, key: str, rows: I64 | slice) -> Any:
-        """A column of device work, taken when it is asked for."""
+        """A column of device work, computed on demand."""
         trace = self._trace
 
         def values(asked: Rows) -> npt.NDArray[Any]:
@@ -404,7 +404,10 @@ class _Columns:
 
 
 def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:
-    """By code of a text of the trace that of the same without blanks; -1, also for what has none, at the end."""
+    """Maps codes of the trace's texts to the builder's codes of these texts without blanks; -1 for unused ones.
+
+    The last element, for code -1, is -1.
+    """
     found = np.full(len(texts) + 1, -1, np.int32)
     for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
         found[code] = builder.code("".join(texts[code].split()))
@@ -412,12 +415,12 @@ def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
 
 
 def device_name(kind: int, number: int) -> str:
-    """What a memory instant's device is called."""
+    """Name of the device of memory instants, from their device type and id."""
     return "CPU" if kind == 0 else f"GPU{number}" if kind in (1, 6) else f"type{kind}:{number}"
 
 
 def properties_of(trace: Trace) -> list[dict[str, Any]]:
-    """What the file says of its devices."""
+    """Properties of the devices that the file states."""
     found = trace.metadata.get("deviceProperties")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

@@ -1,4 +1,4 @@
-"""One trace file -> a ``Trace``, a piece of its text at a time."""
+"""Reads one trace file into a ``Trace``, one chunk of text at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
-from tpuprof_tui.sources.chrome.second_half import Border, FirstHalf, border_of, ends_at, second_half, state_of
+from tpuprof_tui.sources.chrome.sections import (
+    Section,
+    SectionText,
+    other_processes,
+    sections_of,
+    state_of,
+    was_section,
+)
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
 
@@ -35,24 +42,24 @@ from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Window, in_outline, window_of
-from .second_half import Half
+from .section_events import SectionEvents
 from .trace import Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, floats, raw_codes, shown, shown_codes, whole, whole_rows
 
-#: More numbers of counters than this are no counters.
+#: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
 _NO_MEMORY: Final = ev.MemoryArgs()
 _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
-#: Numbers of counters beyond this are none.
+#: Counter values of a larger magnitude are ignored.
 _MOST_VALUE: Final = 1e300
 _NO_ARGS: Final = ev.WorkArgs()
-#: What is told of device work alone.
+#: Fields that only device work has.
 _WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:]
 _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memory")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
-#: Events whose columns are made at a time: of few of them numpy takes as long as of many.
+#: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16
-#: Free memory needed before a second process reads half of the file, as a multiple of what reading takes.
+#: Free memory required before other processes read sections of the file, as a multiple of what reading takes.
 _ROOM_FOR_TWO: Final = 2.0
 
 
@@ -62,14 +69,14 @@ def read_trace(
     """Reads a file.
 
     Args:
-        path: JSON, or gzip of it.
-        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
-        part: What is read of it where it is larger than memory.
-        alone: Whether no other process reads half of it.
+        path: JSON, or gzip or zstd of it.
+        progress: Called with the bytes read and the size of the file; an exception that it raises ends the reading.
+        part: The part to read if the file is larger than memory.
+        alone: Whether no other process may read sections of it.
 
     Raises:
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
-        UsageError: The part is none.
+        UsageError: The part does not exist.
     """
     try:
         with path.open("rb") as raw, _no_collection():
@@ -78,12 +85,11 @@ def read_trace(
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
 
 
-def read_half(path: Path, begin: int) -> Half:
-    """Reads a file from the border between two events on."""
+def read_section(path: Path, section: Section) -> SectionEvents | None:
+    """Reads a section other than the first, in another process; None if its borders are wrong."""
     with path.open("rb") as raw, _no_collection():
         in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-        raw.seek(begin)
-        return _Reader(path, raw, None).half(begin, in_object=in_object)
+        return _Reader(path, raw, None, section=section).events_of_section(in_object=in_object)
 
 
 def _read(
@@ -92,11 +98,11 @@ def _read(
     size = os.fstat(raw.fileno()).st_size
     text = too_large(raw, size)
     if not text:
-        border = border_of(raw, size) if not alone and cores() > 1 and text_of(path, raw) is raw else None
+        sections = [] if alone or text_of(path, raw) is not raw else sections_of(raw, size, cores())
         trace = None
-        if border is not None and fitting(size) >= _ROOM_FOR_TWO:
-            with second_half(path, border, __name__) as other:
-                trace = None if other is None else _Reader(path, raw, progress).by_two(border, other)
+        if len(sections) > 1 and fitting(size) >= _ROOM_FOR_TWO:
+            with other_processes(path, sections[1:], __name__) as others:
+                trace = _Reader(path, raw, progress, section=sections[0]).with_others(others)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
@@ -106,13 +112,13 @@ def _read(
     first = _Reader(path, raw, progress, in_outline)
     window = window_of(first.trace(), part)
     raw.seek(0)
-    # what fits, of as many events as there are
+    # as many events as fit into memory
     return _Reader(path, raw, progress, window, most=int(first.count * fitting(text))).trace()
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without garbage collection: the many objects of a chunk are no cycles and go with it."""
+    """Disables garbage collection: the objects of a chunk form no cycles, reference counting frees them."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -122,7 +128,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-#: What may be wrong with events that could be decoded: how bad it is, and what is said of it.
+#: Defects of events that could be decoded: severity, message, and what was done.
 _WRONG: Final = {
     "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
     "phases": (Severity.ERROR, "Events of a phase (ph) that PyTorch does not write.", "They were left out."),
@@ -130,7 +136,7 @@ _WRONG: Final = {
     "beyond": (Severity.WARNING, "Ids, addresses or sizes beyond int64.",
                "Up to 2^64 they are told apart, others are taken as not known."),
 }  # fmt: skip
-#: By what an event became who takes it.
+#: Method that adds the events of each struct.
 _ADDED: Final[dict[Any, str]] = {
     ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Told: "_add_names",
     ev.Count: "_add_counts",
@@ -138,30 +144,33 @@ _ADDED: Final[dict[Any, str]] = {
 
 
 class _Reader:
-    """Goes through a file once.
+    """Reads a file in one pass.
 
     Args:
         path, raw: The file.
-        progress: Is told how far it is.
-        kept: Which events are kept; None: all.
-        most: How many of them fit into memory.
+        progress: Called with the bytes read and the size of the file.
+        kept: Selects the events to keep; None: all.
+        most: Most events that fit into memory.
+        section: The section of the file to read; None: the whole file.
     """
 
     def __init__(
         self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, kept: Kept | None = None,
-        most: int = MOST_NS,
+        most: int = MOST_NS, section: Section | None = None,
     ) -> None:  # fmt: skip
         self._kept, self._kept_count, self._most = kept, 0, most
         self._marked = np.zeros(0, np.bool_)
         self._earliest: list[int] = []
         self._path, self._raw, self._progress = path, raw, progress
         self._size = os.fstat(raw.fileno()).st_size
-        self._source: Any = text_of(path, raw) if not raw.tell() else raw
+        self._section = section
+        self._source: Any = text_of(path, raw) if section is None else SectionText(raw, section)
         self._passed = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._kinds = np.zeros(0, np.int8)
-        #: Values whose columns are not made yet, and the number of their first complete event.
+        #: Values not yet converted to columns.
         self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
+        #: Number of the first complete event of these.
         self._first = 0
         self._parts, self._work = GrowingColumns(), GrowingColumns()
         self._memory = GrowingColumns()
@@ -169,16 +178,16 @@ class _Reader:
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
-        #: Events with a duration so far.
+        #: Number of complete events so far.
         self.count = 0
-        #: What was wrong with events: how often, and with the first of them: its piece of text, phases and place.
+        #: Defects of events, by kind: how often, and chunk, phases and index of the first.
         self._seen: dict[str, tuple[int, tuple[int, str, int]]] = {}
-        #: First complete event of each piece of text.
+        #: Number of the first complete event of each chunk of text.
         self._pieces: list[int] = []
-        #: Where each begins.
+        #: Offset of each chunk.
         self._offsets: list[int] = []
-        #: Which share of the file is read here.
-        self._share = 1.0
+        #: Share of the file that is read by this process, for the progress.
+        self._share = 1.0 if section is None or section.end < 0 else section.end / self._size
 
     def _read(self, count: int) -> bytes:
         data: bytes = self._source.read(count)
@@ -188,46 +197,55 @@ class _Reader:
         return data
 
     def trace(self) -> Trace:
-        """All of it."""
+        """Reads the whole file."""
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
         self._go_through(chunks)
         return self._told(chunks, chunks.list_end)
 
-    def by_two(self, border: Border, other: Callable[[], Any]) -> Trace | None:
-        """All of it, what is behind a border read by another process; None where that was none."""
+    def with_others(self, others: Iterable[Callable[[], Any]]) -> Trace | None:
+        """Reads the first section, joins those that others read; None if a border was wrong or a process failed."""
+        assert self._section is not None
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
-        self._source, self._share = FirstHalf(self._raw, border), border.end / self._size
         self._go_through(chunks)
-        if not ends_at(border, chunks):
+        if not was_section(self._section, chunks):
             return None
-        half = other()
-        if not isinstance(half, Half) or half.state != state_of(self._raw.fileno()):
-            return None
-        self._join(half)
-        chunks.go_on(half.tallies, half.metadata, truncated=half.truncated)
-        return self._told(chunks, half.list_end)
+        end = 0
+        for other in others:
+            found = other()
+            if not isinstance(found, SectionEvents) or found.state != state_of(self._raw.fileno()):
+                return None
+            self._join(found)
+            chunks.go_on(found.tallies, found.metadata, truncated=found.truncated)
+            end = found.list_end
+        return self._told(chunks, end)
 
-    def half(self, begin: int, *, in_object: bool) -> Half:
-        """What is behind a border."""
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, begin=begin, in_object=in_object)
+    def events_of_section(self, *, in_object: bool) -> SectionEvents | None:
+        """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
+        section = self._section
+        assert section is not None
+        chunks: EventChunks[Any] = EventChunks(
+            self._read, ev.ANY_EVENT, ev.loose, begin=section.begin, in_object=in_object, whole=section.end < 0
+        )
         self._go_through(chunks)
-        return Half(
+        if not was_section(section, chunks):
+            return None
+        return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._pieces, self._offsets, list(self._names),
             list(self._keys), list(self._texts), self._parts.columns(), self._work.columns(), self._memory.columns(),
             self._series, self._process_names, self._thread_names, self._has_flows, self._seen, chunks.metadata,
-            chunks.tallies, chunks.truncated, chunks.list_end, begin + self._passed,
+            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._passed,
         )  # fmt: skip
 
-    def _join(self, half: Half) -> None:
-        """Takes what was read of the text behind this one."""
+    def _join(self, found: SectionEvents) -> None:
+        """Appends the events of the section that follows."""
         names, keys, texts = (
             np.array([*map(known.__getitem__, told), -1], np.int32)
-            for known, told in ((self._names, half.names), (self._keys, half.keys), (self._texts, half.texts))
+            for known, told in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts))
         )
         pieces = len(self._pieces)
-        self._pieces += [self.count + number for number in half.first]
-        self._offsets += half.offset
-        events, work, memory = half.events, half.work, half.memory
+        self._pieces += [self.count + number for number in found.first]
+        self._offsets += found.offset
+        events, work, memory = found.events, found.work, found.memory
         if events:
             place = events["place"] + np.int32(self.count)
             self._parts.add(**{**events, "place": place, "key": keys[events["key"]], "name": names[events["name"]]})
@@ -236,18 +254,18 @@ class _Reader:
             self._work.add(**{**work, "place": work["place"] + self.count, **coded})
         if memory:
             self._memory.add(**{**memory, "key": keys[memory["key"]]})
-        for series, (times, values) in half.series.items():
+        for series, (times, values) in found.series.items():
             if series in self._series or len(self._series) < _MOST_SERIES:
                 known_times, known_values = self._series.setdefault(series, (array("q"), array("d")))
                 known_times.extend(times)
                 known_values.extend(values)
-        self._process_names |= half.process_names
-        self._thread_names |= half.thread_names
-        self._has_flows |= half.has_flows
-        for what, (count, (piece, phases, index)) in half.seen.items():
+        self._process_names |= found.process_names
+        self._thread_names |= found.thread_names
+        self._has_flows |= found.has_flows
+        for what, (count, (piece, phases, index)) in found.seen.items():
             self._see(what, count, phases, index, pieces + piece)
-        self.count += half.count
-        self._passed = half.passed
+        self.count += found.count
+        self._passed = found.passed
 
     def _go_through(self, chunks: EventChunks[Any]) -> None:
         first, offset, waiting = self._pieces, self._offsets, 0
@@ -283,13 +301,13 @@ class _Reader:
                 add(list(compress(events, map(is_, kinds, repeat(kind)))))
 
     def _see(self, what: str, count: int, phases: str, index: int, piece: int = -1) -> None:
-        """Counts what is wrong with events; where the first is (``Arguments.offset_of``), -1: in the last piece."""
+        """Counts defects of events; ``phases``, ``index``: the first one; ``piece``: its chunk, -1: the last chunk."""
         spot = (piece if piece >= 0 else len(self._pieces) - 1, phases, index)
         before, first = self._seen.get(what, (0, spot))
         self._seen[what] = before + count, first
 
     def _see_complete(self, what: str, rows: npt.NDArray[np.bool_], first: int) -> None:
-        """The same of complete events whose pieces may be earlier ones."""
+        """Counts defects of complete events, which may be in earlier chunks."""
         count = int(rows.sum())
         if count:
             number = first + int(rows.argmax())
@@ -311,7 +329,7 @@ class _Reader:
         waiting["name"].append(np.fromiter(map(self._names.__getitem__, names), np.int32, len(names)))
         waiting["start"].append(text_of_times(starts))
         waiting["length"].append(text_of_times(lengths))
-        # values are converted while they lie in the processor's cache
+        # convert values while they are in the CPU cache
         beyond: list[int] = []
         waiting["external"].append(whole([each.external if each.external is not INT_MISSING else each.external_old
                                           for each in told], beyond))  # fmt: skip
@@ -333,11 +351,11 @@ class _Reader:
             waiting[column] += values
 
     def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
-        """Codes of what events are and where they ran."""
+        """Codes of the combinations of category, process and thread."""
         try:
             return np.fromiter(map(self._keys.__getitem__, zip(categories, pids, tids, strict=True)), np.int32)
         except TypeError:
-            # lists and objects, which are no numbers of processes
+            # unhashable values are no process or thread ids
             pids, tids = ([each if isinstance(each, (int, float, str)) else str(each) for each in told]
                           for told in (pids, tids))  # fmt: skip
             return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
@@ -378,7 +396,7 @@ class _Reader:
     # -- many chunks
 
     def _make_columns(self) -> None:
-        """Makes columns of what waits."""
+        """Converts the waiting values to columns."""
         waiting, self._waiting = self._waiting, defaultdict(list)
         first, self._first = self._first, self.count
         if waiting["memory"]:
@@ -397,7 +415,7 @@ class _Reader:
                                                         for key, each in columns.items()})  # fmt: skip
 
     def _make_complete(self, first: int, waiting: dict[str, list[Any]]) -> npt.NDArray[np.bool_] | None:
-        """Makes columns of complete events; which of them are kept, None: all.
+        """Converts complete events to columns; mask of those that are kept, None: all.
 
         Args:
             first: Number of the first of them.
@@ -411,7 +429,7 @@ class _Reader:
             "start": start, "end": start + length, "place": np.arange(first, first + len(start), dtype=np.int32),
             **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
         }  # fmt: skip
-        # Python frames have no ids that join them with others
+        # ids of Python frames join nothing
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
         keeps = (start != INT_MISSING) & (length != INT_MISSING)
@@ -425,7 +443,7 @@ class _Reader:
     def _keeps(
         self, kept: Kept, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
-        """Which of those that have times are kept."""
+        """Mask of the events to keep, among those with valid times (``sound``)."""
         if len(self._names) > len(self._marked):
             new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
             self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
@@ -461,7 +479,7 @@ class _Reader:
         name, external = parts.take("name", np.int32), parts.take("external")
         kind = _mtia(_looked_up(kind_of_key, key), name, names)
         lane = _looked_up(lane_of_key, key)
-        # frames before the rest, ids rise from outside in; less 1 those that are missing are the highest
+        # at equal times frames enclose the rest; ids ascend inwards; INT_MISSING - 1 wraps to the maximum: sorts last
         order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
@@ -500,7 +518,7 @@ class _Reader:
 
     @staticmethod
     def _table(parts: GrowingColumns, place: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
-        """Rows, ascending, and the columns of these."""
+        """Rows of the table in the trace, ascending, and its columns in that order."""
         rows = row_of[np.searchsorted(place, parts.take("place"))]
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: values[order] for key, values in parts.columns().items()}
@@ -529,7 +547,7 @@ def _looked_up(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _mtia(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
-    """The kinds of events of which the category does not tell it."""
+    """Kinds with those of MTIA events replaced by the kind that their name implies."""
     rows = np.flatnonzero(kind == Kind.MTIA)
     if len(rows):
         of_name = np.array([Kind.COPY if text == "dma_request" else Kind.WAIT if text.startswith("event_")

@@ -1,8 +1,8 @@
-"""Traces of a run, read by several processes: decoding keeps a core busy and lets no other thread decode beside it.
+"""Reads the traces of a run in several processes: decoding holds the GIL, so threads do not help.
 
-Other processes are this module as a program: it takes paths by standard input, a JSON text each line, and gives back
-the length of a pickle and the number of arrays beside it, in eight bytes each, the pickle, and the arrays, each behind
-its length.
+The other processes run this module as a program. Protocol: on standard input, one JSON text ``[path, part]`` per line;
+on standard output, for each, the length of a pickle and the number of its out-of-band buffers (8 bytes each, little
+endian), the pickle, and each buffer preceded by its length.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from msgspec.structs import replace
 from tpuprof_tui.child_process import cores, python_words
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
+from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
+from .packed import text_of
 from .reading import read_trace
 from .trace import Trace
 
-#: Bytes of files below which another process takes longer to start than it saves.
+#: Bytes of files per helper process; below this its start takes longer than it saves.
 _WORTH_IT: Final = 24 << 20
 _MOST_PROCESSES: Final = 4
-#: Seconds for which nothing is told of those that have been read.
+#: Seconds before the first call of ``arrived``.
 _PATIENCE: Final = 0.3
 _Found = Trace | UnreadableError
 
@@ -41,14 +43,14 @@ def read_traces(
     files: Sequence[Path], progress: ProgressCallback | None, arrays: MappedArrays, part: Part | None = None,
     arrived: Callable[[dict[int, Trace | UnreadableError]], None] = lambda found: None,
 ) -> list[_Found]:  # fmt: skip
-    """The traces of files, in their order; what is wrong with one that cannot be read.
+    """Reads files; traces in their order, an error for each file that cannot be read.
 
     Args:
-        files: Those files.
-        progress: Is told how far all of it is.
-        arrays: Keep the columns of several.
-        part: What is read of a file that is larger than memory; None: it cannot be read.
-        arrived: Is told, now and then, those that have been read, by their place among the files.
+        files: The files.
+        progress: Called with the progress over all files.
+        arrays: Storage of the columns of several traces.
+        part: The part to read of a file that is larger than memory; None: such a file cannot be read.
+        arrived: Called now and then with the results so far, by index of the file.
     """
     return _Reading(files, progress, arrays, part, arrived).all()
 
@@ -64,13 +66,16 @@ class _Reading:
         self._progress = progress
         self._sizes = [file.stat().st_size for file in files]
         self._lock = threading.Lock()
-        # the largest first, by powers of two: nobody is left with one of these at the end; else by name
+        # popped from the end: the largest by power of two first, so that no process is left with one; then by name
         self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number].bit_length(), -number))
         self._found: dict[int, _Found] = {}
 
     def all(self) -> list[_Found]:
-        """Reads them."""
+        """Reads all files."""
         helpers = max(min(cores(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
+        # few large files are read one after the other, each by several processes
+        if self._sections() > helpers + 1:
+            helpers = 0
         with _other_processes(helpers) as processes:
             threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
             for thread in threads:
@@ -83,25 +88,34 @@ class _Reading:
                     thread.join(0.2)
                     self._tell()
                     self._report(-1)(0, 0)
-        # those of a process that ended before its time
+        # files of a process that died
         for number in range(len(self._files)):
             if number not in self._found:
                 self._read_here(number)
         return [self._found[number] for number in range(len(self._files))]
 
+    def _sections(self) -> int:
+        """Number of sections in which the largest file would be read; 1 if it is compressed."""
+        largest = max(self._sizes, default=0)
+        if section_count(largest, cores()) < 2:
+            return 1
+        file = self._files[self._sizes.index(largest)]
+        with file.open("rb") as raw:
+            return section_count(largest, cores()) if text_of(file, raw) is raw else 1
+
     def _read_here(self, number: int, *, alone: bool = True) -> None:
-        """Reads one in this process; of several its columns are kept where there is room."""
+        """Reads a file in this process; if there are several, moves its columns to ``arrays``."""
         found = _read(self._files[number], self._report(number), self._part, alone=alone)
         if isinstance(found, Trace) and len(self._files) > 1:
             arguments = found.arguments
-            # what goes on unpacking its file cannot be copied
+            # decompressor states cannot be copied
             moved = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
             self._arrays.give_back()
             found = replace(moved, arguments=arguments)
         self._found[number] = found
 
     def _tell(self) -> None:
-        """Tells of those that have arrived: after a moment, then whenever there are four times as many."""
+        """Reports results so far: after a moment, then whenever there are four times as many."""
         found = dict(self._found)
         if len(found) >= max(4 * self._told, 1) and len(found) < len(self._files) and (
             time.monotonic() - self._began > _PATIENCE
@@ -114,13 +128,13 @@ class _Reading:
             return self._left.pop() if self._left else None
 
     def _report(self, number: int) -> Callable[[int, int], None]:
-        """What tells how far all of it is while one is read."""
+        """Callback for the progress of one file, which reports that over all files."""
         name = self._files[number].name
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
     def _by(self, process: subprocess.Popen[bytes]) -> None:
-        """Lets another process read as long as there are files."""
+        """Reads files in another process until none are left."""
         assert process.stdin is not None
         assert process.stdout is not None
         while (number := self._next()) is not None:
@@ -138,7 +152,7 @@ class _Reading:
             self._arrays.give_back()
 
     def _received(self, stream: IO[bytes]) -> Any:
-        """What another process gave back, its arrays where they are kept."""
+        """The result of another process, its arrays placed in ``arrays``."""
         length, count = _number(stream), _number(stream)
         data, buffers = _exactly(stream, length), []
         for _ in range(count):
@@ -160,7 +174,7 @@ def _read(
 
 @contextlib.contextmanager
 def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that read; they end with the block, whatever they do."""
+    """Processes that read files; they are killed when the block ends."""
     found: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):
@@ -186,12 +200,12 @@ def _exactly(stream: IO[bytes], count: int) -> bytes:
 
 
 def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
-    """What the other process does."""
+    """Main loop of the other process."""
     for line in asked:
         path, part = json.loads(line)
         found = _read(Path(path), None, Part(*part) if part is not None else None)
         if isinstance(found, Trace) and found.arguments.places:
-            # what goes on unpacking cannot be sent
+            # decompressor states cannot be pickled
             found = replace(found, arguments=replace(found.arguments, places=None))
         data, buffers = pickled(found if isinstance(found, Trace) else str(found))
         answer.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))

@@ -1,4 +1,4 @@
-"""What one trace file holds: its complete events in columns, memory instants, counters, flows, and metadata."""
+"""Contents of one trace file: complete events in columns, memory instants, counters, flows, and metadata."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .values import F64, I32, I64, looked_up
 
 
 class Memory(Struct, frozen=True, eq=False):
-    """Memory instants by time, in columns of one length; ``INT_MISSING`` where nothing is known.
+    """Memory instants by time, in columns of one length; ``INT_MISSING`` for unknown values.
 
     Attributes:
-        time: ns, as events have them.
-        lane: Place of the thread in ``Trace.threads``.
-        device_type, device_id, change, address, allocated, reserved: int64.
+        time: ns from ``Trace.zero_ns``.
+        lane: Index of the thread in ``Trace.threads``.
+        device_type, device_id, change, address, allocated, reserved: int64; sizes in bytes.
     """
 
     time: I64
@@ -43,12 +43,12 @@ class Memory(Struct, frozen=True, eq=False):
 
 
 class Series(Struct, frozen=True, eq=False):
-    """One number of a counter over time.
+    """One counter series over time.
 
     Attributes:
-        process: Whose counter it is, as a text.
-        title: What it is called.
-        time: ns, as events have them, ascending.
+        process: Process of the counter, as text.
+        title: Its title.
+        time: ns from ``Trace.zero_ns``, ascending.
         value: float64 of the same length.
     """
 
@@ -59,29 +59,30 @@ class Series(Struct, frozen=True, eq=False):
 
 
 class Trace(Struct, frozen=True, eq=False, dict=True):
-    """One file. Events lie in columns of one length, thread by thread, in each in the order of nesting.
+    """Contents of one file. Events are in columns of one length, by thread, within a thread in nesting order.
 
     Attributes:
         path: The file.
-        metadata: What stands beside the events.
+        metadata: Members of the file's object other than the events.
         threads: Process and thread of each lane, as texts.
-        first: int64, one more than threads: first event of each.
-        zero_ns: The file's time of the earliest event or memory instant, ns.
+        first: int64, one longer than threads: row of the first event of each, and the end.
+        zero_ns: Time in the file of the earliest event or memory instant, ns.
         start, end: int64 ns from ``zero_ns``.
         name: int32 codes into ``names``.
         kind: int8, see ``Kind``.
         category: int16 codes into ``categories``.
-        place: int64, place in the file among complete events.
-        correlation, external: int64; missing without.
-        names, categories: Texts.
-        work: Events of the device in columns, for those rows (``work_rows``, ascending).
-        texts: Texts of codes in these columns; -1 is none.
+        place: int64, number among the complete events of the file, in file order.
+        correlation, external: int64 ids; missing if absent.
+        names, categories: Texts by code.
+        work_rows: Rows of device work, ascending.
+        work: Further columns of these rows.
+        texts: Texts of codes in these columns; code -1: absent.
         memory: Memory instants.
-        has_flows: Whether flows begin in it.
-        counters: What counters told.
-        process_names, thread_names: What the file calls them, by process, and by process and thread.
-        problems: What could not be used.
-        arguments: Arguments of single events, by their place in the file.
+        has_flows: Whether it has flow events.
+        counters: Counter series.
+        process_names, thread_names: Names in the file, by process, and by process and thread.
+        problems: Defects of the file.
+        arguments: Reads arguments of single events, by ``place``.
     """
 
     path: Path
@@ -115,16 +116,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def length_ns(self) -> int:
-        """From the earliest event or memory instant to the latest end of both."""
+        """Time in ns from the earliest event or memory instant to the latest end of either."""
         return max(int(self.end.max(initial=0)), int(self.memory.time.max(initial=0)))
 
     @cached_property
     def call(self) -> I64:
-        """Row of the call that started each device work (``work_rows``); -1 where it is not in the file."""
+        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file."""
         return self.calls_of(self.correlation[self.work_rows])
 
     def calls_of(self, wanted: I64) -> I64:
-        """Rows of the calls with some correlations, of several the first in time; -1 without."""
+        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none."""
         calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
         order = np.argsort(self.correlation[calls], kind="stable")
         known = self.correlation[calls[order]]
@@ -139,11 +140,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def operators(self) -> Operators:
-        """What they were given (``operator_rows``); the file is read again for it."""
+        """Arguments of all ``operator_rows``; reads the file again."""
         return self._details[0]
 
     def operators_at(self, rows: I64) -> Operators:
-        """What some of them were given; of these alone the file is read for it, where not all are known already."""
+        """Arguments of the operators in some rows; reads the file again for these alone, unless all are cached."""
         if "_details" in self.__dict__:
             places, told = np.searchsorted(self.operator_rows, rows), self.operators
             return replace(told, dims=told.dims[places], types=told.types[places], stack=told.stack[places])
@@ -156,11 +157,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def frames(self) -> Frames:
-        """Ids of Python frames (``frame_rows``); the file is read again for them."""
+        """Ids of all Python frames (``frame_rows``); reads the file again."""
         return self._details[1]
 
     def frames_at(self, rows: I64) -> Frames:
-        """Ids of some of them; of these alone the file is read."""
+        """Ids of the Python frames in some rows; reads the file again for these alone."""
         return self._given_to(rows[:0], rows)[1]
 
     @cached_property
@@ -173,13 +174,13 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:
-        """Rows of the operators, forward and backward, at whose starts the ends of a flow stand.
+        """Rows of the forward and of the backward operators that flows join; reads the file again.
 
-        The file is read again for it.
+        A flow's end belongs to the operator that starts at its time.
         """
         begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
-        # by thread, then start, as rows are: of several that begin together the first
+        # rows are by thread, then start: of operators that begin together the first is found
         at = np.full(len(times), -1, np.int64)
         lane = self.thread_of(rows)
         for number in np.unique(lanes).tolist():
@@ -192,16 +193,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return source[source >= 0], at[target][source >= 0]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
-        """Whether the name of each event passes a test, made once for each name."""
+        """Mask of the events whose name passes a test, which is called once for each distinct name."""
         passing = np.array([bool(test(name)) for name in self.names], np.bool_)
         return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
 
     def thread_of(self, rows: I64) -> I64:
-        """Place of each event's thread."""
+        """Index of each event's thread in ``threads``."""
         return np.asarray(np.searchsorted(self.first, rows, side="right") - 1)
 
 
 def by_number(text: str) -> tuple[bool, int, str]:
-    """Numbers first, by their value; other texts behind them."""
+    """Sort key: numbers first, by value; then other texts."""
     number = text.isascii() and text.isdecimal()
     return not number, int(text[:18]) if number else 0, text

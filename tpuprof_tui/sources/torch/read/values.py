@@ -1,4 +1,4 @@
-"""Columns of what was decoded: codes of texts, whole numbers, floats."""
+"""Converts decoded values to columns: dictionary codes of texts, integers, floats."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 Values = Sequence[Any]
-#: Numbers beyond this are no blocks and no percentages.
+#: Numbers of a larger magnitude are taken as missing (blocks per SM, percentages).
 _MOST_FLOAT: Final = 1e12
 _LAST: Final = (1 << 63) - 1
 _LONGEST_NAME: Final = 1 << 16
 
 
 class Codes(dict[Any, int]):
-    """Numbers things as they come."""
+    """Maps values to dense integer codes, in order of first use."""
 
     def __missing__(self, key: Any) -> int:
         code = self[key] = len(self)
@@ -30,12 +30,12 @@ class Codes(dict[Any, int]):
 
 
 def shown_codes(texts: Codes, values: list[Any]) -> I32:
-    """Codes of the texts of what is shown as text, whatever it was."""
+    """Codes of the texts of values of any type."""
     return np.array([texts[str(value)] for value in values], np.int32)
 
 
 def looked_up(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
-    """The value, without any its place, of the first of some ascending keys equal to each one wanted; -1 without."""
+    """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
     place = np.searchsorted(keys, wanted)
     found = np.full(len(wanted), -1, np.int64)
     inside = np.flatnonzero(place < len(keys))
@@ -45,16 +45,16 @@ def looked_up(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
 
 
 def whole(values: Values, beyond: list[int] | None = None) -> I64:
-    """int64 of integers, and of texts of such; missing for anything else.
+    """int64 of integers and of decimal texts; missing for anything else.
 
     Args:
-        values: Those values.
-        beyond: Takes the places of integers that are beyond int64.
+        values: Any values.
+        beyond: Indices of integers outside int64 are appended to it.
     """
     try:
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, ValueError, OverflowError):
-        # most often some are null
+        # most often some values are null
         if beyond is not None:
             beyond += [row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each <= _LAST]
         values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_whole(each) for each in values]
@@ -62,7 +62,7 @@ def whole(values: Values, beyond: list[int] | None = None) -> I64:
 
 
 def whole_rows(rows: Sequence[tuple[Any, ...]], beyond: list[int]) -> I64:
-    """The same of rows of values, by row and column."""
+    """int64 array (rows, columns) of rows of values, converted as by `whole`."""
     try:
         return np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(rows[0])).reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError):
@@ -74,7 +74,7 @@ def _one_whole(value: Any) -> int:
         digits = value.removeprefix("-")
         value = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
     if not isinstance(value, int) or not INT_MISSING <= value <= _LAST:
-        # addresses and ids beyond int64 stay apart from each other
+        # map [2^63, 2^64) to negative numbers, so that such addresses and ids stay distinct
         return value - (1 << 64) if isinstance(value, int) and 0 <= value < 1 << 64 else INT_MISSING
     return int(value)
 
@@ -91,8 +91,8 @@ def floats(values: Values) -> F64:
 
 
 def raw_codes(texts: Codes, values: Values) -> list[int]:
-    """Codes of JSON texts; -1 for none."""
-    # put together and taken apart they are bytes in half the time
+    """Codes of raw JSON texts; -1 for empty ones."""
+    # joining and splitting converts them to bytes in half the time
     told = b"\0".join(values).split(b"\0") if values else []
     if len(told) != len(values):
         told = list(map(bytes, values))
@@ -100,6 +100,6 @@ def raw_codes(texts: Codes, values: Values) -> list[int]:
 
 
 def shown(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text as it can be shown and written."""
+    """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     text = text[:most]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

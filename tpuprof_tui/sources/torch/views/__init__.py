@@ -1,1 +1,1 @@
-"""What is said of PyTorch traces alone."""
+"""Views of PyTorch traces."""

@@ -1,4 +1,4 @@
-"""Findings that only PyTorch traces can show, besides those of any profile."""
+"""Findings specific to PyTorch traces, in addition to those of any profile."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .streams import streams
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: A kernel that takes less is short, ns; so many in a row could be one.
+#: Kernels below this duration in ns are short; at least this many in a row are reported.
 _SHORT: Final = 10_000
 _IN_A_ROW: Final = 4
-#: Reserved beyond what is ever allocated: from this share on memory is in pieces.
+#: Least share of reserved memory beyond the peak of allocated memory that is reported as fragmentation.
 _IN_PIECES: Final = 0.3
-#: A peak of memory is told from this share of what the device has on, or from so many times what is allocated in this
-#: share of the time; smaller ones cost nobody anything.
+#: A memory peak is reported from this share of the device's memory on, or from this multiple of the amount that is not
+#: exceeded during ``_USUALLY`` of the time; peaks below ``_LEAST_PEAK`` bytes are not reported.
 _FULL: Final = 0.8
 _PEAKS: Final = 2.0
 _LEAST_PEAK: Final = 1 << 20
@@ -42,19 +42,19 @@ _USUALLY: Final = 0.9
 
 
 def findings(query: Query) -> Iterator[Finding]:
-    """What the rules find."""
+    """All findings of the rules."""
     return found_by(RULES, query)
 
 
 def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
-    """Workers, and which of the events of each are asked about."""
+    """Each worker's run, and the mask of its events that the query selects."""
     for run in runs_of(query):
         asked = asked_of(query, run)
         yield run, np.ones(len(run.trace), np.bool_) if asked.events is None else asked.events
 
 
 def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
-    """A finding about some events: the longest of them is its evidence; without any the worker."""
+    """A finding about the events in some rows, with the longest as evidence; without rows about the worker."""
     trace, profile = run.trace, query.profile
     if not len(rows):
         return of_window(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
@@ -73,13 +73,13 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64)
 
 
 def _is_there(profile: Profile, number: int, place: int, begin: int) -> bool:
-    """Whether an event of the run is that of a profile: one of devices alone has other numbers of lanes."""
+    """Whether the profile has the event at this lane and row: a device-only profile numbers lanes differently."""
     lane = profile.lanes[number] if number < len(profile.lanes) else None
     return lane is not None and place < len(lane) and int(lane.take("start", slice(place, place + 1))[0]) == begin
 
 
 def _streams(query: Query) -> list[tuple[Run, Answer]]:
-    """What the view of streams says of each worker; computed once."""
+    """The streams view of each worker, cached."""
 
     def made() -> list[tuple[Run, Answer]]:
         return [(run, streams(replace(query, scope=Scope(run.worker.group)))) for run in runs_of(query)]
@@ -105,7 +105,7 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
-    """Some events of each worker: the time that they cover."""
+    """A finding for each worker about some of its events; the gain is the time that they cover."""
     for run, asked in _runs(query):
         rows = rows_of(run)
         rows = rows[asked[rows]]
@@ -118,7 +118,7 @@ def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I6
 
 
 def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
-    """What gives the events of some kinds whose name a pattern is part of."""
+    """A function that returns the rows of events of some kinds whose name contains a pattern."""
     test = re.compile(pattern).search
     return lambda run: np.flatnonzero(np.isin(run.trace.kind, kinds) & run.trace.named(test))
 
@@ -134,7 +134,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    """Runs of short kernels on a stream: the gaps between them."""
+    """Sequences of short kernels on a stream; the gain is the gaps between them."""
     for run, asked in _runs(query):
         rows = run.trace.work_rows
         chosen = np.flatnonzero(run.kernels & asked[rows])
@@ -203,7 +203,7 @@ def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if reserved and (reserved - allocated) / reserved >= _IN_PIECES:
             text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
                     f"{percent_text(1 - allocated / reserved)} lies in pieces.")  # fmt: skip
-            # from when on so much was reserved
+            # start of the peak of reserved memory
             time = memory.time[mine] + run.worker.shift_ns
             begin = int(time[memory.reserved[mine].argmax()])
             length = max(query.window[1] - begin, 1)

@@ -1,4 +1,4 @@
-"""Names that colours of the timeline tell apart: operators, and nn.Modules."""
+"""Names by which the timeline can be coloured: operators and nn.Modules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ I32 = npt.NDArray[np.int32]
 
 
 def by_operator(session: Session) -> tuple[list[str], list[I32]]:
-    """Operators that launched what the device did, on threads what they and their calls belong to."""
+    """Colours by operator: of device work its launching operator; of thread events the operator they belong to."""
     return _named(session, _operators)
 
 
 def by_module(session: Session) -> tuple[list[str], list[I32]]:
-    """The nearest nn.Modules above these operators."""
+    """Colours by the nearest nn.Module above the event's operator."""
     return _named(session, _modules)
 
 
 def _operators(run: Run) -> I64:
-    """By event: row of its operator; -1 without."""
+    """For each event the row of its operator; -1 if none."""
     found = np.array(run.call_owner)
     own = np.flatnonzero(run.operators)
     found[own] = own
@@ -36,7 +36,7 @@ def _operators(run: Run) -> I64:
 
 
 def _modules(run: Run) -> I64:
-    """By event: row of the nearest module above its operator, of a module itself; -1 without."""
+    """For each event the row of the nearest module above its operator; modules themselves; -1 if none."""
     tree = run.tree
     modules = np.flatnonzero(tree.module)
     found = _operators(run)
@@ -49,7 +49,7 @@ def _modules(run: Run) -> I64:
 
 
 def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], list[I32]]:
-    """Names in the order of their time on the device, then on threads, and numbers of names by lane and row."""
+    """Names by falling device time, then thread time; and for each lane the name's index for each row, -1: none."""
     profile = session.profile
     codes: dict[str, int] = {}
     numbers = [np.full(len(lane), -1, np.int32) for lane in profile.lanes]

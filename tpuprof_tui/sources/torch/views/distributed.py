@@ -1,4 +1,4 @@
-"""Computation and communication of the workers of a run, and their collectives."""
+"""Distributed view: computation and communication of the workers of a run, and their collectives."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ I64 = npt.NDArray[np.int64]
 
 
 class Collectives(Struct, frozen=True, eq=False):
-    """The collectives of a worker by start, each with its own interval and those of its kernels.
+    """The collectives of a worker by start, with the intervals of each: its host event and its kernels.
 
     Attributes:
         run: The worker.
-        rows: Their events.
-        names: What they are called.
-        start, end: int64 ns of all intervals, collective by collective, in each by start.
-        of: Which collective each interval belongs to.
+        rows: Rows of their host events.
+        names: Their names.
+        start, end: int64 ns of all intervals, by collective, then start.
+        of: Index of the collective of each interval.
     """
 
     run: Run
@@ -44,8 +44,8 @@ class Collectives(Struct, frozen=True, eq=False):
 
 
 def distributed(query: Query) -> Answer:
-    """The view."""
-    # of whole workers, whatever the window
+    """The distributed view."""
+    # always of whole workers
     return not_narrowed(
         query, query.derived.get("distributed", lambda: _distributed(query), query.top_group), "Collectives"
     )
@@ -90,7 +90,7 @@ def _distributed(query: Query) -> Answer:
 
 
 def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
-    """Collectives of the workers that communicate, when they began to transfer, and what is not known of that."""
+    """Collectives of the workers that communicate, start of transfer of their intervals, and what is unknown."""
 
     def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
         found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
@@ -100,11 +100,14 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
 
 
 def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
-    """By worker when each interval began to transfer; and of which nobody knows."""
+    """For each worker the start of transfer of each interval; and a message for workers that cannot be compared.
+
+    Transfer is the shortest duration over the workers, ending with the interval; the rest is waiting.
+    """
     moved: dict[str, I64] = {}
     missing: list[Missing] = []
     for group in _comparable(found):
-        # names and numbers of intervals must be the same for collectives to belong together
+        # equal names and interval counts: then the k-th collectives of all workers belong together
         if len({(each.names, tuple(np.bincount(each.of, minlength=len(each.rows)).tolist())) for each in group}) > 1:
             names = ", ".join(each.run.worker.key for each in group)
             missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
@@ -116,14 +119,14 @@ def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
 
 
 def collectives_of(run: Run) -> Collectives:
-    """The collectives of a worker."""
+    """The collectives of a worker, with their kernels assigned to them."""
     trace = run.trace
     rows = run.collectives
     rows = rows[np.lexsort((trace.place[rows], -trace.end[rows], trace.start[rows]))]
     kernels = np.flatnonzero(run.communicates)
     ordered = np.argsort(rows, kind="stable")
     owner = looked_up(rows[ordered], run.launcher[kernels], ordered)
-    # launched by something else: the innermost collective around the call
+    # kernels launched by another event belong to the innermost collective around their call
     lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
     around = run.around(np.sort(rows), run.call[kernels[lost]])
     owner[lost] = looked_up(rows[ordered], around, ordered)
@@ -137,7 +140,7 @@ def collectives_of(run: Run) -> Collectives:
 
 
 def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
-    """Workers of one run and span: of the same world size, with different ranks, or none known."""
+    """Groups of workers of one world size and span, with distinct ranks or none known."""
     groups: dict[tuple[Any, int], list[Collectives]] = {}
     for each in found:
         info = each.run.trace.metadata.get("distributedInfo")
@@ -173,20 +176,20 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
 
 
 def transfers(query: Query) -> list[tuple[Any, ...]]:
-    """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
+    """Rows (step, worker, transfer ns, waiting ns); step "all": the mean over steps."""
     found, moved, _ = _compared(query)
     return [row for each in one_by_one(query, found) if each.run.worker.key in moved
             for row in _transfer(each, moved[each.run.worker.key])]  # fmt: skip
 
 
 def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
-    """By step: of the collectives that lie in it wholly on the host."""
+    """Rows by step, of the collectives whose host event is within the step."""
     run, trace, steps = found.run, found.run.trace, found.run.steps
     host_start, host_end = trace.start[found.rows][found.of], trace.end[found.rows][found.of]
     rows: list[tuple[Any, ...]] = []
     counted = np.flatnonzero(steps.counted).tolist()
     for step in counted:
-        # collectives lie in the order of their starts
+        # host_start is ascending
         near = slice(*np.searchsorted(host_start, (steps.start[step], steps.end[step] + 1)).tolist())
         mine = host_end[near] <= steps.end[step]
         end = found.end[near][mine]
@@ -214,7 +217,7 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
 
 
 def _bytes(found: Collectives) -> I64:
-    """Bytes of the inputs of each collective by their shapes; of unknown types 0."""
+    """Input bytes of each collective, from shapes and types; 0 for unknown types."""
     told = found.run.trace.operators_at(found.rows)
     known: dict[tuple[int, int], int] = {}
     sizes = []

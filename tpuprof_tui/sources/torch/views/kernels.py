@@ -1,4 +1,4 @@
-"""Kernels by name and by how they were launched, and copies."""
+"""Kernels view: kernels by name and by launch configuration, and copies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MEASURED: Final = (
 
 @of_each_worker(DEVICE)
 def kernels(asked: Asked) -> Answer:
-    """Kernels, and copies."""
+    """The kernels view of one worker."""
     run = asked.run
     trace, work = run.trace, run.trace.work
     chosen = np.flatnonzero(asked.work & run.kernels)
@@ -94,7 +94,7 @@ def _times(group: Grouped, length: np.ndarray) -> list[list[float]]:
 
 
 def _alike(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
-    """The same codes, one for all spellings of the same JSON."""
+    """Codes made equal where their JSON texts are equal up to blanks."""
     first: dict[str, int] = {}
     known = np.unique(codes)
     same = [first.setdefault(compact(texts[code]), code) if code >= 0 else -1 for code in known.tolist()]
@@ -102,7 +102,7 @@ def _alike(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
 
 
 def compact(text: str) -> str:
-    """JSON without blanks; a text in quotes without these."""
+    """JSON without blanks; a JSON string without its quotes; other text as it is."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

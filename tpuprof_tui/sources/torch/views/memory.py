@@ -1,4 +1,4 @@
-"""Memory over time, its peaks, what lived from when to when, and which operators asked for it."""
+"""Memory view: memory over time, its peaks, lifetimes of allocations, and memory by operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BYTES: Final = (
 
 
 def memory(query: Query) -> Answer:
-    """The view."""
+    """The memory view."""
     return not_narrowed(query, of_workers(query, _memory, MEMORY), "Figures of memory", ("filter",))
 
 
@@ -66,7 +66,7 @@ def _memory(asked: Asked) -> Answer:
         peaks.append((name, int(memory.time[mine][memory.allocated[mine].argmax()]) + shift, rows[-1][2]))
         curve.append(([name] * rows[-1][1], memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine]))
     names, *numbers = zip(*curve, strict=True)
-    # what is held at a peak may be older than what is asked about
+    # allocations held at a peak may precede the selected range
     lives = _lives(run, node, np.ones(len(memory), np.bool_))
     return Answer(
         (Fact("records", "Records", int(inside.sum())),),
@@ -116,12 +116,12 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
 
 
 class Lives(Struct, frozen=True, eq=False):
-    """What lived from when to when, in columns of one length: bytes above 0 open an address, a release closes it.
+    """Lifetimes of allocations, in columns of one length: a positive change allocates an address, others release it.
 
     Attributes:
-        device, operator: What each belongs to and who asked for it, as places in ``devices`` and ``operators``.
+        device, operator: Indices into ``devices`` and ``operators`` (the allocating operator).
         size: Bytes.
-        begin, end: ns of the profile; missing of what was there before, or is never released.
+        begin, end: ns of the profile; missing if allocated before the recording, or never released.
     """
 
     device: I64
@@ -136,7 +136,7 @@ class Lives(Struct, frozen=True, eq=False):
 def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
     memory = run.trace.memory
     chosen = np.flatnonzero(inside & (memory.address != INT_MISSING))
-    # instants of one address follow each other, in the order of the file
+    # group by address; the stable sort keeps the order by time
     chosen = chosen[np.argsort(memory.address[chosen], kind="stable")]
     change = np.where(memory.change[chosen] == INT_MISSING, 0, memory.change[chosen])
     opens = change > 0
@@ -144,7 +144,7 @@ def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
     was_open = np.r_[np.zeros(min(1, len(chosen)), np.bool_), again & opens[:-1]]
     ends = np.flatnonzero(was_open)
     released = ends[~opens[ends]]
-    # what is opened anew, or never released, has no end; what is released without having been opened no beginning
+    # lost: allocated again, or never released: no end; strays: released without allocation: no begin
     lost = np.r_[ends[opens[ends]] - 1, np.flatnonzero(opens & np.r_[~again, np.ones(min(1, len(chosen)), np.bool_)])]
     strays = np.flatnonzero(~opens & ~was_open)
     opener = np.r_[released - 1, lost, strays]
@@ -160,7 +160,7 @@ def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
 
 
 def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
-    """What is allocated at the peak of each device (name, ns, bytes), by who asked for it."""
+    """Memory held at the peak of each device (name, ns, bytes), by allocating operator."""
     at = {name: time for name, time, _ in peaks}
     rows: list[tuple[Any, ...]] = []
     for name, time, peak in peaks:
@@ -194,9 +194,9 @@ def _events(lives: Lives) -> Table:
 
 
 def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
-    """What is said of the operators of instants, as places in texts; ``aten::empty`` with what called it."""
+    """Operator labels of instants, as indices into the distinct ones; ``aten::empty`` with its caller."""
     trace, tree = run.trace, run.tree
-    # of no operator, and of what nothing called, the last one
+    # index -1 selects the appended -1
     name_of = np.append(trace.name[tree.rows], -1)
     above = np.where(node >= 0, np.append(tree.parent, -1)[node], -1)
 
@@ -208,7 +208,7 @@ def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
 
 
 def _texts(codes: tuple[npt.NDArray[np.integer[Any]], ...], text_of: Callable[..., str]) -> tuple[I64, list[str]]:
-    """Texts of rows of codes, as places in the sorted distinct ones."""
+    """Texts of rows of codes, as indices into the sorted distinct texts."""
     group = Grouped(*codes)
     told = [text_of(*each) for each in group.keys.tolist()]
     texts = sorted(set(told))

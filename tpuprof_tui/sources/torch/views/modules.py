@@ -1,4 +1,4 @@
-"""The tree of nn.Modules, with the time of each on the host and of what its operators started."""
+"""Modules view: the tree of nn.Modules, with host time and the device time of their operators."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _COLUMNS = (
 
 
 def modules(query: Query) -> Answer:
-    """The view."""
-    # of whole workers, whatever the window
+    """The modules view."""
+    # always of whole workers
     found = query.derived.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
     return not_narrowed(query, found, "Modules")
 
 
 def module_facts(query: Query) -> tuple[Fact, ...]:
-    """How many modules there are: of each file as little is read again as tells that."""
+    """Number of distinct modules; decodes only the arguments of module frames."""
     return of_workers(query, _counted, MODULES).facts
 
 
@@ -80,7 +80,7 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
     operators, device_self = np.zeros(len(tree.rows), np.int64), np.zeros(len(tree.rows), np.int64)
     np.add.at(operators, tree.parent[inner], 1)
     np.add.at(device_self, tree.parent[inner], tree.device[1][inner])
-    # of all children, without what the module starts itself
+    # device time of all descendants, without the module's own launches
     device_total = tree.device[1] - tree.device[0]
     columns = (np.ones(len(tree.rows), np.int64), operators, tree.host_total, tree.host_self_without_children,
                device_total, device_self)  # fmt: skip
@@ -91,15 +91,15 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
 
 
 def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
-    """Nested (module, children): parents by the chain of Python ids, equal roots once, roots by name."""
+    """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name."""
     trace = run.trace
     rows, ids = trace.frame_rows, trace.frames.id
-    # of frames with one id the last counts
+    # of frames with the same id the last one is used
     distinct_ids, last = np.unique(ids[::-1], return_index=True)
     parent = looked_up(distinct_ids, trace.frames.parent, len(ids) - 1 - last)
     parent[trace.frames.parent == INT_MISSING] = -1
     module = np.isin(rows, list(known))
-    # nearest module up the chain: modules end it, and what the rest leads to is doubled
+    # nearest module up the chain, by pointer doubling; modules point to themselves
     above = np.append(np.where(module, np.arange(len(rows)), parent), -1)
     for _ in range(len(above).bit_length()):
         above = above[above]
@@ -108,7 +108,7 @@ def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
     nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (known[int(rows[n])], []) for n in shown.tolist()}
     roots: list[Any] = []
     for n, at in zip(shown.tolist(), above[parent[shown]].tolist(), strict=True):
-        # a ring of ids leads to no module
+        # a cycle of ids leads to no module
         (nodes[at][1] if at in nodes and at != n else roots).append(nodes[n])
     distinct: dict[str, Any] = {}
     for root in roots:

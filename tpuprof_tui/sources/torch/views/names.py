@@ -1,6 +1,6 @@
-"""What ran, by short name: what two runs are compared by, as HTA's trace diff counts it.
+"""Names view: calls and time by short name, the basis of comparing two runs, as in HTA's trace diff.
 
-Names of kernels change between cards and versions: return type, template arguments and parameters are left out.
+Kernel names differ between cards and versions: return type, template arguments and parameters are removed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ..read.categories import Kind
 from .run import Asked
 from .tables import Grouped, of_each_worker
 
-#: Events of host threads: not those of the profiler itself.
+#: Kinds of host events, without those of the profiler itself.
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
 _OPEN: Final = {">": "<", ")": "("}
 
 
 @of_each_worker()
 def names(asked: Asked) -> Answer:
-    """What ran, by short name."""
+    """The names view of one worker."""
     run = asked.run
     trace, steps = run.trace, run.steps
     host = np.isin(trace.kind, _HOST)
     work = np.zeros(len(trace), np.bool_)
     work[trace.work_rows] = True
     if asked.step is not None and steps.annotated:
-        # by the start of the event itself, of device work by that of its call
+        # host events by their own start, device work by the start of its call
         inside = np.zeros(len(trace), np.bool_)
         for place in np.flatnonzero(asked.steps).tolist():
             inside |= (trace.start >= steps.host_start[place]) & (trace.start < steps.host_end[place])
@@ -65,7 +65,7 @@ def names(asked: Asked) -> Answer:
 
 
 def short_name(name: str) -> str:
-    """A name without what stands within <...> and (...), and without what stands before the last blank."""
+    """A name without <...> and (...), and without everything before its last blank (the return type)."""
     kept: list[str] = []
     depth = 0
     for sign in name:

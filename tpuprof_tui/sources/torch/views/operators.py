@@ -1,4 +1,4 @@
-"""Operators by name, by name and shapes, and by call stack."""
+"""Operators view: operators by name, by name and shapes, and by call stack."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIGURES: Final = (
 
 @of_each_worker()
 def operators(asked: Asked) -> Answer:
-    """Operators."""
+    """The operators view of one worker."""
     trace, tree = asked.run.trace, asked.run.tree
     nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
     rows = tree.rows[nodes]

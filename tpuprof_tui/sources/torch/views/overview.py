@@ -1,4 +1,4 @@
-"""Where the time of the steps went, how devices were used, what to do; and the steps themselves."""
+"""Overview: breakdown of step time, utilization of devices, recommendations; and the steps view."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
-#: What is left out of narrow tables, the highest first.
+#: Order in which columns are dropped from narrow tables, the highest first.
 _SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
                  "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
@@ -34,7 +34,7 @@ _CAPTURED: Final = "CUDA graphs are captured, not run."
 
 
 def steps(query: Query) -> Answer:
-    """The view of steps."""
+    """The steps view."""
     return not_narrowed(query, of_workers(query, _steps), "Steps", ("filter",))
 
 
@@ -63,7 +63,7 @@ def _steps(asked: Asked) -> Answer:
 
 
 def _executions(asked: Asked) -> Iterator[Table]:
-    """Runs of a model by a server: prefill and decode, and what they started; a graph is one call for its kernels."""
+    """Table of a server's model executions, with the device work of each; a graph replay is one call, many kernels."""
     run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
     rows, labels = (np.zeros(0, np.int64), []) if run.steps.annotated else executions(trace)
     chosen = np.flatnonzero(asked.among(rows))
@@ -92,7 +92,7 @@ def _executions(asked: Asked) -> Iterator[Table]:
 
 
 def parts_of(asked: Asked, steps: I64) -> list[I64]:
-    """Time of each part (``PARTS``, in that order) in some steps: what is left by those before it."""
+    """Time of each part (``PARTS``, in that order) in some steps, without the time that earlier parts cover."""
     run, trace = asked.run, asked.run.trace
     start, end = asked.spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
@@ -117,14 +117,14 @@ def parts_of(asked: Asked, steps: I64) -> list[I64]:
 
 
 def overview(query: Query) -> Answer:
-    """Where the time of the steps went; what to do stands once for all workers that it is said of."""
+    """The overview; equal recommendations of several workers are merged."""
     told = of_workers(query, _overview)
     return replace(told, tables=tuple(_each_once(table) if table.key == "recommendations" else table
                                       for table in told.tables))  # fmt: skip
 
 
 def _each_once(table: Table) -> Table:
-    """Advice of several workers: the same is told as one, of the worker that it is most true of."""
+    """Merges equal recommendations of several workers, keeping the row of the worker it applies to most."""
     if table.place(WORKER.key) < 0:
         return table
     known, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
@@ -237,7 +237,7 @@ def _inside(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> tuple
 
 
 def _efficiency(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
-    """Integral of the blocks per SM of the kernels that run, at most 1, over the window."""
+    """SM efficiency: mean over the window of the summed blocks per SM of running kernels, capped at 1."""
     blocks = run.trace.work["blocks"]
     mine = mine & (np.nan_to_num(blocks) > 0)
     start, end = _inside(run, mine, low, high)

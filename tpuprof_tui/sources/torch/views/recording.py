@@ -1,4 +1,4 @@
-"""What stands beside the events of a trace, secrets masked: on the screen alone, as it may hold an environment."""
+"""Recording view: metadata of a trace, secrets masked; on screen only, as it may hold environment variables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .tables import of_each_worker
 
 _WORDS: Final = r"(?:token|secret|key|passw|passphrase|credential|auth|cookie)"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
-#: The same within texts: NAME=value, "name": "value", --name value.
+#: Secrets within texts: NAME=value, "name": "value", --name value.
 _GIVEN: Final = re.compile(rf"([\w.-]*{_WORDS}[\w.-]*[\"']?\s*[=:\s]\s*)[^\s,;]+", re.IGNORECASE)
 _MASK: Final = "********"
 
 
 @of_each_worker()
 def recording(asked: Asked) -> Answer:
-    """What stands beside the events."""
+    """The recording view of one worker."""
     rows: list[tuple[str, str]] = []
     waiting: list[tuple[str, Any]] = [("", asked.run.trace.metadata)]
     while waiting:

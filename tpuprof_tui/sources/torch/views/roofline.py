@@ -1,4 +1,4 @@
-"""Matrix products, convolutions and attention: how much they compute and move by their shapes, how fast they were."""
+"""Roofline view: FLOP and bytes of matrix products, convolutions and attention from their shapes; achieved rates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .run import Asked
 from .tables import Grouped, of_each_worker
 
 Shape = Sequence[int]
-#: Bytes of an element.
+#: Bytes per element, by type.
 _BYTES: Final = {
     "c10::Half": 2, "c10::BFloat16": 2, "float": 4, "double": 8, "signed char": 1, "unsigned char": 1, "int": 4,
     "long int": 8, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
@@ -29,12 +29,12 @@ _BYTES: Final = {
 
 
 class Card(NamedTuple):
-    """Peaks of a card.
+    """Peak rates of a card.
 
     Attributes:
-        name: Regular expression of what traces call it.
+        name: Regular expression of its name in traces.
         half: TFLOP/s of 16-bit numbers with matrix units.
-        single: TFLOP/s of 32-bit numbers; TF32 where matrix units have it.
+        single: TFLOP/s of 32-bit numbers; TF32 if matrix units support it.
         memory: GB/s.
     """
 
@@ -44,7 +44,7 @@ class Card(NamedTuple):
     memory: float
 
 
-#: What cards can do at most, as data sheets say: dense, without sparsity. The first whose name is found counts.
+#: Peak rates from data sheets: dense, without sparsity. The first entry whose name matches is used.
 CARDS: Final = (
     Card(r"GB?200|B200", 2250, 1100, 8000),
     Card(r"H200", 989.4, 494.7, 4800),
@@ -69,8 +69,7 @@ CARDS: Final = (
 )
 
 
-#: What one call does: floating-point operations (a multiplication and an addition are two), and elements read and
-#: written, each once.
+#: Work of one call: floating-point operations (a multiply-add counts as two), and elements read and written, each once.
 Work = tuple[int, int]
 
 
@@ -83,12 +82,12 @@ def _product(left: Shape, right: Shape) -> Work | None:
 
 
 def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
-    """Query, key and value of (batch, heads, length, size); a causal mask leaves out half.
+    """Query, key and value of (batch, heads, length, size); a causal mask halves the operations.
 
     Args:
-        causal: Which argument says whether there is one.
+        causal: Index of the argument ``is_causal``.
         dims: Shapes of the arguments.
-        told: Values of those that are no tensors.
+        told: Values of the arguments that are not tensors.
     """
     query, key, value = dims[:3]
     if not len(query) == len(key) == len(value) == 4:
@@ -105,7 +104,7 @@ def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
     stride, padding, dilation = (_numbers(told[place], len(given) - 2) for place in (3, 4, 5))
     if len(given) < 3 or len(given) != len(weight) or not stride or not padding or not dilation:
         return None
-    if len(told) > 6 and str(told[6]) == "True":  # transposed: each input element meets all of the weight
+    if len(told) > 6 and str(told[6]) == "True":  # transposed: each input element is multiplied by the whole weight
         return (2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
     sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
              zip(given[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
@@ -114,7 +113,7 @@ def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
 
 
 def _numbers(text: Any, count: int) -> list[int]:
-    """Numbers of a list that was written as a text; none where it is no such list."""
+    """A list of ``count`` numbers, given as list or JSON text, a single one repeated; empty if it is no such list."""
     try:
         found = json.loads(text) if isinstance(text, str) else text
     except ValueError:
@@ -125,7 +124,7 @@ def _numbers(text: Any, count: int) -> list[int]:
 
 
 Formula = Callable[[Sequence[Shape], Sequence[Any]], "Work | None"]
-#: By operator what it does; operators below these are part of them.
+#: Work of each operator; operators nested inside these are part of them.
 FORMULAS: Final[dict[str, Formula]] = {
     "aten::mm": lambda dims, _: _product(dims[0], dims[1]),
     "aten::bmm": lambda dims, _: _product(dims[0], dims[1]),
@@ -149,10 +148,10 @@ _COLUMNS: Final = (
 
 @of_each_worker(DEVICE)
 def roofline(asked: Asked) -> Answer:
-    """What was computed and moved, by name and shapes."""
+    """The roofline view of one worker, by name and shapes."""
     trace, tree = asked.run.trace, asked.run.tree
     counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
-    # what lies within another one is part of that
+    # skip operators nested inside another counted one
     outside = tree.summed_down(counted) == counted
     nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device[1] > 0))
     if not len(nodes):
@@ -185,7 +184,7 @@ def roofline(asked: Asked) -> Answer:
 def _line(
     name: str, text: str, told: dict[str, Any], calls: int, device: int, card: Card | None
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """A row; None where the shapes do not tell the work."""
+    """A row of the table; None if the shapes do not determine the work."""
     try:
         dims = json.loads(text)
         concrete, types = told.get("Concrete Inputs"), told.get("Input type")

@@ -1,4 +1,4 @@
-"""Names that decide what an event counts as, as the TensorBoard plugin and HTA have them."""
+"""Name patterns that classify events, as in the TensorBoard plugin and HTA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from ..read.links import STEP
 
-#: A kernel that uses tensor cores has one of these in its name.
+#: Names of kernels that use tensor cores contain one of these.
 TENSOR_CORES: Final = (
     "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
     "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
@@ -21,16 +21,16 @@ _ATEN: Final = (
     "cudnn_convolution_transpose_backward_weight cudnn_convolution_transpose_backward_input "
     "cudnn_convolution_backward_input cudnn_convolution_backward"
 )
-#: Cards whose kernels these names say nothing of.
+#: Cards whose kernel names do not follow these patterns.
 OTHER_CARDS: Final = re.compile(r"AMD|Radeon|Instinct|Intel|MTIA|ARTEMIS", re.IGNORECASE)
 #: Operators that can use tensor cores.
 ELIGIBLE: Final = frozenset(f"aten::{name}" for name in _ATEN.split()) | {
     "CudnnConvolutionBackward", "BmmBackward0", "CudnnConvolutionTransposeBackward", "MmBackward", "AddmvBackward",
     "MvBackward", "AddmmBackward", "AddbmmBackward",
 }  # fmt: skip
-#: Host events that communicate.
+#: Names of host events that communicate.
 COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
-#: Annotations that are nodes of the tree of operators, beside steps and data loaders.
+#: Annotations that are nodes of the tree of operators, in addition to steps and data loaders.
 TREE_COLLECTIVES: Final = frozenset(
     f"{library}:{name}" for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
@@ -38,19 +38,19 @@ TREE_COLLECTIVES: Final = frozenset(
 LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
 _NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
 _NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
-#: Bytes of an element.
+#: Bytes per element, by type.
 ELEMENT_BYTES: Final = {
     "long int": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1,
 }  # fmt: skip
 
 
 def uses_tensor_cores(name: str) -> bool:
-    """Whether a kernel does, by its name."""
+    """Whether a kernel uses tensor cores, by its name."""
     return any(part in name for part in TENSOR_CORES)
 
 
 def is_operator(name: str) -> bool:
-    """Whether a record of an operator's category is one."""
+    """Whether an event of category operator is an operator, by its name."""
     return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS
 
 

@@ -1,6 +1,6 @@
-"""What is computed of one trace and asked for by several of its views: launchers, the tree of operators, steps.
+"""Figures derived from one trace that several views share: launchers, the tree of operators, steps.
 
-Definitions and their marks follow the TensorBoard plugin and HTA where people compare figures with theirs.
+Definitions follow the TensorBoard plugin and HTA where users compare figures with theirs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Thing = TypeVar("Thing")
 
-#: From so many calls on whose id is their correlation ids are taken for those of launches.
+#: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
 _REPLAY: Final = re.compile("Graph")
 _OF_GRAPHS: Final = ("Graphs were replayed: of which operator or module their kernels are is not recorded; kernels and "
@@ -42,12 +42,12 @@ class Steps(Struct, frozen=True, eq=False):
     """Steps by time, in columns of one length.
 
     Attributes:
-        label: What each is called.
-        host_start, host_end: As the host annotated them.
-        start, end: With the device work that they launched.
-        launched: How many device events that is.
-        counted: Whether they count; the last ones may not.
-        annotated: Whether the host annotated them.
+        label: Label of each step.
+        host_start, host_end: As annotated by the host.
+        start, end: Including the device work that they launched.
+        launched: Number of device events launched.
+        counted: Whether a step counts in figures; the last ones may not.
+        annotated: Whether the host annotated the steps.
     """
 
     label: tuple[str, ...]
@@ -61,13 +61,13 @@ class Steps(Struct, frozen=True, eq=False):
 
 
 class Run:
-    """One worker's trace and what is derived of it.
+    """One worker's trace and the figures derived from it.
 
     Attributes:
-        worker, trace: See there.
-        call: Row of the call of each device work; -1 without.
-        work_start, work_end, work_kind: Start and end of each, ns, and what it is.
-        kernels: Which device work is kernels.
+        worker, trace: The worker and its trace.
+        call: Row of the call of each device work; -1 if none.
+        work_start, work_end, work_kind: Start and end (ns) and kind of each device work.
+        kernels: Mask of the device work that is kernels.
         calls: Rows of the calls.
     """
 
@@ -81,7 +81,7 @@ class Run:
 
     @classmethod
     def of(cls, worker: TraceWorker) -> Run:
-        """That of a worker, with what was computed of its trace before others of the run had been read."""
+        """The run of a worker; reuses what was computed of its trace for an earlier, preliminary profile."""
         run, trace = cls(worker), vars(worker.trace)
         if (before := trace.get("run")) is not None:
             vars(run).update({**vars(before), "worker": worker})
@@ -92,31 +92,31 @@ class Run:
 
     @property
     def known(self) -> list[Tree]:
-        """The tree, where it has been made."""
+        """The tree in a list, if it has been computed; else empty."""
         return [vars(self)["tree"]] if "tree" in vars(self) else []
 
     # -- device work
 
     @cached_property
     def tensor_cores(self) -> Mask:
-        """Which device work uses tensor cores."""
+        """Mask of the device work that uses tensor cores."""
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
 
     @cached_property
     def tells_tensor_cores(self) -> bool:
-        """Whether names of kernels tell tensor cores: there are kernels, and all of them of NVIDIA's cards."""
+        """Whether kernel names show the use of tensor cores: there are kernels, and only on NVIDIA cards."""
         cards = [str(each.get("name") or "") for each in properties_of(self.trace)]
         others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in self.trace.names)
         return bool(self.kernels.any()) and not others
 
     @cached_property
     def captures_graphs(self) -> bool:
-        """Whether CUDA graphs are recorded in it, which runs next to nothing."""
+        """Whether CUDA graphs are captured in the trace; capturing executes next to nothing on the device."""
         return any(name.endswith("StreamBeginCapture") for name in self.trace.names)
 
     @cached_property
     def communicates(self) -> Mask:
-        """Which device work is kernels that communicate."""
+        """Mask of the device work that is communication kernels."""
         named = self.trace.named(COMMUNICATION.match)[self.trace.work_rows]
         launcher = self.launcher
         known = launcher >= 0
@@ -126,25 +126,25 @@ class Run:
 
     @cached_property
     def collective_name(self) -> Mask:
-        """By event: whether its name is that of a collective on the host."""
+        """Mask of the events whose name is that of a host collective."""
         return self.trace.named(COLLECTIVE.match)
 
     @cached_property
     def collectives(self) -> I64:
-        """Rows of the collectives on the host."""
+        """Rows of the host's collectives."""
         return np.flatnonzero(self.collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
 
     # -- who launched what
 
     @cached_property
     def ids_usable(self) -> bool:
-        """Whether External ids of calls name operators: not where they are the ids of launches."""
+        """Whether External ids of calls identify operators; false if they are ids of launches."""
         correlation, external = self.trace.correlation[self.calls], self.trace.external[self.calls]
         both = (correlation != INT_MISSING) & (external != INT_MISSING)
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
 
     def named_by(self, ids: I64) -> I64:
-        """Row of the operator or annotation that each External id names; -1 for none."""
+        """Row of the operator or annotation with each External id; -1 if none."""
         trace = self.trace
         rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
                               & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
@@ -153,12 +153,12 @@ class Run:
 
     @cached_property
     def operators(self) -> Mask:
-        """By event: whether it is an operator."""
+        """Mask of the events that are operators."""
         return np.asarray((self.trace.kind == Kind.OPERATOR) & self.trace.named(is_operator))
 
     @cached_property
     def call_owner(self) -> I64:
-        """By event: row of the operator or annotation that a call belongs to; -1 for none and for what is no call."""
+        """For each event that is a call the row of the operator or annotation it belongs to; else -1."""
         trace, calls = self.trace, self.calls
         found = np.full(len(trace), -1, np.int64)
         external = trace.external[calls]
@@ -168,7 +168,7 @@ class Run:
         return found
 
     def around(self, outer: I64, inner: I64) -> I64:
-        """Row of the innermost of some events that contains each of others on its thread; -1 without."""
+        """Row of the innermost event of ``outer`` that contains each event of ``inner`` on its thread; -1 if none."""
         trace = self.trace
         place = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
                           (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
@@ -176,7 +176,7 @@ class Run:
 
     @cached_property
     def launcher(self) -> I64:
-        """Row of the operator or annotation that launched each device work; -1 for none."""
+        """Row of the operator or annotation that launched each device work; -1 if none."""
         call = self.call
         found = np.where(call >= 0, self.call_owner[call] if len(self.trace) else -1, -1)
         if self.ids_usable:
@@ -193,7 +193,7 @@ class Run:
 
     @cached_property
     def steps(self) -> Steps:
-        """The steps."""
+        """Annotated steps, extended by their device work as in the TensorBoard plugin; else one step for the trace."""
         run, trace = self, self.trace
         rows = rows_named(trace, STEP)
         labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
@@ -241,31 +241,31 @@ class Run:
         return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
 
     def union(self, rows: I64) -> Intervals:
-        """The time that events cover."""
+        """Union of the intervals of events."""
         return Intervals.union(self.trace.start[rows], self.trace.end[rows])
 
     def work_union(self, which: Mask) -> Intervals:
-        """The time that device work covers."""
+        """Union of the intervals of device work."""
         return Intervals.union(self.work_start[which], self.work_end[which])
 
     @cached_property
     def loaders(self) -> I64:
-        """Rows of what loads data."""
+        """Rows of the events that load data."""
         host = np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME))
         return np.flatnonzero(host & self.trace.named(LOADER.fullmatch))
 
 
 class Tree:
-    """Operators, some annotations and nn.Modules of each thread by nesting, in columns of one length.
+    """Operators, some annotations and nn.Modules of each thread, nested by time, in columns of one length.
 
-    A node whose only child is an operator of its own name is one with it: the outer one stays.
+    A node whose only child is an operator of the same name is merged with it: the outer node stays.
 
     Attributes:
-        rows: Events, in the order of nesting.
-        parent: Place of the node above; -1 without.
-        stays: Which nodes are themselves, not one with that above.
-        same: Place of the node that each is one with.
-        operator: Which are operators.
+        rows: Rows of the nodes' events, in nesting order.
+        parent: Index of the parent node; -1 at top level.
+        stays: Mask of the nodes that are not merged into their parent.
+        same: Index of the node that each is merged into; its own if it stays.
+        operator: Mask of the nodes that are operators.
     """
 
     def __init__(self, run: Run) -> None:
@@ -293,34 +293,34 @@ class Tree:
 
     @cached_property
     def _behind(self) -> I64:
-        """The place behind each node and all below it."""
+        """Index behind the last descendant of each node."""
         return behind(depths(self._encloses))
 
     def summed_up(self, own: I64) -> I64:
-        """Values of nodes that stay and of all below them."""
+        """Sum of a value over each node and its descendants."""
         sums = np.concatenate([[0], np.cumsum(own)])
         return np.asarray(sums[self._behind] - sums[:-1])
 
     def summed_down(self, which: Mask) -> I64:
-        """How many nodes of some each lies in, itself counted."""
+        """Number of nodes in a mask that each node is nested in, itself included."""
         change = np.zeros(len(self.rows) + 1, np.int64)
         change[:-1] += which
         np.subtract.at(change, self._behind[which], 1)
         return np.asarray(np.cumsum(change[:-1]))
 
     def at(self, rows: I64) -> I64:
-        """Place of the node that each event is one with; -1 where it is none, or -1 itself."""
+        """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
         place = looked_up(self.rows, rows)
         return np.where(place >= 0, self.same[place] if len(self.rows) else -1, -1)
 
     @cached_property
     def call_node(self) -> I64:
-        """By call (``Run.calls``): place of its node; -1 for none."""
+        """Index of the node of each call (``Run.calls``); -1 if none."""
         return self.at(self.run.call_owner[self.run.calls])
 
     @cached_property
     def work_node(self) -> I64:
-        """By device work with a call: place of the node of its call; -1 for none."""
+        """Index of the node of each device work's call; -1 if none."""
         run = self.run
         owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
         return self.at(owner)
@@ -334,17 +334,17 @@ class Tree:
 
     @cached_property
     def device(self) -> tuple[I64, I64]:
-        """Device time of each node's own calls, and with all below, ns."""
+        """Device time in ns of each node's own calls, and including its descendants."""
         return self._sums(np.ones(len(self.run.call), np.bool_))
 
     @cached_property
     def tensor(self) -> tuple[I64, I64]:
-        """The same of tensor-core kernels."""
+        """Device time of tensor-core kernels, as `device`."""
         return self._sums(self.run.tensor_cores)
 
     @cached_property
     def eligible(self) -> Mask:
-        """Whether a node can use tensor cores, or something of it did."""
+        """Mask of the nodes that can use tensor cores, or that have a descendant that can or did."""
         run = self.run
         found = self._trace.named(ELIGIBLE.__contains__)[self.rows] & self.operator
         used = run.tensor_cores & (self.work_node >= 0)
@@ -353,12 +353,12 @@ class Tree:
 
     @cached_property
     def host_total(self) -> I64:
-        """Duration of each, ns."""
+        """Duration of each node, ns."""
         return self._trace.end[self.rows] - self._trace.start[self.rows]
 
     @cached_property
     def host_self(self) -> I64:
-        """Duration without what children and own calls cover."""
+        """Duration of each node without the time that its children and own calls cover, ns."""
         trace, run = self._trace, self.run
         inner = np.flatnonzero(self.stays & (self.parent >= 0))
         called = self.call_node >= 0
@@ -370,7 +370,7 @@ class Tree:
 
     @cached_property
     def host_self_without_children(self) -> I64:
-        """Duration without what children cover: what modules are told as their own."""
+        """Duration of each node without the time that its children cover, ns: the self time of modules."""
         trace = self._trace
         inner = np.flatnonzero(self.stays & (self.parent >= 0))
         return self.host_total - self.covered(
@@ -378,9 +378,9 @@ class Tree:
         )
 
     def covered(self, node: I64, start: I64, end: I64) -> I64:
-        """How much of each node intervals cover that belong to it, as far as they lie in it, ns."""
+        """Time in ns of each node that intervals cover; ``node``: index of the node that each interval belongs to."""
         trace = self._trace
-        # all nodes one behind the other on one line, so that intervals of different nodes do not meet
+        # place all nodes on one time axis, so that intervals of different nodes do not merge
         offset = np.concatenate([[0], np.cumsum(self.host_total)])[:-1]
         begins, ends = trace.start[self.rows], trace.end[self.rows]
         low = np.clip(start, begins[node], ends[node]) - begins[node] + offset[node]
@@ -389,21 +389,21 @@ class Tree:
         return np.asarray(np.diff(Intervals.union(low, high).covered(edges)))
 
     def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
-        """Place of the innermost node of a thread at each time (start <= time < end); -1 without."""
+        """Index of the innermost node of a thread at each time (start <= time < end); -1 if none."""
         trace, rows = self._trace, self.rows
         place = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
         return np.where(place >= 0, self.same[place] if len(rows) else -1, -1)
 
 
 class Asked(Struct, frozen=True, eq=False, dict=True):
-    """What a query asks of one worker.
+    """Selection of a query within one worker.
 
     Attributes:
-        run: The worker's trace.
-        events: By event: whether it is asked about; None: all are.
-        window: Start and end, ns of the trace, at which unions are cut; None: nowhere.
-        step: Number of the step that is asked about; None: all are.
-        narrowed: Whether scope, range or filter leave events out: a step alone tells all that ran in it.
+        run: The worker's run.
+        events: Mask of the selected events; None: all.
+        window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
+        step: Number of the selected step; None: all.
+        narrowed: Whether scope, range or filter exclude events; a step alone includes all that ran in it.
     """
 
     run: Run
@@ -413,17 +413,17 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
     narrowed: bool = False
 
     def among(self, rows: I64) -> Mask:
-        """Which of some events are asked about."""
+        """Mask of the selected ones among some rows."""
         return np.ones(len(rows), np.bool_) if self.events is None else self.events[rows]
 
     @cached_property
     def work(self) -> Mask:
-        """Which device work is asked about."""
+        """Mask of the selected device work."""
         return self.among(self.run.trace.work_rows)
 
     @cached_property
     def steps(self) -> Mask:
-        """Which steps are asked about: of a window those that touch it."""
+        """Mask of the selected steps; with a window, those that overlap it."""
         steps = self.run.steps
         asked = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
         if self.window is not None:
@@ -432,7 +432,7 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def replays(self) -> tuple[str, ...]:
-        """What cannot be told of what is asked about, as replayed graphs launched it: a sentence, or none."""
+        """A note if selected work was launched by replayed graphs, whose operators are not recorded; else empty."""
         run, trace = self.run, self.run.trace
         rows = np.flatnonzero(self.work & (run.call >= 0))
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
@@ -441,32 +441,32 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def narrow_work(self) -> Mask:
-        """Which device work fills the steps that are asked about."""
+        """Mask of the device work that counts in the selected steps."""
         return self.work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
 
     def narrow(self, rows: I64) -> I64:
-        """Those of some events that fill the steps that are asked about."""
+        """The rows among some that count in the selected steps."""
         return rows[self.among(rows)] if self.narrowed else rows
 
     def spans(self, steps: I64) -> tuple[I64, I64]:
-        """Start and end of some steps, as far as they lie in the window."""
+        """Start and end of some steps, clipped to the window."""
         start, end = self.run.steps.start[steps], self.run.steps.end[steps]
         return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
 
     def clip(self, covered: Intervals) -> Intervals:
-        """A union within the window."""
+        """A union clipped to the window."""
         return covered if self.window is None else covered.clip(*self.window)
 
 
 def workers_of(query: Query) -> list[TraceWorker]:
-    """The workers that a query is about."""
+    """The workers that a query covers."""
     profile, top = query.profile, query.top_group
     workers = profile.traces if isinstance(profile, TorchProfile) else ()
     return [worker for worker in workers if top < 0 or worker.group == top]
 
 
 def runs_of(query: Query) -> Iterator[Run]:
-    """Their runs, one after the other: of many, what was computed of one leaves memory before the next one."""
+    """The runs of a query's workers, one at a time: each is evicted from memory before the next is computed."""
     for worker in workers_of(query):
         run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
@@ -474,14 +474,14 @@ def runs_of(query: Query) -> Iterator[Run]:
 
 
 def one_by_one(query: Query, of_workers: Iterable[Thing]) -> Iterator[Thing]:
-    """What is known of workers, one after the other: of many, what one takes leaves memory before the next one."""
+    """Yields items of workers one at a time; after each, memory of its columns is returned to the system."""
     for each in of_workers:
         yield each
         query.profile.arrays.give_back()
 
 
 def asked_of(query: Query, run: Run) -> Asked:
-    """What a query asks of a worker."""
+    """The selection of a query within a worker."""
     worker = run.worker
     events: Mask | None = None
     window = None

@@ -1,4 +1,4 @@
-"""Busy and idle time of streams and why they idle; how long launches took and waited."""
+"""Streams view: busy and idle time of streams and the causes of idling; launches view: durations and delays."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .run import Asked
 from .tables import Grouped, of_each_worker, ratio
 
 I64 = npt.NDArray[np.int64]
-#: Gaps shorter than this between events of a stream are the hardware's own, ns (HTA).
+#: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
 _KERNEL_GAP: Final = 30_000
-#: What starts later than this after its launch waited long, ns.
+#: Device work that starts later than this after its launch counts as long delayed, ns.
 _LONG_DELAY: Final = 100_000
 
 
 @of_each_worker(DEVICE)
 def streams(asked: Asked) -> Answer:
-    """Busy and idle time of each stream."""
+    """The streams view of one worker."""
     run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
     work = asked.work
 
@@ -92,7 +92,7 @@ def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
 
 @of_each_worker(DEVICE)
 def launches(asked: Asked) -> Answer:
-    """How long launches took and waited."""
+    """The launches view of one worker: durations of launching calls, and delays until the work starts."""
     run, trace = asked.run, asked.run.trace
     call = run.call
     known = call >= 0

@@ -1,4 +1,4 @@
-"""What the views have in common: grouping events by what they are called, and one answer for several workers."""
+"""Shared by the views: grouping of events by codes, and merging of the answers of several workers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ I64 = npt.NDArray[np.int64]
 
 
 def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = "") -> Answer:
-    """What a view says of one worker; of several, a row of figures for each, and their rows one after the other.
+    """Answers a query for one worker; of several, merges facts into a table and concatenates the tables' rows.
 
     Args:
-        query: What is asked.
+        query: The query.
         compute: Answers for one worker.
-        needs: Capability without which there is nothing to tell: what to record is said then.
+        needs: Capability that the view requires; if the profile lacks it, the answer states what to record.
     """
     found = [(run.worker.key, compute(asked_of(query, run))) for run in runs_of(query)]
     if needs and not query.profile.has(needs):
@@ -39,14 +39,14 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
 
 
 def of_each_worker(needs: str = "") -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
-    """Makes a view of what is said of one worker (``of_workers``)."""
+    """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, needs)
 
 
 def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
-    """An answer of whole ranks that says which of what was asked for does not narrow it.
+    """Adds a note to an answer of whole workers, stating which parts of the query do not narrow it.
 
-    ``what`` begins the sentence.
+    ``what`` is the subject of the sentence; ``by``: parts of the query to check.
     """
     asked = [word for word in by if getattr(query, word) not in (None, "")]
     if query.scope.lane >= 0 or query.scope.group not in (-1, query.top_group):
@@ -56,11 +56,11 @@ def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("
 
 
 class Grouped:
-    """Events grouped by some codes.
+    """Events grouped by one or more codes.
 
     Attributes:
-        keys: The distinct codes, one column for each.
-        place: Group of each event.
+        keys: Distinct combinations of codes, one column per code.
+        place: Group index of each event.
         count: Number of groups.
     """
 
@@ -72,21 +72,21 @@ class Grouped:
         self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)
 
     def calls(self) -> I64:
-        """How many events each has."""
+        """Number of events of each group."""
         return np.bincount(self.place, minlength=self.count).astype(np.int64)
 
     def total(self, values: I64, gather: np.ufunc = np.add, start: int = 0) -> I64:
-        """Sum of values of each, or what else gathers them from a start."""
+        """Sum of values of each group, or another reduction (ufunc) with its initial value."""
         found = np.full(self.count, start, np.int64)
         gather.at(found, self.place, values)
         return found
 
     def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Whether one of each is so."""
+        """Whether any value of each group is true."""
         return np.bincount(self.place, weights=values, minlength=self.count) > 0
 
     def mean(self, values: npt.NDArray[np.float64], weights: I64) -> list[float | None]:
-        """Means weighted, what is missing or below 0 counting 0; None where a group has no value at all."""
+        """Weighted means; missing and negative values count as 0; None for a group without any value."""
         known = ~np.isnan(values) & (np.nan_to_num(values) >= 0)
         whole = np.bincount(self.place, weights=weights, minlength=self.count)
         part = np.bincount(self.place, weights=np.where(known, values, 0) * weights, minlength=self.count)
@@ -97,7 +97,7 @@ class Grouped:
 def time_table(
     key: str, title: str, columns: Sequence[tuple[Column, Sequence[Any]]], keys: Sequence[str], main: str = "total_us"
 ) -> Table:  # fmt: skip
-    """Rows by time, the longest first, equal ones by their keys."""
+    """A table sorted by falling time (``main``), then by its keys."""
     order = [column.key for column, _ in columns]
     places = [order.index(each) for each in (main, *keys)]
     rows = sorted(zip(*(values for _, values in columns), strict=True),
@@ -106,5 +106,5 @@ def time_table(
 
 
 def ratio(part: float | int, whole: float | int) -> float | None:
-    """A share; None of nothing."""
+    """The quotient; None if ``whole`` is 0."""
     return float(part) / float(whole) if whole else None

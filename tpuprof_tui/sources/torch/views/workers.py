@@ -1,4 +1,4 @@
-"""Who recorded a run: a worker for each file."""
+"""The workers that recorded a run: one for each file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpuprof_tui.views.report import Worker
 
 from ..read.profile import TorchProfile, properties_of
 
-#: What is shown of a device, by its key in the file; all of these are the card's own.
+#: Properties of a device that are shown, and their names; all are the card's own.
 _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
                  "warpSize": "warp_size"}  # fmt: skip
 
@@ -30,7 +30,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
 
 
 def identities(profile: Profile) -> dict[str, str]:
-    """Hosts and users that the traces name, with what they are."""
+    """Host and user names in the traces, with their kind (host or user)."""
     assert isinstance(profile, TorchProfile)
     keys = (("host_name", "host"), ("hostname", "host"), ("username", "user"))
     told = ((each.trace.metadata.get(key), kind) for each in profile.traces for key, kind in keys)

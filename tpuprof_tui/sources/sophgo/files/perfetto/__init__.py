@@ -1,1 +1,1 @@
-"""The published converter's Perfetto trace, and what it lacks."""
+"""Perfetto trace: that of the published converter, with additions."""

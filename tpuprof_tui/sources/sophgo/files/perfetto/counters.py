@@ -1,4 +1,4 @@
-"""Counters over time: utilisation and bandwidth."""
+"""Counter tracks: utilisation and bandwidth over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ F64 = npt.NDArray[np.float64]
 #: Timestamps (ns), and the value from each on.
 Samples = tuple[I64, F64]
 
-#: Bandwidths are added up as whole parts of this, so that they come back to 0 exactly.
+#: Bandwidths are summed as integer multiples of 1 / `_PARTS`, so that they return to 0 exactly.
 _PARTS: Final = 10_000
 
 
 def lane_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None = None) -> Samples:
-    """Rate (uArch) of a TIU, DDR bandwidth of others: that of each instruction from its start, 0 from its end.
+    """Rate (uArch) of a TIU, DDR bandwidth of others: the value of each instruction from its start, 0 from its end.
 
-    System commands count 0. ``rates``: as `rates_of` gives them.
+    System commands count as 0. ``rates``: result of `rates_of`.
     """
     start, end = lane.take("start", rows), lane.take("end", rows)
     if lane.kind != "TIU":
@@ -43,7 +43,7 @@ def lane_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None = N
 
 
 def total_samples(profile: Profile, chosen: Iterable[tuple[Lane, Rows]], memory: str) -> Samples:
-    """Bandwidth of all given instructions together, a sample wherever it changes; ``memory``: ``ddr`` or ``l2``."""
+    """Total bandwidth of the given instructions, with a sample at each change; ``memory``: ``ddr`` or ``l2``."""
     times: list[I64] = []
     steps: list[I64] = []
     for lane, rows in chosen:
@@ -65,7 +65,7 @@ def total_samples(profile: Profile, chosen: Iterable[tuple[Lane, Rows]], memory:
 
 
 def _known(profile: Profile, lane: Lane, rows: Rows, memory: str) -> F64:
-    """Bandwidth of each row, GB/s; 0 for system commands and where nothing is known."""
+    """Bandwidth of each row, GB/s; 0 for system commands and where it is not known."""
     key = f"{memory}_bandwidth"
     if key not in lane:
         return np.zeros(len(lane.take("start", rows)))

@@ -1,4 +1,4 @@
-"""Dependencies between instructions as flows: arrows from what releases to what waits for it."""
+"""Dependencies between instructions as flows: arrows from the releaser to the waiter."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 
 I64 = npt.NDArray[np.int64]
-#: The flows of a lane: those that leave its instructions, and those that reach their begin or their end.
+#: Flows of a lane: from its instructions, to their begin, and to their end.
 LaneFlows = tuple[Flows, Flows, Flows]
 
-#: Arrows that leave one instruction, or reach it; more would not be told apart, and are left out.
+#: Most arrows from or to one instruction; more would be indistinguishable and are left out.
 MOST_FLOWS: Final = 63
 
 
 def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int, Rows]) -> dict[int, LaneFlows]:
-    """Flows by place in ``Profile.lanes``.
+    """Flows by index in ``Profile.lanes``.
 
-    A flow reaches the begin of what waits where that comes later than the begin of what releases it, else its end: a
-    wait may begin long before it is released. A dependency that cannot be so (the wait ends before the release begins),
-    that is guesswork, or whose instructions are not there, is left out.
+    A flow ends at the begin of the waiter if that is later than the begin of the releaser, else at the waiter's end: a
+    wait may begin long before it is released. A dependency is left out if it is impossible (the wait ends before the
+    release begins), guessed, or if one of its instructions is not written.
 
-    ``chosen``: rows that are written, by place of the lane.
+    ``chosen``: rows that are written, by lane index.
     """
     lane, row = dependencies.releaser_lane, np.asarray(dependencies.releaser_row, np.int64)
     to_lane, to_row = dependencies.waiter_lane, np.asarray(dependencies.waiter_row, np.int64)
@@ -54,7 +54,7 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
 
 
 def _places_among_equals(keys: I64) -> I64:
-    """How many equal keys come before each."""
+    """Number of equal keys before each key."""
     order = np.argsort(keys, kind="stable")
     first = np.searchsorted(keys[order], keys[order], side="left")
     places = np.empty(len(keys), dtype=np.int64)
@@ -65,7 +65,7 @@ def _places_among_equals(keys: I64) -> I64:
 def _times(
     profile: Profile, lanes: npt.NDArray[Any], rows: I64, chosen: Mapping[int, Rows], key: str
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
-    """A time of each instruction, and whether it is one that is written."""
+    """A time of each instruction (ns), and a mask of the instructions that are written."""
     times = np.zeros(len(lanes), dtype=np.int64)
     there = np.zeros(len(lanes), dtype=np.bool_)
     for number, some in chosen.items():

@@ -1,4 +1,4 @@
-"""The overview of kernel functions: one slice per launch on each core, and on each CDMA port that it uses."""
+"""Overview of kernel functions: one slice per launch on each core, and on each CDMA port that it uses."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from ..text_columns import by_text
 
 I64 = npt.NDArray[np.int64]
 
-#: Order in which modes are named; others follow.
+#: Order in which modes are listed; others follow.
 MODES: Final = ("RVT", "TDI", "DES")
-#: Rows of a lane that are looked at together.
+#: Rows of a lane processed at a time.
 _ROWS: Final = 262_144
 _NONE: Final = -1
 
@@ -44,8 +44,8 @@ class Launches(Struct, frozen=True):
 
     Attributes:
         kernel: Codes into ``Profile.strings["kernel"]``.
-        scope: Launch number, -1 where there is none.
-        first_batch, last_batch: Smallest and largest batch launch, -1 where there is none.
+        scope: Launch number; -1 without one.
+        first_batch, last_batch: Smallest and largest batch launch; -1 without one.
         modes: One bit per code of ``Profile.strings["mode"]``.
     """
 
@@ -61,8 +61,8 @@ class Launches(Struct, frozen=True):
 def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launches:
     """Launches that the given instructions belong to.
 
-    The instructions of a launch number are one launch. Where there is no number, neighbours in time with the same
-    kernel function and batch are one.
+    Instructions with the same launch number are one launch. Without numbers, neighbours in time with the same kernel
+    function and batch are one.
     """
     runs = [part for lane, rows in chosen if "kernel" in lane for part in _lane_runs(profile, lane, rows)]
     if not runs:
@@ -86,7 +86,7 @@ def _joined(parts: Sequence[Launches]) -> Launches:
 
 
 def _lane_runs(profile: Profile, lane: Lane, rows: Rows) -> Iterable[Launches]:
-    """A lane's instructions with a kernel function; neighbours of one numbered launch already are one."""
+    """A lane's instructions with a kernel function; neighbours of one numbered launch are merged."""
     for part, _ in row_parts(rows, _ROWS):
         places = np.flatnonzero(by_text(profile, lane, "kernel", part, bool))
         if not len(places):
@@ -106,7 +106,7 @@ def _lane_runs(profile: Profile, lane: Lane, rows: Rows) -> Iterable[Launches]:
 
 
 def _whole(lane: Lane, key: str, rows: Rows, places: npt.NDArray[np.intp]) -> I64:
-    """An integer column; -1 where there is no value."""
+    """An integer column; -1 where missing."""
     if key not in lane:
         return np.full(len(places), _NONE, np.int64)
     values = lane.take(key, rows)[places].astype(np.int64)
@@ -114,7 +114,7 @@ def _whole(lane: Lane, key: str, rows: Rows, places: npt.NDArray[np.intp]) -> I6
 
 
 def _merged(runs: Launches, *, by_scope: bool) -> Launches:
-    """Neighbours of the same launch number (else: kernel function and batch) as one."""
+    """Merges neighbours with the same launch number (else: kernel function and batch)."""
     if by_scope:
         differs = runs.scope[1:] != runs.scope[:-1]
     else:
@@ -135,7 +135,7 @@ def _merged(runs: Launches, *, by_scope: bool) -> Launches:
 
 
 def encoded_launches(profile: Profile, sequence: PacketSequence, base_ns: int, launches: Launches) -> bytes:
-    """The packets of launches that do not overlap, in the order of time."""
+    """Packets of launches that do not overlap, in time order."""
     first, last = launches.first_batch, launches.last_batch
     columns = [launches.modes > 0, first != last, first >= 0, launches.scope >= 0]
     parts: list[Shaped] = [
@@ -152,7 +152,7 @@ def _table(
     kernels = profile.strings["kernel"]
 
     def modes(table: int) -> Values:
-        """Numbers of the names of modes, joined by slashes."""
+        """Interned ids of the names of modes, joined by slashes."""
         distinct, which = np.unique(some.modes, return_inverse=True)
         numbers = []
         for bits in distinct.tolist():

@@ -1,4 +1,4 @@
-"""Which tracks a trace has, and what is on each: the tree of the reference, then what is shown beyond it."""
+"""Tracks of a trace and the content of each: the tree of the reference, then additions."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 from ..text_columns import by_text
 
-#: Fact of a profile with a host trace: how it was aligned; all but this word is told in the trace.
+#: Fact of a profile with a host trace: how it was aligned; shown in the trace unless it is `EXACT`.
 HOST_ALIGNMENT: Final = "host_alignment"
 EXACT: Final = "exact"
 _DEVICE: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 _GBPS: Final = "GB/s"
 
-#: Places in ``Profile.lanes`` with the rows that count.
+#: Indices into ``Profile.lanes`` with the rows to use.
 Sources = tuple[tuple[int, Rows], ...]
 
 
-#: What is on a track; nothing is on one that only holds others.
+#: Content of a track; empty for one that only contains other tracks.
 Content = Literal["", "slices", "nested", "launches", "samples", "ddr", "l2", "notice"]
 
 
 class Job(Struct, frozen=True):
-    """A track to write: what is on it, and what that is made of."""
+    """A track to write: its content, and the rows that this is made from."""
 
     track: Track
     content: Content = ""
@@ -46,7 +46,7 @@ class Job(Struct, frozen=True):
 def planned_jobs(profile: Profile, selection: Selection, chosen: Mapping[int, Rows]) -> list[Job]:
     """All tracks in the order in which they are defined.
 
-    ``chosen``: rows that are written, by place in ``Profile.lanes``.
+    ``chosen``: rows that are written, by index in ``Profile.lanes``.
     """
     plan = _Plan(profile, chosen, [])
     for unit in profile.units:
@@ -67,7 +67,7 @@ class _Plan(Struct):
         return track
 
     def _of(self, kind: str, unit: int) -> Sources:
-        """Lanes of a kind and a unit (-1: of none) that have rows."""
+        """Lanes of a kind and a unit (-1: without a unit) that have rows."""
         found = []
         for place, rows in self.chosen.items():
             lane = self.profile.lanes[place]
@@ -76,7 +76,7 @@ class _Plan(Struct):
         return tuple(found)
 
     def core(self, unit: int) -> None:
-        """The tracks of a core; it has them also when it was idle."""
+        """Add the tracks of a core, even if it was idle."""
         root = self._add(Track(self.profile.groups.label(unit), ordered=True))
         tiu, gdma, sdma = (self._of(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
         self._add(Track("Kernel Function", root, 5), "launches", (*tiu, *gdma, *sdma))
@@ -99,7 +99,7 @@ class _Plan(Struct):
             self._add(_bandwidth("L2M Bandwidth", root, -3, words), "l2", moves)
 
     def ports(self) -> None:
-        """The tracks of all CDMA ports with instructions."""
+        """Add the tracks of all CDMA ports with instructions."""
         ports = self._of("CDMA", -1)
         if not ports:
             return
@@ -107,7 +107,7 @@ class _Plan(Struct):
         for place, rows in ports:
             lane = self.profile.lanes[place]
             name, source = f"CDMA port{lane.number}", ((place, rows),)
-            # what sends, what receives, and all others
+            # sending, receiving, and other instructions
             way = by_text(self.profile, lane, "name", rows, lambda text: (text in TX_NAMES) + 2 * (text in RX_NAMES), 0)
             numbers = row_numbers(rows)
             other, sending, receiving = (
@@ -120,7 +120,7 @@ class _Plan(Struct):
             self._add(_bandwidth(f"{name} Bandwidth", port, -1, "Both directions together."), "ddr", source)
 
     def others(self) -> None:
-        """Lanes of the host, and of whatever else there is."""
+        """Add the lanes of the host, and all others."""
         alignment = self.profile.facts.get(HOST_ALIGNMENT)
         words = alignment if isinstance(alignment, str) and alignment != EXACT else ""
         shown = False

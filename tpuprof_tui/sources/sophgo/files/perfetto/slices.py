@@ -1,4 +1,4 @@
-"""Instructions as slices: a begin and an end event each, with the annotations of the reference, in its order."""
+"""Instructions as slices: a begin and an end event each, with the reference's annotations in its order."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from .flows import LaneFlows
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Function types of system commands: they carry neither rate, bandwidth, size nor places.
+#: Function types of system commands, which have neither rate, bandwidth, size nor places.
 SYSTEM_TYPES: Final = ("sys", "SYS")
 
 Form = Literal["int", "text", "percent", "register", "bandwidth", "place"]
@@ -58,13 +58,12 @@ Form = Literal["int", "text", "percent", "register", "bandwidth", "place"]
 class Note(Struct, frozen=True):
     """One annotation of a slice.
 
-    Batch, kernel function and mode are left out where they are missing; of others the reference's placeholder is
-    written.
+    Batch, kernel function and mode are left out where missing; other annotations get the reference's placeholder.
 
     Attributes:
-        name: Its name, to the letter that of the reference.
-        form: How its value is found and written.
-        key: Column, register field, or memory (``bandwidth``, ``place``) it comes from.
+        name: Name, exactly as in the reference.
+        form: How the value is read and encoded.
+        key: Column, register field, or memory (``bandwidth``, ``place``) that it comes from.
         system: Whether system commands have it.
     """
 
@@ -121,7 +120,7 @@ class SliceEncoder:
         self._notes = _COMPUTE if lane.kind == "TIU" else _TRANSFER
 
     def encoded(self, rows: Rows, count: int) -> bytes:
-        """The packets of some rows, which do not overlap and come in the order of time."""
+        """Packets of some rows, which must not overlap and must be in time order."""
         parts: list[Shaped] = []
         numbers = row_numbers(rows)
         for shape, places in by_shape(self._shape(rows, numbers)):
@@ -129,10 +128,10 @@ class SliceEncoder:
         return self._sequence.encoded(parts, count)
 
     def _shape(self, rows: Rows, numbers: I64) -> list[I64]:
-        """What decides which fields a row has.
+        """Columns that determine which fields a row has.
 
-        Flows that reach its end and its begin and that leave it; its operation, -1 without; whose bandwidth it has;
-        whether it has a mode, a kernel function, a batch; whether it is a system command.
+        Numbers of flows to its end, to its begin and from it; its operation, -1 without one; the memory whose bandwidth
+        it has; whether it has a mode, a kernel function, a batch; whether it is a system command.
         """
         profile, lane, count = self._profile, self._lane, len(numbers)
         none = np.zeros(count, np.int64)
@@ -148,7 +147,7 @@ class SliceEncoder:
         return [*flows, operation, memory, *named, batch, system.astype(np.int64)]
 
     def _table(self, shape: Sequence[int], rows: I64) -> npt.NDArray[np.uint8]:
-        """Begin and end packets of rows of one shape, a row each."""
+        """Begin and end packets of rows of one shape, one table row each."""
         lane, sequence = self._lane, self._sequence
         releasing, reaching, leaving, operation, memory, mode, kernel, batch, system = shape
         absent = {key for key, known in (("mode", mode), ("kernel", kernel), ("batch", batch)) if not known}
@@ -174,7 +173,7 @@ class SliceEncoder:
         return messages(packets, len(rows))
 
     def _value(self, note: Note, operation: int, memory: int, rows: I64) -> Pieces:
-        """The value of an annotation; no pieces where rows of the operation do not have it."""
+        """Value of an annotation; empty where the operation does not have it."""
         key = note.key
         if note.form == "int":
             return varint_field(NOTE_INT, self._ints(key, rows))
@@ -199,7 +198,7 @@ class SliceEncoder:
         return np.where(values == INT_MISSING, 0, values)
 
     def _iids(self, table: int, key: str, rows: Rows) -> int | Values:
-        """Numbers of the interned texts of a text column."""
+        """Interned ids of the texts of a text column."""
         missing = _placeholder(key)
         if key not in self._lane:
             return self._sequence.iid(table, missing)
@@ -207,7 +206,7 @@ class SliceEncoder:
         return self._sequence.iids(table, key, self._profile.strings[key], codes, missing)
 
     def _percents(self, key: str, rows: Rows) -> int | Values:
-        """Numbers of percentages of one decimal, as texts."""
+        """Interned ids of percentages with one decimal, as texts."""
         if key not in self._lane:
             return self._sequence.iid(NOTE_TEXTS, _placeholder(key))
         found = tenths(self._lane.take(key, rows)) if self._rates is None else self._rates[rows]
@@ -236,9 +235,9 @@ class SliceEncoder:
 
 
 def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
-    """Rate (uArch) of some rows in tenths of a percent, by row of the lane; None where it knows none.
+    """Rates (uArch) of some rows in tenths of a percent, by row of the lane; None if the lane has none.
 
-    Operations are counted from registers: once, for the slices and for the counter.
+    Operations are counted from registers, so this is done once for both slices and counter.
     """
     if "uarch_rate" not in lane:
         return None
@@ -249,7 +248,7 @@ def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
 
 
 def system_rows(profile: Profile, lane: Lane, rows: Rows) -> Flags:
-    """Whether each row is a system command by its function type."""
+    """Mask of the system commands, by function type."""
     return by_text(profile, lane, "type", rows, SYSTEM_TYPES.__contains__)
 
 
@@ -265,7 +264,7 @@ def _placeholder(key: str) -> str:
 def encoded_nesting(
     profile: Profile, lane: Lane, sequence: PacketSequence, steps: I64, begins: Flags, base_ns: int
 ) -> bytes:
-    """Packets of slices that may lie within one another: names alone.
+    """Packets of slices that may be nested, with names only.
 
     ``steps``: row of each event, in the order in which slices begin and end; ``begins``: whether it is a begin.
     """

@@ -1,7 +1,7 @@
-"""A profile as a Perfetto trace: the reference's tracks, slices and counters, and what it lacks.
+"""Writes a profile as a Perfetto trace: the reference's tracks, slices and counters, with additions.
 
 Beyond the reference: launches that overlap get tracks of their own, kernel functions with CDMA commands stay visible on
-their cores, SDMA and CDMA have counters, each core has its DDR and L2M bandwidth, host slices nest as they did, and
+their cores, SDMA and CDMA have counters, each core has its DDR and L2M bandwidth, host slices keep their nesting, and
 dependencies are flows. Timestamps are ns; with a host trace they are the host's.
 """
 
@@ -37,7 +37,7 @@ from .kernels import encoded_launches, launches_of
 from .plan import Job, planned_jobs
 from .slices import SliceEncoder, encoded_nesting, rates_of
 
-#: Slices that are encoded at a time.
+#: Slices encoded at a time.
 SLICE: Final = 32_768
 _PROGRESS_SECONDS: Final = 0.1
 #: Fact of a profile with a host trace: host time of the profile's zero, ns.
@@ -54,12 +54,12 @@ def write_perfetto(
 ) -> int:
     """Writes a trace that Perfetto opens.
 
-    Gives the number of bytes written.
+    Returns the number of bytes written.
 
     Args:
-        selection: Which instructions; tracks of cores that are not selected are left out.
+        selection: Instructions to write; tracks of cores that are not selected are left out.
         progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
-        dependencies: Dependencies to draw as flows; None: those that the profile's registers name.
+        dependencies: Dependencies to draw as flows; None: those in the profile's registers.
     """
     writer = _Writer(profile, sink, selection, progress)
     writer.write(find_dependencies(profile) if dependencies is None else dependencies)
@@ -76,7 +76,7 @@ class _Writer:
         self._sink = sink
         self._chosen = {place: selection.rows(profile, lane) for place, lane in enumerate(profile.lanes)}
         self._jobs = planned_jobs(profile, selection, self._chosen)
-        # host time of the profile's zero, more where a time would be negative
+        # host time of the profile's zero, increased if a time would be negative
         base = profile.facts.get(HOST_BASE, 0)
         starts = [profile.lanes[place].take("start", rows) for place, rows in self._chosen.items()]
         first = min((int(start.min()) for start in starts if len(start)), default=0)
@@ -90,7 +90,7 @@ class _Writer:
         self.written = 0
 
     def write(self, dependencies: Dependencies) -> None:
-        """Writes all tracks, then what is on them."""
+        """Writes the descriptors of all tracks, then their contents."""
         flows = lane_flows(self._profile, dependencies, self._chosen) if len(dependencies) else {}
         sequences = [self._define(job.track) for job in self._jobs]
         for job, sequence in zip(self._jobs, sequences, strict=True):
@@ -175,14 +175,14 @@ class _Writer:
         self._done += job.weight
 
     def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
-        """Rates of a lane's rows; kept for the next track, which is about the same lane."""
+        """Rates of a lane's rows; cached, as the next track often has the same lane."""
         if self._last_rates is None or self._last_rates[0] is not lane:
             rows = next(some for place, some in self._chosen.items() if self._profile.lanes[place] is lane)
             self._last_rates = lane, rates_of(lane, (part for part, _ in row_parts(rows, SLICE)))
         return self._last_rates[1]
 
     def _notice(self, job: Job, sequence: PacketSequence) -> None:
-        """One slice over the whole of the profile, whose name says what to know of it."""
+        """Writes one slice over the whole profile, with the track's description as name."""
         name = varint_field(EVENT_NAME, sequence.iid(EVENT_NAMES, job.track.description))
         start, end = (np.array([at + self._base]) for at in (self._profile.start_ns, self._profile.end_ns))
         packets = [

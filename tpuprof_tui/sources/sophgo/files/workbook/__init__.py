@@ -1,1 +1,1 @@
-"""The published converter's workbook."""
+"""Workbook of the published converter."""

@@ -1,4 +1,4 @@
-"""The blocks of cells above the rows, where the reference has them (outputs 5.2), and the sheets without rows."""
+"""Blocks of cells above the rows, at the reference's places (outputs 5.2), and the sheets without rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABS: Final = {"TIU": "008000", "GDMA": "FFA500", "SDMA": "D0CECE", "CDMA": "C05
 DMA_HEADER_ROW: Final = 6
 #: Row of the first core in the summary of engines.
 SUMMARY_ROW: Final = 6
-#: A block higher than this would fill the screen if it were frozen unfolded.
+#: Taller blocks (rows) are folded: frozen unfolded they would fill the screen.
 _TALLEST_BLOCK: Final = 26
 
 _TIU_TOTALS: Final = ("totalTiuCycle", "totalAlgCycle", "algTotalOps", "totalUArchOps", "uArchURate",
@@ -43,7 +43,7 @@ _TYPE_COLUMNS: Final = ("Function Name", "Instr Num", "Alg Ops", "Alg Ops Ratio"
 _DMA_TOTALS: Final = ("totalDmaCycle", "workingCycle", "totalStallCycle", "stallCycleRatio", "totalDdrDataSize(B)",
                       "totalL2DataSize(B)", "ddrAvgBandwidth(GB/s)", "l2AvgBandwidth(GB/s)",
                       "waitMsgTotalTime")  # fmt: skip
-#: Header and the parameter it shows.
+#: Header and the parameter shown below it.
 _SPECIFICATION: Final = (
     ("Platform", "Platform"), ("CHIP ARCH", "Chip Arch"), ("Core Num", "Core Num"), ("NPU Num", "NPU Num"),
     ("Cube IC Align(8bits)", "Cube IC Align(8bits)"), ("Cube OHOW Align", "Cube OHOW Align(8bits)"),
@@ -70,12 +70,12 @@ _SUMMARY_NOTES: Final = (
     ("Total uArch Ops", "Operations that the hardware performs, padding included."),
     ("uArch Urate", "totalAlgOps / totalUArchOps; near 100% little of the work is padding."),
 )  # fmt: skip
-#: Engine, first column, columns.
+#: Engine, first column, number of columns.
 _BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5))
 
 
 def tiu_head(page: Page, profile: Profile, total: Totals, types: Sequence[TypeRow]) -> int:
-    """Places totals, specification, description and statistics of a TIU sheet; the row of the column headers."""
+    """Writes totals, specification, description, statistics of a TIU sheet; returns the row of the column headers."""
     header_row = len(types) + 9
     page.put(1, 1, "Performance", LABEL)
     page.put(2, 1, "Summary", LABEL)
@@ -116,7 +116,7 @@ def _type_cells(some: TypeRow, total: Totals) -> tuple[Value, ...]:
 
 
 def dma_head(page: Page, profile: Profile, total: Totals) -> int:
-    """Places totals and note of a sheet of transfers; the row of the column headers."""
+    """Writes totals and note of a sheet of transfers; returns the row of the column headers."""
     page.put(1, 1, "Performance", LABEL)
     page.put(2, 1, "Summary", LABEL)
     page.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
@@ -134,7 +134,7 @@ def dma_head(page: Page, profile: Profile, total: Totals) -> int:
 
 
 def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]], overall: Sequence[Value]) -> None:
-    """The summary of engines: a row per core, then one over all of them."""
+    """Writes the summary of engines: a row per core, then one over all of them."""
     page.put(1, 1, f"Platform: {profile.device.chip}", LABEL, fits=False)
     page.sheet.merge_cells("A1:B1")
     for engine, first, columns in _BANDS:
@@ -156,7 +156,7 @@ def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]],
 
 
 def _values(page: Page, row: int, column: int, values: Sequence[Value], style: Style) -> None:
-    """Figures in a row: those that are shares as percentages."""
+    """Writes figures in a row; floats are shares, written as percentages."""
     for place, value in enumerate(values, column):
         form = PERCENT if isinstance(value, float) else COUNT if isinstance(value, int) else "General"
         page.put(row, place, value, replace(style, form=form))

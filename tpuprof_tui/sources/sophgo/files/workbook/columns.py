@@ -1,4 +1,4 @@
-"""Which columns a sheet of instructions has: the reference's, to the letter, then what the reference drops."""
+"""Columns of a sheet of instructions: exactly those of the reference, then those that the reference drops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DMA_COLUMNS: Final = tuple(
     mask_data_format,localmem_mask_h32,localmem_mask_l32,fill_constant_en,constant_value,index,cmd_short,
     intr_en""".replace("\n    ", "").split(",")
 )
-#: Columns that do not come from the register text and are never left out.
+#: Columns that are not in the register text and are never left out.
 _ADDED: Final = frozenset(("Layer Id", "Layer Name", "Avg Cycle Last 200", "Data Type"))
 #: The first of the further columns; the others follow in the order of the register text.
 _FIRST_FURTHER: Final = ("kernel_func", "func_scope_id", "batch_launch", "mode", "Port")
@@ -55,7 +55,7 @@ _FORMATS: Final = {
 
 
 def reference_names(engine: str, occurring: Sequence[str]) -> list[str]:
-    """Names of the reference's columns for what occurs in the register text of a core (outputs 5.1)."""
+    """Names of the reference's columns for the fields that occur in the register text of a core (outputs 5.1)."""
     listed = TIU_COLUMNS if engine == "TIU" else DMA_COLUMNS
     if len(occurring) < len(listed):
         return list(listed)
@@ -64,7 +64,7 @@ def reference_names(engine: str, occurring: Sequence[str]) -> list[str]:
 
 
 def further_names(engine: str, occurring: Sequence[str]) -> list[str]:
-    """Names of what occurs and the reference drops, reserved registers left out."""
+    """Names of the occurring fields that the reference drops, without reserved registers."""
     listed = frozenset(TIU_COLUMNS if engine == "TIU" else DMA_COLUMNS)
     first = [name for name in _FIRST_FURTHER if name in occurring]
     return first + [
@@ -75,7 +75,7 @@ def further_names(engine: str, occurring: Sequence[str]) -> list[str]:
 
 
 def sheet_columns(names: Sequence[str], sources: dict[str, Source]) -> list[SheetColumn]:
-    """How columns are written; ``sources`` holds any source of each name that has one."""
+    """Columns with their formats; ``sources`` contains any one source of each name that has one."""
     return [_sheet_column(name, sources.get(name), place < _KEY_COLUMNS) for place, name in enumerate(names)]
 
 

@@ -1,7 +1,7 @@
-"""What the reference writes of an instruction: its fields by name, in its order, as columns that are read on demand.
+"""Fields of an instruction as the reference writes them: by name, in its order, as columns that are read on demand.
 
-Register text, workbook and merged CSV are three spellings of these fields. A command whose registers are known
-(*decoded*) has other fields than a condensed one, so a lane has one set of fields per operation.
+Register text, workbook and merged CSV are three formats of these fields. A command with known registers (*decoded*) has
+other fields than a condensed one, so a lane has one set of fields per operation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 EVERYTHING: Final = Selection()
 
-#: Names of element formats by code; the result of a TIU command and the source of a transfer share them.
+#: Names of element formats by code, of results of TIU commands and of sources of transfers.
 DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")
 _FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
 _SIDES: Final = (*_FORMATS, "None")
@@ -38,11 +38,11 @@ _PAIRS: Final = tuple(f"{operand} -> {result}" for operand in _SIDES for result 
 
 
 class FieldSet(Struct, frozen=True, eq=False):
-    """Fields of the commands of one kind.
+    """Fields of commands of one kind.
 
     Attributes:
-        main: By name, in order.
-        extra: Further ones, which the register text puts under a line of their own (TIU).
+        main: Fields by name, in order.
+        extra: Further fields, which the register text has under a line of their own (TIU).
     """
 
     main: dict[str, Source]
@@ -50,7 +50,7 @@ class FieldSet(Struct, frozen=True, eq=False):
 
     @property
     def all(self) -> dict[str, Source]:
-        """Both, in order, without what says nothing."""
+        """Main and extra fields in order, without fillers."""
         return {name: source for name, source in {**self.main, **self.extra}.items() if not source.filler}
 
 
@@ -59,7 +59,7 @@ _NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_t
 
 
 class LaneFields:
-    """The fields of one lane's instructions."""
+    """Fields of one lane's instructions."""
 
     def __init__(self, profile: Profile, lane: Lane) -> None:
         self.profile = profile
@@ -68,7 +68,7 @@ class LaneFields:
         self._sources: dict[str, Source] = {}
 
     def of(self, operation: int) -> FieldSet:
-        """Fields of the commands decoded as ``operation``; -1: of condensed ones and of those without a command."""
+        """Fields of the commands decoded as ``operation``; for -1, of condensed ones and of rows without a command."""
         if operation not in self._sets:
             self._sets[operation] = self._tiu(operation) if self.lane.kind == "TIU" else self._transfer(operation)
         return self._sets[operation]
@@ -83,7 +83,7 @@ class LaneFields:
             return FieldSet(self._named((*layout.condensed, *META)), extra)
         extra = self._registers(operation, "des_")
         for key in layout.after:
-            # what has no message names message 0
+            # a command without a message gets message 0
             source = self.source_of(str(key))
             extra[column(str(key)).file_name] = Source("int", source.values, 0)
         return FieldSet(self._named((*layout.decoded, *META)), extra)
@@ -100,7 +100,7 @@ class LaneFields:
         for name in layout.zeros:
             registers.setdefault(name, Source("int", None, 0))
         own = self._named((*layout.decoded, *META))
-        # a register keeps its value where the reference writes something that says nothing over it
+        # a register takes precedence over the reference's filler of the same name
         own = {name: source for name, source in own.items() if not (source.filler and name in registers)}
         fields = {**registers, **own}
         for key, absent in (("direction", f"{layout.memory}->{layout.memory}"), ("from_memory", layout.memory),
@@ -118,7 +118,7 @@ class LaneFields:
         return FieldSet(fields)
 
     def _unless_rvt(self, source: Source) -> Source:
-        """A column that RVT commands have not, and others always."""
+        """A column that is missing for RVT commands, and filled for all others."""
         texts = (*source.texts, str(source.absent))
         filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
 
@@ -153,7 +153,7 @@ class LaneFields:
     # -- fields -----------------------------------------------------------
 
     def source_of(self, key: str) -> Source:
-        """A column of the model; the same object whenever it is asked for."""
+        """Source of a column of the model, cached: repeated calls return the same object."""
         if key not in self._sources:
             self._sources[key] = self._new_source(key)
         return self._sources[key]
@@ -169,13 +169,13 @@ class LaneFields:
         return Source(kind, partial(lane.take, key), absent, texts)
 
     def _rvt(self, rows: Rows) -> Array:
-        """Whether each row was dispatched by RVT."""
+        """Mask of the rows dispatched by RVT."""
         return by_text(self.profile, self.lane, "mode", rows, "RVT".__eq__)
 
     def _precision(self, rows: Rows) -> Array:
-        """Format of the result.
+        """Format code of the result.
 
-        System commands have none, RVT commands of some chips neither; what has no command counts as the first.
+        Missing for system commands, and on some chips for RVT commands; 0 for work without a command.
         """
         works = self.lane.take("role", rows) == Role.WORK
         if "precision" not in self.lane:
@@ -185,7 +185,7 @@ class LaneFields:
         return np.where(self._rvt(rows), INT_MISSING, found) if layout_of(self.lane).unless_rvt else found
 
     def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
-        """A bandwidth where the direction names the memory, and not the other one; else NaN."""
+        """A bandwidth where the direction contains ``memory`` and not ``other``; else NaN."""
 
         def named(text: str) -> bool:
             return memory in text and not (other and other in text)
@@ -199,7 +199,7 @@ class LaneFields:
 
 
 def data_type_source(fields: FieldSet) -> Source:
-    """``{operand} -> {result}`` of TIU commands; without an operand the result twice; ``None`` for what has no format.
+    """``{operand} -> {result}`` of TIU commands; without an operand the result twice; ``None`` without a format.
 
     System commands have neither.
     """
@@ -216,7 +216,7 @@ def data_type_source(fields: FieldSet) -> Source:
 
 
 def _formats(unknown: str) -> Sequence[str]:
-    """Texts of data formats; those that are none are called ``unknown``, or by their code."""
+    """Texts of data formats by code; codes without a format are ``unknown``, or named by number if that is empty."""
     return (*DATA_TYPES, *[unknown] * (len(_FORMATS) - len(DATA_TYPES))) if unknown else _FORMATS
 
 

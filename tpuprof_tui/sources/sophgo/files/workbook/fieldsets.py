@@ -1,7 +1,7 @@
-"""Which fields the reference's register text has, in its order: by chip family, engine, and kind of command.
+"""Fields of the reference's register text, in its order: by chip family, engine, and kind of command.
 
-A field is the key of a column of the model, or one that the reference writes under another name, or always as the same
-text. The latter (``Filler``) are in the register text alone: no sheet has columns of them.
+A field is the key of a column of the model, a column that the reference writes under another name, or a constant text.
+The latter (``Filler``) are in the register text only: no sheet has columns of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Same(Struct, frozen=True):
 
 
 class Filler(Struct, frozen=True):
-    """What the reference always writes the same: it says nothing."""
+    """A field with the same text in every instruction, which carries no information."""
 
     name: str
     text: str
@@ -37,12 +37,12 @@ class Layout(Struct, frozen=True):
     """Fields of one engine of a chip family.
 
     Attributes:
-        condensed: Of commands of which the node alone is known, and of records without a command.
-        decoded: Of commands whose registers are known; for transfers these follow the registers.
-        after: Of decoded TIU commands, behind the registers.
-        zeros: Registers that decoded transfers always have: 0 where their layout lacks them.
-        memory: What decoded system transfers name as source and destination.
-        no_format: Data type of decoded transfers whose registers name none.
+        condensed: Fields of commands known by their node only, and of records without a command.
+        decoded: Fields of commands with known registers; for transfers these follow the registers.
+        after: Fields of decoded TIU commands after the registers.
+        zeros: Registers of all decoded transfers, 0 where their layout lacks them.
+        memory: Source and destination of decoded system transfers.
+        no_format: Data type of decoded transfers without one in their registers.
         unless_rvt: Whether condensed commands of the RVT dispatch have no data format.
     """
 
@@ -56,7 +56,7 @@ class Layout(Struct, frozen=True):
 
 
 def layout_of(lane: Lane) -> Layout:
-    """Fields of a lane's instructions: what its records count says which chip wrote them."""
+    """Fields of a lane's instructions; the chip family is recognised by the columns of the lane."""
     if lane.kind == "TIU":
         if "conflict_cycles" in lane:
             return _COUNTED_TIU
@@ -66,7 +66,7 @@ def layout_of(lane: Lane) -> Layout:
     return _WIDE_TRANSFER if "gmem_bytes" in lane else TRANSFER
 
 
-#: What all instructions have behind their own fields.
+#: Fields of all instructions after their own.
 META: Final = ("order", "core", "mode", "kernel", "scope", "batch")
 
 # -- AKS, AKSV (metrics 2.1, 2.3, 3.1, 3.2) -------------------------------------
@@ -92,7 +92,7 @@ _DECODED_TIU: Final = ("name", "type", "start", "end", "command_id", "cycles", "
                        "alg_cycle", "uarch_rate", "initial_ratio")  # fmt: skip
 _POWER: Final = Filler("Sim Power(W)", "0")
 _MESSAGES: Final = ("message", "message_count")
-#: Bursts, masked writes and unaligned starts: never counted.
+#: Bursts, masked writes and unaligned starts, which are never counted.
 _BURSTS: Final = tuple(
     Filler(name, "0")
     for name in ("gmem_bl_sum", "gmem_avg_burst_length", "lmem_bl_sum", "lmem_avg_burst_length")
@@ -138,7 +138,7 @@ _COUNTED_TRANSFER: Final = Layout(
     unless_rvt=True,
 )  # fmt: skip
 
-#: Keys of all columns that the published converter knows, whether or not it writes them of a chip.
+#: Keys of all columns that the published converter has, whether or not it writes them for a chip.
 PUBLISHED: Final = frozenset(
     entry.key if isinstance(entry, Same) else entry
     for layout in (_TIU, TRANSFER, _MODELLED_TIU, _COUNTED_TIU, _WIDE_TRANSFER, _COUNTED_TRANSFER)

@@ -1,4 +1,4 @@
-"""The chosen instructions of a lane with the values of every column that workbook and merged CSV have."""
+"""The chosen instructions of a lane, with the values of every column of workbook and merged CSV."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .layers import LayerMap
 
 Array = npt.NDArray[Any]
 
-#: What a command waits for, and the message that it sends or waits for.
+#: Columns of dependencies and messages.
 _LINKS: Final = ("depends_on", "message", "message_count")
-#: Rows that are read and written at a time.
+#: Rows read and written at a time.
 SLICE: Final = 16_384
 
 
 def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None = None) -> list[LaneRows]:
-    """The lanes that have chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
+    """Lanes with chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
     lanes = []
     for lane in ordered_lanes(profile):
         rows, count = chosen_rows(profile, lane, selection)
@@ -46,14 +46,14 @@ def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None
 
 
 class LaneRows(Struct, dict=True):
-    """The chosen instructions of a lane, as workbook and merged CSV list them.
+    """The chosen instructions of a lane, in the terms of workbook and merged CSV.
 
     Attributes:
-        rows: Its chosen rows in the order of its stream.
-        count: How many those are.
+        rows: Chosen rows in stream order.
+        count: Number of these rows.
         by_start: The same rows in the order of their start.
-        fields: The fields of the reference.
-        layers: Which layer each command belongs to; None where that is not known.
+        fields: Fields of the reference.
+        layers: Layer of each command; None where it is not known.
     """
 
     profile: Profile
@@ -71,7 +71,7 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def operations(self) -> list[int]:
-        """Operations among the rows."""
+        """Operations among the rows, ascending; -1 for condensed commands and rows without a command."""
         registers, parts = self.lane.registers, (part for part, _ in row_parts(self.rows, SLICE))
         if registers is None:
             return [-1]
@@ -79,12 +79,12 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def occurring(self) -> list[str]:
-        """Names of the fields that the register text would have of these rows, without those that say nothing."""
+        """Names of the fields of these rows in the register text, without fillers."""
         return [name for name, source in self._in_text.items() if not source.filler]
 
     @cached_property
     def _in_text(self) -> dict[str, Source]:
-        """Fields of the register text of these rows."""
+        """Fields of these rows in the register text."""
         found: dict[str, Source] = {}
         for operation in self.operations:
             some = self.fields.of(operation)
@@ -96,7 +96,7 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def beyond_text(self) -> dict[str, Source]:
-        """What a command waits for or tells, the counters of its record, further columns that have a name in files."""
+        """Columns that the register text lacks: dependencies, messages, raw counters, others with a name in files."""
         keys = [*_LINKS, *(column.key for column in COUNTERS)]
         named = [
             key for key, spec in SCHEMA.items()
@@ -113,7 +113,7 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def sources(self) -> dict[int, dict[str, Source]]:
-        """Where the values of each column are, by operation."""
+        """Source of the values of each column, by operation."""
         recent = recent_cycle_source(self.lane) if self.lane.kind == "TIU" else None
         found = {}
         for operation in self.operations:
@@ -136,7 +136,7 @@ class LaneRows(Struct, dict=True):
         return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
 
     def _without_system(self, source: Source, text: str) -> Source:
-        """A text column that says ``text`` for system commands, which move nothing."""
+        """A text column with ``text`` for system commands, which move nothing."""
         texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
         system, missing = len(texts) - 2, len(texts) - 1
 
@@ -149,7 +149,7 @@ class LaneRows(Struct, dict=True):
         return Source("text", values, None, texts)
 
     def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
-        """Names of the reference's columns; ``lanes``: those whose register text is in the same file count as well."""
+        """Names of the reference's columns; those of ``lanes`` with the same register text file count as well."""
         names = dict.fromkeys(self._in_text)
         unit_of = self.profile.unit_of
         for other in lanes:
@@ -158,7 +158,7 @@ class LaneRows(Struct, dict=True):
         return reference_names(self.lane.kind, list(names))
 
     def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
-        """The sheet's columns, beside those of other lanes."""
+        """Columns of the sheet, given those of other lanes."""
         further = [*self.occurring, *(["Port"] if self.lane.kind == "CDMA" else []), *self.beyond_text]
         names = [*self.reference_names(lanes), *further_names(self.lane.kind, further)]
         known: dict[str, Source] = {}

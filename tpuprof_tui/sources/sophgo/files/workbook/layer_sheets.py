@@ -1,4 +1,4 @@
-"""The two sheets about a network's layers: figures by group of operations, and one row per layer and core."""
+"""The two sheets on a network's layers: figures by group of operations, and one row per layer and core."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ LAYER_COLUMNS: Final = (
     "weight_size", "feature_size", "alg_ops", "other_info", "uarch_rate", "uarch_ops", "alg_cycle", "alg_cycle_ratio",
     *_SLICES, "ddr<->l1/l2 bytes(B)", "l1<->l2 bytes(B)", "sim_cycle", "sim_cycle_ratio", "core_id",
 )  # fmt: skip
-#: Row of the headers in both sheets.
+#: Row of the column headers in both sheets.
 HEADER_ROW: Final = 9
 _GROUP_COLUMNS: Final = (
     "Function", "Algorithm OPs", "Algorithm OPs Ratio", "Weight Size(B)", "uArch OPs", "uArch URate",
     "uArch GOPs Ratio", "ASIC Cycles", "ASIC Time(us)", "Time Ratio", "ASIC FPS", "Operations",
 )  # fmt: skip
 _CASE_COLUMNS: Final = ("Case", "ReducedTime(us)", "CurrentTotalTime(us)", "Concurrency(%)", "macUtil(%)", "Remark")
-#: What begins the name of an operation, and the group it belongs to; others are a group of their own.
+#: Prefix of an operation's name, and its group; operations without one are a group of their own.
 _GROUPS: Final = (
     ("Conv", "Conv"), ("Deconv", "Conv"), ("MatMul", "MatMul"), ("A16MatMul", "MatMul"), ("Pool", "Pool"),
     ("AvgPool", "Pool"), ("MaxPool", "Pool"), ("Add", "Eltwise"), ("Sub", "Eltwise"), ("Mul", "Eltwise"),
@@ -67,9 +67,10 @@ _WEIGHTED: Final = frozenset(("Conv", "MatMul"))
 
 
 class LayerSums:
-    """Figures of each layer, added up from its commands.
+    """Figures of each layer, summed over its commands.
 
-    A network that ran several times counts once, as in the reference: of commands with one id the last of its lane.
+    A network that ran several times counts once, as in the reference: of commands with the same id the last of its
+    lane.
     """
 
     def __init__(self, profile: Profile, layers: LayerMap) -> None:
@@ -79,7 +80,7 @@ class LayerSums:
         self._sums = {name: np.zeros(len(layers.network.layers), dtype=np.int64) for name in _SUMS}
 
     def add(self, lane: Lane, parts: Iterable[Rows]) -> None:
-        """Adds some instructions of a lane."""
+        """Adds instructions of a lane."""
         if lane.kind not in ("TIU", "GDMA"):
             return
         seen = np.zeros(0, dtype=np.int64)
@@ -100,7 +101,7 @@ class LayerSums:
     def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
         sizes, cycles = counted_cells(lane, "bytes", rows), counted_cells(lane, "cycles", rows)
         ddr, l2 = (touches(self.profile, lane, memory, rows) for memory in ("DDR", "L2"))
-        # what has no direction moves nothing
+        # rows without a direction move nothing
         known = by_text(self.profile, lane, "direction", rows, lambda text: True)
         loads = by_text(self.profile, lane, "direction", rows, lambda text: text.startswith("DDR->")) & ddr
         stores = ddr & ~loads & known
@@ -118,12 +119,12 @@ class LayerSums:
         return int(self._sums[name][layer.number - 1])
 
     def over(self, name: str, layers: Sequence[Layer]) -> int:
-        """The sum of a figure over layers."""
+        """Sum of a figure over layers."""
         return sum(self.of(name, layer) for layer in layers)
 
 
 def group_of(layer: Layer) -> str:
-    """Group of operations that a layer belongs to."""
+    """Group of operations of a layer."""
     return next((group for start, group in _GROUPS if layer.name.startswith(start)), layer.name)
 
 
@@ -136,7 +137,7 @@ def weight_size(layer: Layer) -> int:
 
 
 def layer_sheet(page: Page, sums: LayerSums) -> None:
-    """One row per layer and core."""
+    """Writes one row per layer and core."""
     network, profile, device = sums.network, sums.profile, sums.profile.device
     peak = [tops * len(profile.units) for tops in _peak(profile)]
     names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
@@ -194,7 +195,7 @@ def _layer_cells(layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dic
 
 
 def network_sheet(page: Page, sums: LayerSums, total_ns: int, concurrency: float) -> None:
-    """Figures by group of operations, and what less time in one of them would give."""
+    """Writes figures by group of operations, and what less time in each of them would gain."""
     network, profile, device = sums.network, sums.profile, sums.profile.device
     cores = len(profile.units)
     peak = [tops * cores for tops in _peak(profile)]
@@ -234,7 +235,7 @@ def _group_cells(name: str, some: Sequence[Layer], sums: LayerSums) -> list[Valu
 def _cases(
     groups: Sequence[tuple[str, Sequence[Layer]]], sums: LayerSums, total_ns: int, concurrency: float
 ) -> list[list[Value]]:
-    """As it is, with engines fully overlapped, then with each group in turn at the chip's peak."""
+    """Rows of cases: as measured, with engines fully overlapped, then with each group in turn at the chip's peak."""
     profile, flops = sums.profile, sums.network.flops
     tops = _peak(profile)[1] * len(profile.units)
 
@@ -259,7 +260,7 @@ def _cases(
 
 
 def _share(part: int, whole: int) -> float:
-    """A share with three decimals of its percentage."""
+    """A share, rounded to three decimals as a percentage."""
     return round(float(f"{part / whole * 100:.3f}") / 100, 7) if whole else 0.0
 
 
@@ -284,7 +285,7 @@ def _alignment(page: Page, profile: Profile) -> None:
 
 
 def _units(profile: Profile) -> tuple[int, int, int, int]:
-    """Lanes, input channels, output pixels, elements of a vector: what the chip works on in one cycle."""
+    """Lanes, input channels, output pixels and vector elements that the chip processes in one cycle."""
     known = dict(profile.device.parameters)
     names = ("NPU Num", "Cube IC Align(8bits)", "Cube OHOW Align(8bits)", "Vector OHOW Align(8bits)")
     values = [known.get(name, "0") for name in names]
@@ -293,14 +294,14 @@ def _units(profile: Profile) -> tuple[int, int, int, int]:
 
 
 def _peak(profile: Profile) -> list[float]:
-    """TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
+    """Peak TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
     lanes, channels, pixels, _ = _units(profile)
     whole = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
     return [round(whole / part, 3) for part in (1, 2, 16)]
 
 
 def _four(shape: Sequence[int]) -> list[int]:
-    """A shape as four dimensions: what is missing is 1, what is beyond is part of the last."""
+    """A shape as four dimensions: missing ones are 1, surplus ones are multiplied into the last."""
     padded = [*shape[:3], math.prod(shape[3:])] if len(shape) > 3 else [*shape, 1, 1, 1, 1]
     return padded[:4]
 

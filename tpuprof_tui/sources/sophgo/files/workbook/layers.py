@@ -1,7 +1,7 @@
-"""Layers of a network: which commands belong to which, from the compiler's files beside a capture.
+"""Layers of a network: maps commands to layers, by the compiler's files next to a capture.
 
-``tensor_location.json`` says for each layer and core after which command ids it begins and ends; ``final.mlir`` names
-the network and how its layers are shaped. Both come from elsewhere and may hold anything.
+``tensor_location.json`` contains for each layer and core the command ids after which it begins and ends; ``final.mlir``
+contains the network's name and the shapes of its layers. Neither is trusted: they may contain anything.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Array = npt.NDArray[Any]
 
 LOCATIONS: Final = "tensor_location.json"
 NETWORK: Final = "final.mlir"
-#: Dimensions of a tensor.
+#: Most dimensions of a tensor.
 _MOST_AXES = 8
-#: Larger files are not read: a compiler writes some megabytes.
+#: Larger files (bytes) are not read: a compiler writes some megabytes.
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
 _NO_SHEETS: Final = "The workbook has no layer sheets."
@@ -46,10 +46,10 @@ class Tensor(Struct, frozen=True):
     """Shape and format of an operand or result.
 
     Attributes:
-        shape: Its dimensions as they lie in memory, four or five.
-        form: Element format as the compiler names it ("f16").
+        shape: Dimensions in memory, four or five.
+        form: Element format in the compiler's terms ("f16").
         size: Bytes.
-        matrix: Its dimensions as the operation sees them: of a product the last two are those of its matrices.
+        matrix: Dimensions as seen by the operation: for a product, the last two are those of its matrices.
     """
 
     shape: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class Layer(Struct, frozen=True):
         number: Counted from 1, in the order of the file.
         name: Operation of the layer.
         core: Core it runs on.
-        tiu, dma: Ids of its commands: after the first number, up to the second.
+        tiu, dma: Ids of its commands: above the first number, up to and including the second.
         kernel, strides: Height and width; zeros where it has none.
     """
 
@@ -84,7 +84,7 @@ _Id = Annotated[int, Meta(ge=0, lt=1 << 40)]
 
 
 class _Entry(Struct):
-    """What the file says of a layer; what is needed has a type. Ids are those of TIU and DMA."""
+    """A layer's entry in the file; only required values are typed. Ids are those of TIU and DMA."""
 
     opcode: str
     before: tuple[_Id, _Id] = field(name="tiu_dma_id(before)")
@@ -99,9 +99,9 @@ class Network(Struct, frozen=True):
     """The layers of a capture's network.
 
     Attributes:
-        flops: Operations of one run as the compiler counted them.
+        flops: Operations of one run, as counted by the compiler.
         mode: Element format it was compiled for.
-        lost: Entries of the file that could not be used.
+        lost: Number of entries of the file that could not be used.
     """
 
     name: str
@@ -112,13 +112,13 @@ class Network(Struct, frozen=True):
 
 
 def with_layer_problems(profile: Profile) -> Profile:
-    """The profile, with what is wrong with the files of layers beside its capture among its problems."""
+    """The profile, with the problems of the layer files next to its capture added."""
     problems = read_layer_files(Path(profile.path))[1] if profile.path else ()
     return replace(profile, problems=(*profile.problems, *problems)) if problems else profile
 
 
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
-    """The layers described beside a capture, None without any; and what is wrong with the files."""
+    """The network described next to a capture, None without one; and the problems of the files."""
     there = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(there) < 2:
         missing = NETWORK if LOCATIONS in there else LOCATIONS
@@ -159,7 +159,7 @@ def _problems(network: Network, named: bool) -> Iterator[Problem]:
 
 
 class _LayerFileError(Exception):
-    """A file that cannot be used at all: its name, and what is wrong."""
+    """A file that cannot be used at all; arguments: its name, and what is wrong."""
 
 
 def _text_of(path: Path) -> str:
@@ -187,7 +187,7 @@ def _entries(text: str) -> list[Any]:
 
 
 def _layer(given: Any, number: int, lines: Sequence[str]) -> Layer | None:
-    """An entry of the file; None where it does not say which commands it is about."""
+    """Layer of an entry of the file; None if the entry lacks the ids of its commands."""
     try:
         entry = convert(given, _Entry)
     except ValidationError:
@@ -223,13 +223,13 @@ def _tensor(text: Any, logical: Any) -> Tensor:
 
 
 def layers_of(profile: Profile) -> LayerMap | None:
-    """Which layer each command belongs to; None where that is not known."""
+    """Maps commands to layers; None where layers are not known."""
     network, _ = read_layer_files(Path(profile.path))
     return None if network is None else LayerMap(network, profile.groups)
 
 
 class LayerMap:
-    """Which layer each command of a lane belongs to."""
+    """Maps the commands of a lane to layers."""
 
     def __init__(self, network: Network, groups: Groups) -> None:
         self._groups = groups
@@ -245,7 +245,7 @@ class LayerMap:
                 self._bounds[engine, core] = spans[order, 0], spans[order, 1], places[order]
 
     def places(self, lane: Lane, rows: Rows) -> Array:
-        """Place of each row's layer in ``network.layers``; -1 without one."""
+        """Index of each row's layer in ``network.layers``; -1 without one."""
         ids = lane.take("command_id", rows)
         bounds = self._bounds.get((lane.kind, self._groups.unit_number(lane.group)))
         if bounds is None:
@@ -256,7 +256,7 @@ class LayerMap:
         return np.where(inside, places[found], -1)
 
     def sources(self, lane: Lane) -> dict[str, Source]:
-        """The columns that name the layer."""
+        """Columns of the layer's number and name."""
 
         def number(rows: Rows) -> Array:
             places = self.places(lane, rows)

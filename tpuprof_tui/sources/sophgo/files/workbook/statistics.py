@@ -1,4 +1,4 @@
-"""The figures above and beside the rows of the workbook (metrics 6 and 7), from columns, a part of a lane at a time."""
+"""Figures above and next to the rows of the workbook (metrics 6 and 7), summed over parts of a lane."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Totals(Struct, frozen=True):
     """Sums over instructions of one engine.
 
     Attributes:
-        count: Instructions.
-        cycles: Cycles of all of them.
+        count: Number of instructions.
+        cycles: Cycles of all instructions.
         wait_cycles: Cycles of system waits.
-        alg_cycle, alg_ops, uarch_ops: Of TIU commands.
+        alg_cycle, alg_ops, uarch_ops: Sums over TIU commands.
         stall: Stalled cycles of transfers.
-        ddr_bytes, ddr_cycles, l2_bytes, l2_cycles: Of transfers whose direction names DDR, or else L2 memory.
+        ddr_bytes, ddr_cycles, l2_bytes, l2_cycles: Sums over transfers whose direction contains DDR, or else L2 memory.
         start, end: First start and last end, ns; None without instructions.
     """
 
@@ -68,7 +68,7 @@ def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
 
 
 def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int | None, Totals]:
-    """Sums over some rows of a port, by the core that submitted them; None: not known which."""
+    """Sums over some rows of a port, by submitting core; None: core not known."""
     totals: dict[int | None, Totals] = {}
     for rows in parts:
         numbers = row_numbers(rows)
@@ -144,18 +144,18 @@ def type_rows(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> list[TypeR
 
 
 def ratio(part: float, whole: float) -> float:
-    """``part / whole`` as the reference's percentage: two decimals, 0 where there is no whole; 0 to 1."""
-    # the text is what rounds as the reference does
+    """``part / whole``, rounded to two decimals as a percentage, as in the reference; 0 if ``whole`` is 0."""
+    # formatting rounds as the reference does
     return round(float(f"{part / whole * 100:.2f}") / 100, 6) if whole else 0.0
 
 
 def bandwidth(size: int, cycles: int, mhz: float) -> float:
-    """GB/s with two decimals; 0 without time."""
+    """Bandwidth in GB/s with two decimals; 0 without time."""
     time = to_ns(cycles, mhz)
     return round(size / time, 2) if time else 0
 
 
-#: Sums of one core, by engine; CDMA is what it submitted.
+#: Sums of one core, by engine; CDMA counts the commands it submitted.
 CoreTotals = Mapping[str, Totals]
 
 
@@ -192,7 +192,7 @@ def summary_row(profile: Profile, core: CoreTotals, total_ns: int, many: bool) -
 
 def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, total_ns: int,
                 many: bool) -> list[int | float]:  # fmt: skip
-    """Figures over all cores: cycles as us of the busiest core, sizes in MiB; ``loose``: CDMA of no known core."""
+    """Figures over all cores: cycles as us of the busiest core, sizes in MiB; ``loose``: CDMA of unknown cores."""
     tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
 
     def longest(engine: str, name: str = "working") -> int:

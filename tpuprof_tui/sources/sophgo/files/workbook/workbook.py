@@ -1,7 +1,7 @@
-"""A profile as a workbook: the reference's sheets in its layout, then what it leaves out.
+"""Writes a profile as a workbook: the reference's sheets in its layout, then sheets that it lacks.
 
-openpyxl builds blocks and small sheets; rows of instructions are made by array operations and go into the file a slice
-at a time, so memory does not grow with their number.
+openpyxl builds blocks and small sheets; rows of instructions are formatted by array operations and written to the file
+a slice at a time, so memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from .statistics import (
 
 Progress = Callable[[float], None]
 
-#: Rows whose cells decide how wide a column is, and the most characters that count.
+#: Rows sampled for the width of a column, and the largest width in characters.
 _SAMPLE: Final = 30
 _LONGEST: Final = 35
-#: Where a text has more characters, fewer rows are made at once.
+#: If a text has more characters than this, fewer rows are formatted at once.
 _LONG_TEXT: Final = 1000
-#: Columns up to here hold the blocks; further ones fold away where no row can have a value in them.
+#: Columns up to this one contain the blocks; further ones are folded if no row can have a value in them.
 _NEVER_FOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
-#: Views that other sheets tell, in the converter's own way.
+#: Views left out because other sheets show them in the converter's own way.
 _ELSEWHERE: Final = frozenset(("published", "kernels", "bandwidth"))
-#: Name of the summary of engines, which sheets of rows lead back to.
+#: Title of the summary of engines, to which sheets of rows link back.
 _SUMMARY: Final = "Engine Summary"
-#: Colours of the scale of shares and bandwidths from low to high, and of the bars of durations.
+#: Colours of the scale for shares and bandwidths from low to high, and of the data bars for durations.
 _LOW, _MIDDLE, _HIGH, _BAR = "F8696B", "FFEB84", "63BE7B", "8FAADC"
 _SCALED: Final = frozenset(("uArch Rate", "DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)"))
 _BARRED: Final = frozenset(("Asic Cycle",))
-#: Share of the time that goes into sums, before rows are written.
+#: Share of the progress for computing sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
 
 
@@ -66,14 +66,14 @@ def write_workbook(
 ) -> int:
     """Writes the workbook.
 
-    Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; charts;
-    the views, problems last. Rows are in the order of the engine's stream. What does
-    not fit one sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
+    Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; charts; the
+    views, problems last. Rows are in stream order. Rows that do not fit one sheet continue in sheets numbered ``(2)``,
+    ``(3)``, ...
 
-    Gives the number of instructions written; ``progress`` gets the share that is done, 0 to 1.
+    Returns the number of instructions written; ``progress`` is called with the share done, 0 to 1.
 
     Raises:
-        WriteError: The file could not be written; nothing is left behind.
+        WriteError: The file could not be written; no partial file is left.
     """
     with whole_file(path) as stream:
         return _Workbook(profile, selection, progress).write(stream)
@@ -111,7 +111,7 @@ class _Workbook:
     # -- figures ----------------------------------------------------------
 
     def _sums(self) -> None:
-        """Adds up all lanes."""
+        """Compute the totals of all lanes."""
         self._cores: dict[int, dict[str, Totals]] = {}
         self._loose = Totals()
         added = 0
@@ -137,7 +137,7 @@ class _Workbook:
             self._progress(_SUMS_SHARE * added / self._todo)
 
     def _summaries(self) -> None:
-        """The sheets of layers, where they are known, then the summary of engines."""
+        """Write the sheets of layers, where they are known, then the summary of engines."""
         profile = self._profile
         cores = dict(sorted(self._cores.items()))
         every = list(self._totals.values())
@@ -162,7 +162,7 @@ class _Workbook:
                 page.link(row, 1, title)
 
     def _views(self) -> None:
-        """What views say and the published converter's sheets do not."""
+        """Write charts, and the views that the published converter's sheets lack."""
         query = Query(Session.of(selected_profile(self._profile, self._selection)))
         add_charts(self._book, query)
         for sheet in sheets(query, _ELSEWHERE):
@@ -172,7 +172,7 @@ class _Workbook:
     # -- sheets of rows ---------------------------------------------------
 
     def _rows_sheets(self, sheet: LaneRows) -> None:
-        """The sheet of a lane, and the further ones it needs."""
+        """Write the sheet of a lane, and further ones for rows that do not fit."""
         columns = sheet.columns(self._sheets)
         first, number = 0, 1
         while first < sheet.count:
@@ -184,7 +184,7 @@ class _Workbook:
             number += 1
 
     def _head(self, page: Page, sheet: LaneRows) -> int:
-        """Places what stands above the rows; the row of the column headers."""
+        """Write the blocks above the rows; returns the row of the column headers."""
         if sheet.lane.kind != "TIU":
             header_row = dma_head(page, self._profile, self._totals[sheet.title])
         else:
@@ -216,7 +216,7 @@ class _Workbook:
         size = count * _longest_row(columns, self._longest_text)
         self._book.stream(page, styles, header_row + 1, count, cells, size)
         page.headed(header_row, len(columns), header_row + count)
-        # a hundred columns cannot be read on one page: the names of a row are on each
+        # a hundred columns do not fit on one page: repeat the first ones on each page
         page.sheet.sheet_properties.pageSetUpPr.fitToPage = False
         page.sheet.print_title_cols = "A:D"
 
@@ -226,7 +226,7 @@ class _Workbook:
 
 
 def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:
-    """About how many bytes of XML a row can take at most."""
+    """Approximate upper bound of a row's XML in bytes."""
     written = [column for column in columns if column.filled or not column.empty]
     texts = sum(column.kind == "text" for column in written)
     return 40 + sum(85 if column.kind in ("hex", "text") else 55 for column in written) + 6 * longest_text * texts
@@ -236,7 +236,7 @@ def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:
 
 
 def _fold(page: Page, columns: Sequence[int]) -> None:
-    """Columns that can be unfolded on demand."""
+    """Fold columns; they can be unfolded in the sheet."""
     for place in columns:
         dimension = page.sheet.column_dimensions[column_letters(place)]
         dimension.outlineLevel, dimension.hidden = 1, True
@@ -244,7 +244,7 @@ def _fold(page: Page, columns: Sequence[int]) -> None:
 
 
 def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> None:
-    """Colours of shares and bandwidths from low to high, bars of durations."""
+    """Add colour scales to shares and bandwidths, and data bars to durations."""
     from openpyxl.formatting.rule import ColorScaleRule, DataBarRule
 
     for place, column in enumerate(columns, 1):
@@ -257,7 +257,7 @@ def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> 
 
 
 def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> dict[int, int]:
-    """Longest text of each column among some rows."""
+    """Length of the longest text of each column among some rows, by column number."""
     longest: dict[int, int] = {}
     registers, numbers = sheet.lane.registers, row_numbers(sample)
     operations = np.full(len(numbers), -1) if registers is None else registers.operations(sample)
@@ -268,7 +268,7 @@ def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> d
         for operation, source in zip(distinct, sources, strict=True):
             if source is not None and source.values is not None:
                 values = source.values(numbers[operations == operation])
-                # a number that one kind of command has in place of what is missing takes no room among others
+                # a placeholder number of one kind of command does not widen a column that others fill
                 replaced = not shared and isinstance(source.absent, (int, float))
                 known = values[~is_missing(values)] if replaced else values
                 length = max((_shown(column, source.texts, value) for value in known.tolist()), default=0)

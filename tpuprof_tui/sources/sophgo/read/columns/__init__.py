@@ -1,1 +1,1 @@
-"""Columns of lanes from records and commands."""
+"""Builds the columns of lanes from records and commands."""

@@ -1,8 +1,8 @@
-"""One TIU command in a line: what it computes from what, in the terms of the instruction set.
+"""Text of one TIU command: result and operands in one line, in the terms of the instruction set.
 
     mm2.nn R[64,1,128] f16 b1+0x0 <- L[64,4096] f16 b0+0x0 x R[4096,128] f16 b2+0x0 +acc relu
 
-Local memory addresses read as bank and offset, with the first lane before them where it is not lane 0 (``n4.b1+0x0``).
+Local memory addresses are written as bank and offset, after the first lane if it is not lane 0 (``n4.b1+0x0``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLOATS = frozenset(("f16", "f32", "bf16", "f8", "f20", "tf32"))
 
 
 def type_text(code: int, sign: int | None = None) -> str:
-    """Short name of a data type; integers without a sign read ``u``."""
+    """Short name of a data type; unsigned integers begin with ``u``."""
     if not 0 <= code < len(_TYPES):
         return f"type{code}"
     text = _TYPES[code]
@@ -32,7 +32,7 @@ def type_text(code: int, sign: int | None = None) -> str:
 
 
 def local_address(chip: Chip, address: int) -> str:
-    """A local memory address as bank and offset, and lane where that is not 0."""
+    """A local memory address as bank and offset, after the lane if that is not 0."""
     lane_bytes = 1 << int(chip.parameter("Tpu Lmem Addr Width(bits)"))
     lane, inside = divmod(address, lane_bytes)
     bank, offset = divmod(inside, 1 << int(chip.parameter("Tpu Bank Addr Width(bits)")))
@@ -40,7 +40,7 @@ def local_address(chip: Chip, address: int) -> str:
 
 
 class Operand(Struct, frozen=True):
-    """An operand: the registers' prefix, those of its shape (``a|b``: b where a is not there), a mark before it."""
+    """An operand: prefix of its registers, registers of its shape (``a|b``: b if a is missing), mark before it."""
 
     prefix: str
     dims: Dims = ("res0_n", "res0_c", "res0_h", "res0_w")
@@ -54,7 +54,7 @@ _WINDOW = Operand("opd1", ("opd1_h", "opd1_w"), "k")
 _TWO = Operand("opd1", ("opd1_n", "opd1_c", "opd1_h", "opd1_w"))
 _LEFT, _RIGHT = ("res0_c", "opd1_c"), ("opd1_c", "opd1_w")
 
-#: Operands by operation; operations that are not here have up to three of the result's shape.
+#: Operands by operation; other operations have up to three of the result's shape.
 _OPERANDS: dict[str, tuple[Operand, ...]] = {
     "CONV": (Operand("opd0", _OWN), _KERNEL, Operand("opd2", ())),
     "CONV_BW": (Operand("opd0", _OWN), _KERNEL),
@@ -85,13 +85,13 @@ _PRODUCT_FORMS = {4: "nn", 7: "nn", 5: "nt", 8: "nt", 11: "nt", 13: "nt", 6: "tt
 #: Functions of PorD that have a window instead of weights.
 _POOLING = frozenset((1, 3, 4))
 
-#: Options that are on or off.
+#: Boolean options.
 _FLAGS = (("opt_res_add", "+acc"), ("opt_relu", "relu"), ("opt_rq", "requantise"), ("opt_left_tran", "left transposed"),
           ("opt_kernel_rotate", "kernel rotated"), ("sym_range", "symmetric"))  # fmt: skip
 
 
 def _options(values: Values) -> list[str]:
-    """Padding, steps and inserted zeros, as far as there are any."""
+    """Texts of padding, steps and inserted zeros; empty without any."""
     pads = [values.get(f"opd0_{side}_pad", 0) for side in ("up", "dn", "lf", "rt")]
     x, y = values.get("res_op_x_str", 1), values.get("res_op_y_str", 1)
     inserted = [values.get(f"opd{number}_{axis}_ins0", 0) for number in (0, 1) for axis in "yx"]
@@ -103,7 +103,7 @@ def _options(values: Values) -> list[str]:
 
 
 def tiu_text(chip: Chip, command: Command) -> str:
-    """A decoded TIU command that is no system command, without times."""
+    """Text of a decoded TIU command other than a system command, without times."""
     values = command.values
     base = base_name(command.operation.name)
     parts = [command.function_text]

@@ -1,4 +1,4 @@
-"""Columns of TIU instructions: codes of condensed commands, operation counts of decoded ones, ratios and the peak."""
+"""Columns of TIU instructions: codes of condensed commands; operation counts, ratios and peak of decoded ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .lane_columns import bits as bit_field
 if TYPE_CHECKING:
     from ..commands.operation_counts import OperationCounts
 
-#: What the reference adds to the cycles it divides by.
+#: Added to the cycles in the divisor, as in the reference.
 _RATIO_FLOOR = 0.0001
-#: Rows whose operation counts are kept.
+#: Most rows whose operation counts are cached.
 _MOST_KEPT = 1 << 17
 
 
@@ -39,9 +39,9 @@ def condensed_columns(work: Work) -> dict[str, LazyColumn]:
 
 
 class _LastCounts(Struct):
-    """Operation counts of the rows asked for last: columns of the same rows are read one after the other.
+    """Cache of the operation counts of the last rows: columns of the same rows are read one after the other.
 
-    What is kept is bounded by the slices that readers of whole lanes work in.
+    It holds at most `_MOST_KEPT` rows; readers of whole lanes work in slices.
     """
 
     chip: Chip
@@ -49,7 +49,7 @@ class _LastCounts(Struct):
     last: tuple[tuple[int, int, int], OperationCounts] | None = None
 
     def of(self, rows: Rows, name: str) -> OperationCounts:
-        """Counts of some rows; of many rows perhaps no more than the one that is named."""
+        """Counts of some rows; of too many rows for the cache only those that the figure ``name`` needs."""
         key = rows.indices(len(self.detail.operation)) if isinstance(rows, slice) else None
         if key is None or len(range(*key)) > _MOST_KEPT:
             return self._counted(rows, uarch=name.startswith("uarch"))
@@ -59,7 +59,7 @@ class _LastCounts(Struct):
 
     def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
         detail = self.detail
-        from ..commands.operation_counts import count_operations  # read when first asked for
+        from ..commands.operation_counts import count_operations  # imported on first use
 
         return count_operations(self.chip, detail.data, detail.offset[rows], detail.operation[rows], uarch=uarch)
 
@@ -73,7 +73,7 @@ def _figure(counts: _LastCounts, name: str) -> LazyColumn:
 
 
 def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
-    """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4).
+    """Operation counts of decoded commands, and their ratios to the peak (metrics 3.1, 4).
 
     Args:
         cycles: Cycles that commands took; None where nothing was measured.
@@ -107,7 +107,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: 
 
 
 def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn]:
-    """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they go before the modelled ones."""
+    """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they replace the modelled ones."""
     if "bank_conflict" not in stream.layout.by_name:
         return {}
 
@@ -121,7 +121,7 @@ def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn
 
 
 def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
-    """Time at the peak over time taken, in percent; NaN where the former is unknown."""
+    """Time at the peak divided by the time taken, in percent; NaN where the former is unknown."""
     return lambda rows: 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
 
 

@@ -1,11 +1,11 @@
-"""One line that says what an instruction did, from all that the capture holds of it.
+"""One line of text per instruction, from all that the capture contains about it.
 
     mm2.nn R[64,1,128] f16 b1+0x0 <- L[64,4096] f16 b0+0x0 x R[4096,128] f16 b2+0x0 +acc relu
     tensor DDR->LMEM 2.0 MiB f16 [1,64,32,512] strides [1048576,16384,512,1] 61.2 of 68.3 GB/s
     wait for 4 sends of message 7, 2,819 ns
 
-With registers it is decoded from them; of condensed commands it says name, data type, size and rate, of bare records
-what their counters tell. Decoded when asked for, nothing is kept.
+With registers it is decoded from them; condensed commands have name, data type, size and rate, and records without a
+command what their counters show. Decoded on demand, not cached.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LOCAL = "LMEM"
 
 
 class LaneReading(Struct, frozen=True):
-    """Reads instructions of one lane.
+    """Describes the instructions of one lane.
 
     Attributes:
         text: Text of a code of a text column, by column key.
         detail: Registers of the commands; None without any.
-        guessed: Whether work and wait are told apart by guesswork.
+        guessed: Whether the roles work and wait are guessed.
     """
 
     chip: Chip
@@ -49,7 +49,7 @@ class LaneReading(Struct, frozen=True):
     guessed: bool
 
     def __call__(self, row: int) -> str:
-        """The reading of one row."""
+        """Description of one row."""
         command = None
         if self.detail is not None and self.detail.operation[row] >= 0:
             command = decode(self.chip, self.engine, self.detail.raw(row))
@@ -72,7 +72,7 @@ class LaneReading(Struct, frozen=True):
         return "" if code is None or code < 0 else self.text(key, code)
 
     def _waiting(self, what: str, row: int) -> str:
-        """A wait, and how long it took where that was measured."""
+        """Text of a wait, with its duration if it was measured."""
         end = self._value("end", row)
         return what if end is None else f"{what}, {end - self._value('start', row):,} ns"
 
@@ -108,7 +108,7 @@ class LaneReading(Struct, frozen=True):
         shape, other = _dims("src", "size", values) or _dims("dst", "size", values), _dims("dst", "size", values)
         strides, others = _dims("src", "stride", values), _dims("dst", "stride", values)
         way = f"{source}->{target}" if source and target else source or target
-        if not way and family_of(self.engine) != "cdma":  # what the node says where registers tell no place
+        if not way and family_of(self.engine) != "cdma":  # from the node, where registers contain no address
             way = self._name("direction", row)
         dtype = type_text(values["src_data_format"]) if "src_data_format" in values else ""
         parts = [transfer_name(command), way, self._size(row), dtype]
@@ -154,7 +154,7 @@ class LaneReading(Struct, frozen=True):
         ]
 
     def _counted_direction(self, row: int) -> str:
-        """Where data went, by the counters of a record without a command."""
+        """Destination of the data, by the counters of a record without a command; empty where they do not show it."""
         local, bus = self._value("gif_mem_w_cntr", row), self._value("axi_d0_w_cntr", row)
         if local is None or bus is None or bool(local) == bool(bus):
             return ""
@@ -166,7 +166,7 @@ class LaneReading(Struct, frozen=True):
         return "" if size is None else bytes_text(size)
 
     def _rate(self, row: int) -> str:
-        """Bytes over time, against the peak of the memory involved."""
+        """Bytes over time, compared with the peak of the memory involved."""
         size = self._value("bytes", row)
         if not size:
             return ""
@@ -177,7 +177,7 @@ class LaneReading(Struct, frozen=True):
 
 
 def _counted(count: int, what: str, behind: str, before: str = "") -> str:
-    """A number of things; empty for none."""
+    """A count with its noun; empty for 0."""
     return f"{before}{count} {what}{'s' * (count != 1)}{behind}" if count else ""
 
 
@@ -193,7 +193,7 @@ def transfer_name(command: Command) -> str:
 
 
 def transfer_label(name: str) -> str:
-    """Name of an operation without the engine and without what stands in brackets behind it."""
+    """Name of an operation without the engine prefix and without a suffix in brackets."""
     return name.partition("（")[0].strip().removeprefix("sDMA_").removeprefix("DMA_").removeprefix("CDMA_")
 
 

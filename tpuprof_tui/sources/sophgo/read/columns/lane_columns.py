@@ -1,4 +1,4 @@
-"""Pieces that columns of lanes are made of: each computes the rows asked for and keeps at most those asked for last."""
+"""Building blocks of lane columns: each computes the requested rows and caches at most those of the last request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
 from ..records.monitor import Stream
 
-#: Fields of records that are columns of their own already.
+#: Record fields that are columns under other names already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
 Words = U32
 
@@ -29,7 +29,7 @@ def bits(word: Words, first: int, width: int) -> I64:
 
 
 def field(word: Words, first: int, width: int) -> LazyColumn:
-    """A bit field of the node words; missing where there is no command."""
+    """Column of a bit field of the node words; missing where there is no command."""
 
     def values(rows: Rows) -> Array:
         some = word[rows]
@@ -41,11 +41,11 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
 
 
 class Work(Struct, frozen=True, dict=True):
-    """Which commands of a lane are no system commands.
+    """Node words of a lane, and which of them are system commands.
 
     Attributes:
         system: Type code of system commands.
-        generated: Which commands carry generator indices instead of codes; None where none do.
+        generated: Mask of the commands with generator indices instead of codes; None where there are none.
     """
 
     word: Words
@@ -54,8 +54,8 @@ class Work(Struct, frozen=True, dict=True):
 
     @cached_property
     def lacks(self) -> LazyColumn:
-        """Rows without a command or with a system command."""
-        word, code, generated = self.word, self.system, self.generated  # not this, which would hold itself
+        """Mask column: rows without a command or with a system command."""
+        word, code, generated = self.word, self.system, self.generated  # without self, which would be a reference cycle
 
         def values(rows: Rows) -> Bools:
             some = word[rows]
@@ -68,12 +68,12 @@ class Work(Struct, frozen=True, dict=True):
         return last_kept(values)
 
     def column(self, read: Callable[[Rows], Array], missing: int, *, coded: bool = False) -> LazyColumn:
-        """What ``read`` gives, missing where there is no command and for system commands.
+        """Column from ``read``, missing where there is no command and for system commands.
 
         Args:
-            read: Values of some rows, in an array of its own.
+            read: Returns the values of some rows as a new array.
             missing: Value where nothing is known.
-            coded: Whether it is in the codes, so that generator indices do not tell it.
+            coded: Whether the values come from node codes, so that they are missing for generator indices.
         """
 
         def values(rows: Rows) -> Array:
@@ -87,7 +87,7 @@ class Work(Struct, frozen=True, dict=True):
 
 
 def counting(count: int) -> LazyColumn:
-    """0, 1, 2, ..."""
+    """Column of row numbers: 0, 1, 2, ..."""
 
     def values(rows: Rows) -> Array:
         return np.arange(*rows.indices(count)) if isinstance(rows, slice) else np.asarray(rows, np.int64)
@@ -96,7 +96,7 @@ def counting(count: int) -> LazyColumn:
 
 
 def scoped(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
-    """Kernel function, launch, batch and mode of commands."""
+    """Columns of kernel function, launch, batch and mode of commands."""
     scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
 
@@ -113,7 +113,7 @@ def scoped(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str,
 
 
 def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
-    """Non-negative numbers as int64, missing where negative."""
+    """Column of non-negative numbers as int64; missing where negative."""
 
     def some(rows: Rows) -> Array:
         wanted = values[rows].astype(np.int64)
@@ -123,7 +123,7 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
 
 
 def counter_columns(stream: Stream) -> dict[str, LazyColumn]:
-    """A column for each counter of the stream's record layout, by the name it has there."""
+    """A column for each counter of the stream's record layout, under its name there."""
 
     def column(name: str) -> LazyColumn:
         return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]

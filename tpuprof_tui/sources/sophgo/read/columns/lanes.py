@@ -1,4 +1,4 @@
-"""Streams and commands -> lanes of the model: columns computed from node words and record counters on demand."""
+"""Builds lanes of the model from streams and commands; columns are computed on demand from node words and counters."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
 _TEXTS = ("name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
 _LONG_WAIT_NS = 1000
-_CODES = 1 << 10  # type and function code
-_PLACES = 1 << 14  # and source and destination memory
-_VARIANTS = 0x1FFFFF  # type code and generator index
+_CODES = 1 << 10  # number of codes of type and function
+_PLACES = 1 << 14  # with source and destination memory
+_VARIANTS = 0x1FFFFF  # mask of type code and generator index
 #: Categories of generator indices that are system commands.
 _GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
 
 
 class LaneSource(Struct):
-    """What a lane is made of.
+    """Input of one lane.
 
     Attributes:
         stream: Records that are instructions, in stream order, times in ns; None where commands have no records.
         commands: Command of each record in the same order (word 0 where there is none); None without any.
-        core: Core number of the lane, -1 for a port.
+        core: Core number of the lane; -1 for a port.
         cores: Submitting core of each record of a port, -1 unknown; None for a core's lane.
         first_scope: Scope id of the commands' scope 0.
-        data: The bytes the commands' registers lie in.
+        data: Bytes that contain the commands' registers.
     """
 
     engine: str
@@ -53,12 +53,12 @@ class LaneSource(Struct):
     data: Bytes
 
 
-#: Names that do not come from the codes of a node: which of them each row has, -1 for none; string codes by column.
+#: Names that do not come from node codes: index of each row's name (-1: none), and string codes of the names by column.
 _OwnNames = tuple[I32, dict[str, I32]]
 
 
 class LaneBuilder:
-    """Builds the lanes of one profile; they share the tables of strings."""
+    """Builds the lanes of one profile, which share the string tables."""
 
     def __init__(self, chip: Chip, tiu_mhz: float, groups: Groups) -> None:
         self.chip = chip
@@ -70,7 +70,7 @@ class LaneBuilder:
         self._tables = TransferTables(chip, self.strings)
 
     def build(self, source: LaneSource, scope_kernel: I32) -> Lane:
-        """The lane of one stream.
+        """Lane of one stream.
 
         Args:
             scope_kernel: Kernel string code by scope id.
@@ -130,7 +130,7 @@ class LaneBuilder:
             return self.strings[key].text(code)
 
         def describe(row: int) -> str:
-            from .instruction_text import LaneReading  # read when first asked for
+            from .instruction_text import LaneReading  # imported on first use
 
             return LaneReading(self.chip, engine, columns, text, detail, commands is None)(row)
 
@@ -143,7 +143,7 @@ class LaneBuilder:
                     registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
-        """The lane's core; of a port each row's submitter, also as the group that owns the row."""
+        """Column of the lane's core; for a port, columns of each row's submitter and of its group."""
         if source.cores is None:
             return {"core": constant(count, source.core, np.int64)}
         owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
@@ -151,9 +151,10 @@ class LaneBuilder:
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
     def _words(self, stream: Stream | None, commands: Commands | None) -> Words:
-        """Node words, with made-up ones for system records without a command.
+        """Node words, with synthetic ones for system records without a command.
 
-        Sends and waits alternate: the longer of the two halves are the waits, and everything above 1 us (pipeline 9).
+        Sends and waits alternate: the half with the larger sum of durations are the waits, and so is everything above 1
+        us (pipeline 9).
         """
         word = commands.word if commands is not None else np.zeros(0 if stream is None else len(stream), np.uint32)
         loose = np.flatnonzero(word == 0)
@@ -186,7 +187,7 @@ class LaneBuilder:
         return roles
 
     def _own_names(self, work: Work, detail: Detail | None) -> _OwnNames | None:
-        """Names of commands by their operation (TIU, and what no published table names), and of generator indices."""
+        """Names of commands by operation (TIU, and operations without a published name) and by generator index."""
         place, types, names = np.zeros(0, np.int32), list[str](), list[str]()
         if detail is not None and family_of(detail.engine) == "tiu":
             _, place, types, names = detail.texts()
@@ -207,7 +208,7 @@ class LaneBuilder:
         }
 
     def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
-        """Type and name: by the codes of the node unless the row has names of its own."""
+        """Columns of type and name: by node codes unless the row has a name in ``own``."""
         names = self.chip.names(family)
         codes = ((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64)
         size = _PLACES if names.directed else _CODES
@@ -235,7 +236,7 @@ class LaneBuilder:
         return {name: column(name) for name in tables}
 
     def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> U8 | None:
-        """Memories of each row where the bits of its word do not tell them: wide codes, and names that imply them."""
+        """Packed memories of each row where its word does not determine them: wide codes, and names that imply them."""
         places = None if detail is None else detail.places
         if own is None or work.generated is None:
             return places
@@ -247,14 +248,14 @@ class LaneBuilder:
 
 
 def generator_role(category: str, variant: str) -> Role:
-    """What a generator index is to the figures; its category and variant tell, no code does."""
+    """Role of a generator index, by its category and variant."""
     if category not in _GENERATOR_SYSTEM:
         return Role.WORK
     return Role.WAIT if variant.endswith("_msgwait") else Role.SYNC
 
 
 def _times(stream: Stream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
-    """Duration, cycles and id; without a stream no more than the id is known."""
+    """Columns of duration, cycles and id; without a stream only the id is known."""
     if stream is None:
         assert commands is not None
         missing, numbers = constant(len(commands), INT_MISSING, np.int64), commands.id

@@ -1,6 +1,6 @@
-"""Columns of GDMA, SDMA and CDMA instructions: from where to where, what, how much, how fast.
+"""Columns of GDMA, SDMA and CDMA instructions: memories, data type, bytes and rates.
 
-The formulas are those of metrics 2.3 to 2.5 and 3.2 to 3.4; the counters they add up are chip data.
+The formulas are those of metrics 2.3 to 2.5 and 3.2 to 3.4; the counters that they sum are chip data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIDE = (1 << PLACE_BITS) - 1
 
 
 class TransferTables:
-    """Strings of places and data types by code; shared by the lanes of a profile."""
+    """String codes of memories, directions and data types by their codes; shared by the lanes of a profile."""
 
     def __init__(self, chip: Chip, strings: dict[str, StringsBuilder]) -> None:
         self.chip = chip
@@ -50,17 +50,17 @@ class TransferTables:
 
 
 def node_places(word: Words) -> U8:
-    """Source and destination memory of condensed commands, packed."""
+    """Packed source and destination memory of condensed commands."""
     return (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
 
 
 class Transfers(Struct, frozen=True, dict=True):
-    """Makes the columns of one lane.
+    """Builds the columns of one lane.
 
     Attributes:
         stream: Records; None where there are none, so that nothing was measured.
-        work: Node words; those of decoded commands made from their registers.
-        places: Memories of each row, packed, where they are not simply those of ``word``.
+        work: Node words; those of decoded commands are made from their registers.
+        places: Packed memories of each row; None where they are those of ``word``.
     """
 
     tables: TransferTables
@@ -72,11 +72,11 @@ class Transfers(Struct, frozen=True, dict=True):
 
     @property
     def figures(self) -> TransferFigures:
-        """How figures come from counters."""
+        """Rules that derive figures from counters."""
         return self.tables.chip.figures[family_of(self.engine)]
 
     def columns(self) -> dict[str, LazyColumn]:
-        """What commands tell, and what records measured: missing where there are none."""
+        """Columns from commands, and columns measured by records, which are missing without records."""
         word, tables, column = self.work.word, self.tables, self.work.column
         dtype = tables.dtype
         if self.detail is not None or self.engine == "CDMA":
@@ -108,8 +108,8 @@ class Transfers(Struct, frozen=True, dict=True):
 
     @cached_property
     def _place(self) -> LazyColumn:
-        """Memories of each row, packed."""
-        word, places = self.work.word, self.places  # not this, which would hold itself
+        """Packed memories of each row."""
+        word, places = self.work.word, self.places  # without self, which would be a reference cycle
         return last_kept(lambda rows: node_places(word[rows])) if places is None else lambda rows: places[rows]
 
     def _direction(self, rows: Rows) -> Array:
@@ -123,7 +123,7 @@ class Transfers(Struct, frozen=True, dict=True):
         return self.stream
 
     def _figure(self, key: str) -> LazyColumn:
-        """A sum of counters, by the rule for decoded or for condensed commands."""
+        """Column of a sum of counters, by the rule for decoded or for condensed commands."""
         condensed, detailed = self.figures.condensed.get(key), self.figures.detailed.get(key)
 
         def values(rows: Rows) -> Any:
@@ -142,7 +142,7 @@ class Transfers(Struct, frozen=True, dict=True):
         return values
 
     def _rate(self, source: str) -> LazyColumn:
-        """Bytes of a column per ns, four digits."""
+        """Column of bytes per ns, rounded to four digits."""
         size = self._figure(source)
 
         def values(rows: Rows) -> Array:
@@ -153,12 +153,12 @@ class Transfers(Struct, frozen=True, dict=True):
         return values
 
     def _bandwidth(self, touched: Bools, source: str, *, others: bool) -> LazyColumn:
-        """Bandwidth of one memory: of decoded commands (of all, where the chip's rule says so) by their direction.
+        """Column of one memory's bandwidth: of decoded commands (of all, if the chip's rule is so) by their direction.
 
         Args:
-            touched: Which places touch that memory.
+            touched: Mask of the places that involve that memory.
             source: Column of its bytes where the rule is by direction; else all bytes count.
-            others: Whether what a condensed command moved counts as this memory's.
+            others: Whether the bytes of condensed commands count for this memory.
         """
         by_direction = self.figures.by_direction
         rate = self._rate(source if by_direction and source in self.figures.condensed else "bytes")
@@ -175,7 +175,7 @@ class Transfers(Struct, frozen=True, dict=True):
         return values
 
     def _ideal(self, rows: Rows) -> Array:
-        """Ns at the peak bandwidth of the memory involved; NaN where none has one, or nothing moved."""
+        """Time at the peak bandwidth of the memory involved, ns; NaN where it has none, or nothing moved."""
         if self.engine == "CDMA":
             return np.full(len(self.work.word[rows]), np.nan)
         size = self._figure("bytes")(rows)
@@ -185,7 +185,7 @@ class Transfers(Struct, frozen=True, dict=True):
 
 
 def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
-    """Addresses of decoded commands."""
+    """Columns of the addresses of decoded commands."""
 
     def address(side: str) -> LazyColumn:
         def values(rows: Rows) -> Array:

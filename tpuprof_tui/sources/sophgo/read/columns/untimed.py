@@ -1,7 +1,7 @@
-"""Captures without a hardware record, as emulators write them, or with the PMU off: their commands alone.
+"""Captures without hardware records, from emulators or with the PMU off: only commands, without times.
 
-Commands come in the order in which they were issued, without times. The sends and waits that the profiler and, around
-each launch of a compiled model, the runtime issue outside every kernel function are left out.
+Commands are in the order of issue. The sends and waits that the profiler and, around each launch of a compiled model,
+the runtime issue outside every kernel function are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..records.profiler_records import without_own
 
 
 def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
-    """Commands of each engine of a core that has any."""
+    """Commands of each engine of a core, without engines that have none."""
     found: dict[str, Commands] = {}
     for name in CORE_ENGINES:
         parts = [] if core.announced else [block_commands(core.streams.get(name, ()))]
@@ -36,7 +36,7 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
 
 
 def note_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:
-    """The one Problem that says what there is."""
+    """Report the one problem that describes such a capture."""
     counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
     launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
     launches += sum(len(core.nodes.scope_names) for core in cores if core.nodes is not None)

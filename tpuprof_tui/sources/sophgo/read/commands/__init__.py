@@ -1,1 +1,1 @@
-"""What was issued: nodes, commands, registers."""
+"""Decodes issued commands: dynamic nodes, command streams and registers."""

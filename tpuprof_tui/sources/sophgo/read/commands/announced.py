@@ -1,8 +1,8 @@
-"""Streams of a compiled model that DES nodes announce: one set of commands, not two.
+"""Matches the DES nodes of a compiled model with the streams they announce, so that commands do not appear twice.
 
 The runtime of BM1690 and BM1690E writes each launch's commands as streams (blocks 13 to 15) and logs a DES node where
-each of them ran: of an engine, the k-th node is of the k-th stream. How many commands ran is what the stream holds; the
-count in an SDMA node says nothing. A stream that only ends and has no node did not run.
+each of them ran: the k-th node of an engine announces its k-th stream. The stream determines how many commands ran; the
+count in an SDMA node is meaningless. A stream without a node that contains only an end command did not run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class ModelStream(Struct, frozen=True, eq=False):
 
     Attributes:
         offsets: First byte of each command in the file, int64.
-        lengths: Its bytes, int32.
-        only_ends: Whether there is nothing but an end command, or nothing at all.
+        lengths: Size of each command in bytes, int32.
+        only_ends: Whether the stream is empty or contains only an end command.
     """
 
     offsets: I64
@@ -32,7 +32,7 @@ class ModelStream(Struct, frozen=True, eq=False):
         return len(self.offsets)
 
 
-#: Nodes times streams that are tried where their numbers differ.
+#: Largest table (nodes times streams) for matching them where their numbers differ.
 _MOST_PAIRS = 40_000
 #: Place, engine, port, key and count of a DES node.
 Des = tuple[int, str, int, int, int]
@@ -41,14 +41,14 @@ Streams = Mapping[str, Sequence[ModelStream]]
 
 
 def announced(des: Sequence[Des], streams: Streams, keyed: Collection[tuple[int, int]]) -> dict[int, int]:
-    """Which stream each DES node announces.
+    """Stream that each DES node announces.
 
     Args:
-        keyed: (key, count) of the blocks that lie in the file under a key: their nodes announce no stream.
+        keyed: (key, count) of the keyed blocks in the file: their nodes announce no stream.
 
     Returns:
-        Number of the stream by place of the node, -1 where none is left for it; empty where the counts of the nodes
-        are not those of the streams, so that they must be of something else.
+        Stream number by place of the node, -1 where no stream is left for it; empty where most counts of the nodes
+        differ from those of the streams, so that the nodes must refer to something else.
     """
     result: dict[int, int] = {}
     claims = agreeing = 0
@@ -67,7 +67,7 @@ def announced(des: Sequence[Des], streams: Streams, keyed: Collection[tuple[int,
 
 
 def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: bool) -> list[int]:
-    """Number of each node's stream, in order; -1 without one."""
+    """Stream number of each node, in order; -1 without one. ``counted``: the counts of nodes are meaningful."""
     numbers = list(range(len(streams)))
     if len(counts) < len(streams):
         running = [number for number in numbers if not streams[number].only_ends]
@@ -81,9 +81,9 @@ def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: 
 
 
 def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """Place in ``other`` of each of ``one``, -1 without, so that most have an equal one and none cross.
+    """Index in ``other`` of each item of ``one`` in a longest common subsequence; -1 for items that are not in it.
 
-    Of lists too long to try all ways: as far as both begin alike.
+    Lists too long for the table are matched as far as their beginnings agree.
     """
     n, m = len(one), len(other)
     if n * m > _MOST_PAIRS:
@@ -107,7 +107,7 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def note_unlike(des: Sequence[Des], found: Mapping[int, int], streams: Streams, report: Report) -> None:
-    """Problems for nodes that claim another number of commands than their stream has, and streams without a node."""
+    """Report nodes whose count differs from the length of their stream, and streams without a node."""
     unlike = sum(
         engine != "SDMA" and found.get(place, -1) >= 0 and len(streams[engine][found[place]]) != count
         for place, engine, _, _, count in des

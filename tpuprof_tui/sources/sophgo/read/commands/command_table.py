@@ -1,4 +1,4 @@
-"""Commands as dynamic nodes name them, in columns; and what node decoding yields."""
+"""Tables of commands as columns, and the parameters and results of node decoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .announced import Streams
 
 Words = U32
 
-#: Engines whose commands have one list per core, and the order they are always taken in.
+#: Engines with one command list per core, in processing order.
 CORE_ENGINES = ("TIU", "GDMA", "SDMA")
 
 
@@ -28,7 +28,7 @@ class Mode(IntEnum):
 
 
 class Node(IntEnum):
-    """Types of nodes with a meaning here."""
+    """Node types that the reader evaluates."""
 
     FUNC = 0
     NODE_SET = 1
@@ -43,13 +43,13 @@ class Node(IntEnum):
 
 
 class Commands(Struct):
-    """Commands of one engine of a core (or of one of its CDMA ports), in the order they were issued.
+    """Columns of the commands of one engine of a core (or of one of its CDMA ports), in the order of issue.
 
-    Arrays of one length. ``word`` is the node as stored (0 for commands of a block and inserted ones), ``id`` counts
-    from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is in force,
-    ``place`` the node's place in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register`` the
-    offset of its register bytes in the core file or -1 (filled in later), ``room`` how many bytes are its own there,
-    ``des`` the number of its DES node or -1.
+    Arrays of one length. ``word`` is the node as stored (0 for commands of a block and those of unreadable type),
+    ``id`` counts from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is
+    in force, ``place`` the node's index in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register``
+    the offset of its register bytes in the core file or -1 (filled in later), ``room`` the number of bytes there that
+    belong to it, ``des`` the number of its DES node or -1.
     """
 
     word: Words
@@ -77,15 +77,15 @@ class Commands(Struct):
         return bits_of(self.word, 15, 31)
 
     def take(self, rows: npt.NDArray[np.integer] | slice) -> Commands:
-        """The commands at some places."""
+        """Commands at the given rows."""
         columns = {name: values[rows] for name in self.__struct_fields__ if (values := getattr(self, name)) is not None}
         return Commands(**columns)
 
 
 class DesNode(Struct, frozen=True):
-    """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list.
+    """Dispatch of a pre-built command block: ``count`` commands from index ``first`` on in its engine's list.
 
-    ``stream`` is the number of the compiled model's stream that it announces, -1 where it names a keyed block.
+    ``stream`` is the number of the compiled model's stream that it announces; -1 for a keyed block.
     """
 
     engine: str
@@ -97,7 +97,7 @@ class DesNode(Struct, frozen=True):
 
 
 class NodeStream(Struct):
-    """What one core's dynamic data says.
+    """Decoded dynamic data of one core.
 
     Attributes:
         scope_names: Kernel function name of each scope, in order.
@@ -114,12 +114,12 @@ class NodeStream(Struct):
 
 
 class NodeRules(Struct, frozen=True):
-    """What node decoding needs to know of a chip.
+    """Parameters of node decoding: constants of the chip, and contents of the file.
 
     Attributes:
         rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
-        rvt_fill: (type, function) of those by engine.
-        most_des: Commands of one engine that DES nodes may stand for at the most; the file holds no more.
+        rvt_fill: (type, function) of that pair, by engine.
+        most_des: Most commands of one engine that DES nodes can dispatch, by what the file contains.
         streams: Streams of a compiled model, by engine.
         keyed: (key, count) of the keyed command blocks in the file.
     """
@@ -134,6 +134,6 @@ class NodeRules(Struct, frozen=True):
 
 
 def bits_of(words: Words, first: int, mask: int) -> I32:
-    """A bit field of many words."""
+    """One bit field of many words."""
     values: I32 = ((words >> np.uint32(first)) & np.uint32(mask)).astype(np.int32)
     return values

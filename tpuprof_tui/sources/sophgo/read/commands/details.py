@@ -1,7 +1,7 @@
-"""Commands whose registers are known: attached to the node stream, and decoded for the lanes on demand.
+"""Registers of commands: located for the node stream, and decoded for the lanes on demand.
 
-A command's registers stay the bytes they came as. What is settled when a capture is opened is only what every view
-needs of every command: which operation it is, and for transfers which memories and data type.
+Registers are kept as raw bytes. Only what every view needs of every command is decoded when a capture is opened: its
+operation, and for transfers the memories and data type.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from .registers import (
 )
 
 _KV_HEADER = 12
-#: More bytes are no command's own.
+#: Cap for sizes of commands, so that they fit int32.
 _LONGEST = (1 << 31) - 1
-#: Bytes shown of what cannot be decoded.
+#: Most bytes shown of a command that cannot be decoded.
 _MOST_RAW = 512
-#: Bits of a memory code where source and destination are packed into one place.
+#: Bits per memory code where source and destination are packed into one byte (a "place").
 PLACE_BITS = 3
-#: Data type code in words made from registers that name none.
+#: Data type code in node words made from registers without a data type.
 NO_FORMAT = 15
-#: In a place: nobody knows which memory.
+#: Memory code of an unknown memory, in a place.
 UNKNOWN_MEMORY = 7
-#: Memory codes that a node's two bits can hold.
+#: Number of memory codes that fit into the two bits of a node.
 NODE_MEMORIES = 4
 _L2M = 1
-#: Commands whose bytes are kept for the next field.
+#: Most commands whose bytes are cached for the next field.
 _MOST_LINES = 1 << 16
-#: Blocks of ready-made command streams, by engine.
+#: Block type of a compiled model's command streams, by engine.
 _STREAM_BLOCKS = {"TIU": BlockType.DES_BDC, "GDMA": BlockType.DES_GDMA, "SDMA": BlockType.DES_SDMA}
 
 
@@ -54,7 +54,7 @@ _STREAM_BLOCKS = {"TIU": BlockType.DES_BDC, "GDMA": BlockType.DES_GDMA, "SDMA": 
 
 
 def attach_registers(core: CoreData, chip: Chip) -> None:
-    """Give the commands of a core's nodes the places of their registers: DYN_EXTRA records and DES blocks."""
+    """Set the register offsets of commands from nodes: of DYN_EXTRA records and DES blocks."""
     nodes = core.nodes
     if nodes is None:
         return
@@ -80,7 +80,7 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
 
 
 def _extra_places(core: CoreData) -> tuple[I64, I32]:
-    """Offset in the file and length of the content of each DYN_EXTRA record, over all blocks."""
+    """Offset in the file and length (bytes) of the content of each DYN_EXTRA record, over all blocks."""
     from ..stream.streams import split_extras  # only captures with registers need it
 
     parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
@@ -139,7 +139,7 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
 
 
 def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
-    """First and last byte of each keyed command stream by (key, number of commands); a later block replaces."""
+    """Begin and end offset of each keyed command stream by (key, number of commands); a later block replaces."""
     result: dict[tuple[int, int], tuple[int, int]] = {}
     for block in core.blocks:
         if block.kind == BlockType.DES_KV and block.length >= _KV_HEADER:
@@ -149,12 +149,12 @@ def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
-    """The streams a bmodel carries for an engine, in the order of the file."""
+    """Streams of a bmodel for an engine, in file order."""
     from ..stream.streams import walk  # only captures with registers need it
 
     result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    known: dict[bytes, ModelStream] = {}  # launches repeat one another to the byte
+    known: dict[bytes, ModelStream] = {}  # launches often repeat byte by byte
     for payload, offset in zip(payloads, offsets, strict=True):
         content = payload.tobytes()
         alike = known.get(content)
@@ -175,7 +175,7 @@ def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
         return None
     none = np.full(count, -1, np.int32)
     ids = np.concatenate([np.arange(len(part), dtype=np.int64) for part in places])
-    # streams of all engines alternate subnet by subnet; their places in the file keep that order
+    # all engines have one stream per subnet, so stream numbers order commands across engines
     return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
                     np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
                     none, none, np.concatenate(places), np.concatenate([stream.lengths for stream in streams]),
@@ -186,18 +186,19 @@ def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
 
 
 class Detail(Struct):
-    """Registers of a lane's commands.
+    """Registers of a lane's commands, decoded on demand.
 
     Attributes:
-        data: The bytes the commands lie in.
-        offset: First byte of each row's command, -1 without one.
-        room: How many bytes from there on are the command's own.
-        operation: Operation index of each row, -1 without one or where it cannot be decoded.
+        data: Bytes that contain the commands.
+        offset: First byte of each row's command; -1 without one.
+        room: Number of bytes from there on that belong to the command.
+        operation: Operation index of each row; -1 without one or where it cannot be decoded.
         function: Function code of each row.
-        places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
-        by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
-        unlike: Rows whose node names another type of command than their registers.
-        odd_format: Rows whose registers hold a data type that the chip does not know.
+        places: Packed source and destination memory of each row, if they do not fit into nodes; else None.
+        by_node: Mask of the rows whose figures and exported files use their node despite registers (see `decode_lane`);
+            None for no row.
+        unlike: Rows whose node has another type code than their registers.
+        odd_format: Rows whose registers have a data type that the chip does not know.
     """
 
     chip: Chip
@@ -214,20 +215,20 @@ class Detail(Struct):
     _last: tuple[int, Rows, Bytes] | None = None
 
     def operations(self, rows: Rows) -> I16:
-        """Operation index of each row's command; -1 without registers, and where files go by the node."""
+        """Operation index of each row's command; -1 without registers, and where exported files use the node."""
         own: I16 = self.operation[rows]
         return own if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), own)
 
     def leading(self, rows: Rows) -> Bools:
-        """Rows whose figures come by the rule for decoded commands."""
+        """Mask of the rows whose figures follow the rule for decoded commands."""
         return self.operations(rows) >= 0
 
     def operation_of(self, row: int) -> int:
-        """Operation index of one row's command, whatever files go by; -1 without registers."""
+        """Operation index of one row's command, regardless of ``by_node``; -1 without registers."""
         return int(self.operation[row])
 
     def field_names(self, operation: int) -> tuple[str, ...]:
-        """Names of an operation's fields, in the order of the register; repeated reserved ones once."""
+        """Names of an operation's fields, in register order; repeated reserved ones once."""
         operations = command_table(self.chip, self.engine).operations
         return tuple(dict.fromkeys(field.name for field in operations[operation].fields))
 
@@ -241,10 +242,10 @@ class Detail(Struct):
         return field_of_many(self.chip, self.engine, self.data, offset, own, name)[0]  # type: ignore[return-value]
 
     def _lines(self, operation: int, rows: Rows) -> Bytes | None:
-        """The commands of rows that all have ``operation``, a line each; None where they are not of one kind, or many.
+        """Bytes of commands that all have ``operation``, (rows, bytes); None if operations differ or rows are too many.
 
-        Fields of the same rows are asked for one after the other: the lines of the last rows are kept. Who asks for an
-        array of rows does not change it afterwards.
+        Fields of the same rows are usually read one after the other, so the last result is cached. Callers must not
+        change an array of rows afterwards.
         """
         last = self._last
         if last is not None and last[0] == operation and (last[1] is rows or _same_slice(last[1], rows)):
@@ -257,7 +258,7 @@ class Detail(Struct):
         return lines
 
     def raw(self, row: int) -> bytes:
-        """The command as it was captured; empty without registers."""
+        """Raw bytes of the command; empty without registers."""
         operation, offset = int(self.operation[row]), int(self.offset[row])
         if offset < 0:
             return b""
@@ -265,17 +266,17 @@ class Detail(Struct):
         return self.data[offset : offset + (int(size) or min(int(self.room[row]), _MOST_RAW))].tobytes()
 
     def unexplained(self, row: int) -> bytes:
-        """The command as it was captured where not all of its fields are known; empty where they are."""
+        """Raw bytes of the command if not all of its fields are known; empty if they are."""
         operation = int(self.operation[row])
         known = operation >= 0 and not command_table(self.chip, self.engine).operations[operation].partial
         return b"" if known else self.raw(row)
 
     def texts(self) -> tuple[I16, I32, list[str], list[str]]:
-        """Distinct operations and functions, each row's place among them (-1 without), their types and names."""
+        """Distinct keys of operation and function, each row's index among them (-1: none), their types and names."""
         return self._texts_of(self.operation >= 0)
 
     def partial_texts(self) -> tuple[I32, list[str], list[str]] | None:
-        """The same without the keys, for commands that are known in part alone; None where the lane has none."""
+        """Like `texts` without the keys, for partly known commands only; None where the lane has none."""
         partly = _partly_told(self.chip, self.engine, self.operation)
         if partly is None:
             return None
@@ -304,10 +305,10 @@ def _same_slice(first: Rows, second: Rows) -> bool:
 
 
 def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Detail | None:
-    """What views need of every command of a lane; sets node words made from the registers in ``commands``.
+    """Decode what views need of every command of a lane; sets node words made from the registers in ``commands``.
 
-    Two kinds of commands keep the word of the node they have: CDMA's, whose files are condensed as published, and
-    those of which registers tell only a part.
+    Two kinds of commands keep the word of their node: CDMA's, which files export in condensed form as published, and
+    those whose registers are only partly known.
 
     Returns:
         None where no command has registers.
@@ -337,7 +338,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
         odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
         word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
-        # memories that nodes have no code for count as L2M
+        # memories without a code in nodes count as L2M
         source, target = (np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target))
         word |= source << 24 | target << 26
     node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
@@ -348,7 +349,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
 
 
 def _partly_told(chip: Chip, engine: str, operation: I16) -> Bools | None:
-    """Commands of which only some fields are known; None where the lane has none."""
+    """Mask of the commands of which only some fields are known; None where the lane has none."""
     partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
     told = np.isin(operation, partial) if partial else None
     return told if told is not None and told.any() else None

@@ -1,14 +1,14 @@
-"""What a command waits for by its registers: the command id it depends on, and the message of a send or wait.
+"""Dependencies in registers: the command id that a command waits for, and the message of a send or wait.
 
-Where the fields lie is chip data (``messages`` and ``dependencies`` of the chip files): a wait names a message id and
-how many sends of it release the wait; a send names the id and how many waits the message serves. ``cmd_id_dep`` holds
-the Cmd Id of a command of the other engine (GDMA's of TIU, TIU's of GDMA), counted from 1 since the last id reset; 0
-means none. On AKS and AKSV a bit above the id says whether it is used at all: compiled streams set it in every
-computing and every moving command and in no send, wait or end, which may hold an id all the same. On BM1688 and CV84X6
-bits above TIU's id select the engine whose command it is; no public text says which value means which.
+The bit fields are chip data (``messages`` and ``dependencies`` of the chip files): a wait contains a message id and the
+number of sends that release it; a send contains the id and the number of waits that the message serves. ``cmd_id_dep``
+is the Cmd Id of a command of the other engine (GDMA's for TIU, TIU's for GDMA), counted from 1 since the last id reset;
+0 means none. On AKS and AKSV a bit above the id enables it: compiled streams set it in every computing and every moving
+command, but not in sends, waits and ends, which may contain an id nevertheless. On BM1688 and CV84X6 bits above TIU's
+id select the engine of that command; the values are not documented in public.
 
-SDMA's field has the same bits as GDMA's, and none that tells whose command its id is: it is shown as it is. CDMA's
-sends and waits hold a constant of 64 bits; no public text says how it names a message: it is shown as it is, too.
+SDMA's field has the same bits as GDMA's, but none for the engine that its id refers to, so it is shown as it is. CDMA's
+sends and waits contain a 64-bit constant whose encoding of a message is not public; it is shown as it is, too.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ..arrays import I64
 from .details import Detail
 from .registers import field_of_many
 
-#: Bits of a register that a column can hold.
+#: Mask of the register bits that an int64 column can hold.
 _WIDEST = (1 << 63) - 1
-#: Engines whose dependency is understood: of SDMA commands no public text says which engine they name.
+#: Engines with a documented dependency field; the engine that SDMA's refers to is not public.
 _DEPENDENT = ("TIU", "GDMA")
 
 
 class Message(Struct, frozen=True):
-    """What a send or wait command names."""
+    """Message of a send or wait command."""
 
     id: int
     count: int
 
 
 def message_in(chip: Chip, engine: str, values: Mapping[str, int]) -> Message | None:
-    """The message of a send or wait, from the registers of one command; None where they hold none."""
+    """Message of a send or wait, from the registers of one command; None where they contain none."""
     rule = chip.messages.get(family_of(engine))
     if rule is None or rule.field not in values:
         return None
@@ -50,7 +50,7 @@ def message_in(chip: Chip, engine: str, values: Mapping[str, int]) -> Message | 
 
 
 def dependency_in(chip: Chip, engine: str, values: Mapping[str, int]) -> int:
-    """Cmd Id of the other engine's command that one waits for; 0 without one."""
+    """Cmd Id of the other engine's command that a command waits for; 0 without one."""
     return int(_depends(chip, engine, np.array([values.get("cmd_id_dep", 0)], np.int64))[0])
 
 
@@ -64,7 +64,7 @@ def _depends(chip: Chip, engine: str, values: I64) -> I64:
 
 
 def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
-    """Columns of what the commands of a lane wait for and tell."""
+    """Columns of the dependencies and messages of a lane's commands."""
     family = family_of(detail.engine)
     system = command_table(chip, detail.engine).end.operation
     told = np.zeros(32, np.bool_)

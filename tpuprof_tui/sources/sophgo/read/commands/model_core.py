@@ -1,8 +1,8 @@
-"""A compiled model beside which firmware issues kernels of its own: in which order both ran.
+"""Finds the execution order of a compiled model's commands and of the kernels that firmware issues besides.
 
-The model's commands lie in streams, one per engine and part of the model, those of the kernels in dynamic nodes. Each
-list is in order, but nothing says how they interleave: the records do. They are cut where ids restart, and each run
-of records is a launch of the one list or the other; the order taken is the one whose lengths fit best.
+The model's commands are stored in streams, one per engine and part of the model, those of the kernels in dynamic nodes.
+Each list is in order, but only the records show how they interleave. The records are split where ids restart, and each
+run of records is a launch of one list or the other; the order whose lengths fit best is taken.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..pairing.engine_records import UNKNOWN, Side
 from ..pairing.pairing import joint_groups
 from .command_table import Commands
 
-#: Runs of records without a launch, or launches without one, that may come in a row.
+#: Most runs without a launch, or launches without a run, in a row.
 _SLACK = 3
-#: Cost of such a run or launch, and of a run that is longer than its launch.
+#: Cost of an unmatched run or launch, and of a run that is longer than its launch.
 _ALONE, _TOO_LONG = 1.0, 3.0
-#: Launches of the model times kernels that are tried; where there are more, the model comes first.
+#: Largest table (launches of the model times kernels); beyond it all of the model comes first.
 _MOST_PAIRS = 40_000
 
 
 class Lists(Struct, frozen=True):
-    """Commands of one engine.
+    """Records and commands of one engine.
 
     Attributes:
-        static: Commands of the model's streams; ``place`` numbers the streams.
-        dynamic: Commands of nodes; ``place`` is that of the node.
+        static: Commands of the model's streams; ``place`` is the stream number.
+        dynamic: Commands of nodes; ``place`` is the index of the node.
     """
 
     records: Side
@@ -40,16 +40,16 @@ class Lists(Struct, frozen=True):
 
 
 def joined(parts: Sequence[Commands]) -> Commands:
-    """Lists of commands, one behind the other."""
+    """Concatenated lists of commands."""
     known = []
-    for part in parts:  # registers that nobody has attached
+    for part in parts:  # registers were not attached
         none = {"register": np.full(len(part), -1, np.int64), "room": np.zeros(len(part), np.int32)}
         known.append(part if part.register is not None else replace(part, **none))
     return Commands(*(np.concatenate([getattr(part, name) for part in known]) for name in Commands.__struct_fields__))
 
 
 def interleaved(engines: Sequence[Lists]) -> list[Commands]:
-    """The commands of each engine in the order in which they ran."""
+    """Commands of each engine in execution order."""
     static = [lists.static.place for lists in engines]
     nodes = [lists.dynamic for lists in engines]
     cuts = joint_groups([Side(each.id, each.place, np.full(len(each), UNKNOWN, np.int8)) for each in nodes])
@@ -71,20 +71,20 @@ def interleaved(engines: Sequence[Lists]) -> list[Commands]:
 
 
 def _counts(numbers: Sequence[I64]) -> I64:
-    """How many commands of each engine (columns) each launch (rows) has."""
+    """Number of commands of each launch (rows) and engine (columns)."""
     rows = max((int(part.max()) + 1 for part in numbers if len(part)), default=0)
     return np.stack([np.bincount(part, minlength=rows) for part in numbers], axis=1)
 
 
 def _misfit(runs: I64, launches: I64) -> F64:
-    """Cost of taking each run (rows) for each launch (columns): what is missing of it, and what is too much."""
+    """Cost of matching each run (rows) with each launch (columns): missing and surplus commands."""
     length, count = runs[:, None, :], launches[None, :, :]
     result: F64 = np.where(length > count, _TOO_LONG, (count - length) / np.maximum(count, 1)).sum(axis=2)
     return result
 
 
 def _ranks(runs: I64, static: I64, dynamic: I64) -> tuple[I64, I64]:
-    """Place of each launch of both lists among all, by the cheapest way through both."""
+    """Rank of each launch of both lists in the merged order, by the cheapest alignment."""
     m, d = len(static), len(dynamic)
     ranks = np.arange(m, dtype=np.int64), m + np.arange(d, dtype=np.int64)
     if m * d > _MOST_PAIRS or not m or not d:
@@ -99,9 +99,9 @@ def _ranks(runs: I64, static: I64, dynamic: I64) -> tuple[I64, I64]:
 def _cheapest(
     runs: int, m: int, d: int, of_static: list[list[float]], of_dynamic: list[list[float]]
 ) -> Iterator[tuple[int, int]]:
-    """Launches in order, as (0 for static or 1 for dynamic, number); runs and launches alone cost `_ALONE` each.
+    """Launches in order, as (0 for static or 1 for dynamic, number); unmatched runs and launches cost `_ALONE` each.
 
-    None where more than `_SLACK` of either would be alone in a row.
+    Empty where more than `_SLACK` of either would be unmatched in a row.
     """
     shifts = range(-_SLACK, _SLACK + 1)
     best = {(0, 0, 0): 0.0}

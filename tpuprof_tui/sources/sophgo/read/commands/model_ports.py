@@ -1,13 +1,13 @@
-"""CDMA commands of a compiled model: which of its command streams ran on which port, and when.
+"""CDMA commands of a compiled model: matches its command streams with the launches on ports.
 
-A stream holds the commands of one launch on one port, numbered from 1 like the records of a launch. Nothing in it names
-the port, so a launch is given to a stream only where the records leave no other: all ids within the stream, system
-records where it has system commands and transfers where it has transfers, and, where streams still compete, bytes that
-are those of the commands in every record. Streams of equal content are as good as one another, and a stream runs once.
+A stream contains the commands of one launch on one port, numbered from 1 like the records of a launch, but not the
+port. So a launch is matched only if its records exclude all other streams: all ids within the stream, system records
+where it has system commands and transfers where it has transfers, and, where streams still compete, the same number of
+bytes as the command in every record. Streams of equal content are interchangeable, and a stream runs once.
 
-Of what stays open, records get the operation that all streams in question have at their place, and no registers; a
-Problem says so. In a port's own file the port is known, and with a single port and a single core the order settles
-what is left.
+Records that stay ambiguous get the operation at their place on which all candidate streams agree, without registers,
+and are reported. In a port's own file the port is known, and with a single port and a single core the order resolves
+the rest.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .command_table import Commands, Mode
 from .details import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many
 
-#: Bits of a node's word that say which operation it is.
+#: Bits of a node word that select the operation.
 _OPERATION = (1 << 20) - 1
-#: Launches times different streams that are tried; damaged captures may have any number of both.
+#: Largest table (launches times different streams); damaged captures may have any number of both.
 _MOST_PAIRS = 500_000
-#: What is settled may settle more, so many times.
+#: Most rounds of elimination.
 _MOST_ROUNDS = 100
 _ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
 
 
-#: Core, port and content: streams of one kind are interchangeable.
+#: Key of interchangeable streams: core, port and content.
 _Kind = tuple[int, int, bytes]
 
 
@@ -48,14 +48,14 @@ class _Stream(Struct, frozen=True, eq=False):
     """Commands for one launch on some port.
 
     Attributes:
-        core: Core whose file they are in, -1 for a port's file.
-        port: Port, -1 unknown.
+        core: Core of the file that contains them; -1 for a port's file.
+        port: Port; -1 unknown.
         offsets: First byte of each command.
-        lengths: Its bytes.
-        system: Which are system commands.
-        size: Bytes each moves; -1 where the registers do not tell.
+        lengths: Size of each command, bytes.
+        system: Mask of the system commands.
+        size: Bytes that each command moves; -1 where the registers do not determine it.
         content: Equal for streams of equal commands.
-        codes: Type, function and data type of each, as a node holds them; 0 where it cannot be decoded.
+        codes: Type, function and data type of each command as a node word; 0 where it cannot be decoded.
     """
 
     core: int
@@ -70,12 +70,12 @@ class _Stream(Struct, frozen=True, eq=False):
 
     @property
     def agreed(self) -> bool:
-        """Whether it stands for several streams and has no registers of its own."""
+        """Whether it is the agreement of several streams, without registers."""
         return not self.content
 
 
 class _Launch(Struct, frozen=True, eq=False):
-    """Records ``begin`` to ``end`` of a port."""
+    """One launch on a port: its records ``begin`` to ``end`` (exclusive)."""
 
     port: PortData
     begin: int
@@ -91,13 +91,13 @@ class _Launch(Struct, frozen=True, eq=False):
         return bool((stream.system[self.number] == self.system).all())
 
     def moves(self, stream: _Stream) -> bool:
-        """Whether every record moved just the bytes that the stream's command moves, as far as registers tell."""
+        """Whether every record moved exactly the bytes of the stream's command, where registers determine them."""
         wanted = stream.size[self.number]
         return bool(((wanted == self.size) | (wanted < 0) | self.system).all())
 
 
 def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
-    """Give the ports' records of a compiled model their commands."""
+    """Bind the ports' records of a compiled model to commands."""
     streams = [
         _stream(chip, core.data, payload, offset, core=core.core)
         for core in cores
@@ -136,7 +136,7 @@ def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int =
 
 
 def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: I16) -> I64:
-    """Bytes each command moves, from its shape and data type; -1 where the registers do not tell."""
+    """Bytes that each command moves, from its shape and data type; -1 where the registers do not determine it."""
 
     def register(name: str) -> tuple[I64, Bools]:
         values, missing = field_of_many(chip, "CDMA", payload, offsets, ops, name)
@@ -162,11 +162,11 @@ def _launches(port: PortData, chip: Chip) -> list[_Launch]:
     ]
 
 
-# -- which is whose -----------------------------------------------------------
+# -- matching ------------------------------------------------------------------
 
 
 def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
-    """Stream of each launch; None where none or more than one can be it, and where there are too many to try."""
+    """Stream of each launch; None where no or more than one stream fits, and where there are too many to try."""
     if len({launch.port.port for launch in launches}) == 1 and len({stream.core for stream in streams}) == 1:
         return _in_order(launches, streams)
     kinds: dict[_Kind, list[_Stream]] = {}
@@ -200,7 +200,7 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
 
 
 def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
-    """What streams of different content have in common: the operation at each place; None where that is nothing."""
+    """What streams of different content agree on: the operation at each place; None if there is no such place."""
     count = min(len(stream.codes) for stream in streams)
     codes = np.stack([stream.codes[:count] for stream in streams])
     formats = codes >> np.uint32(20)
@@ -219,7 +219,7 @@ def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
 
 
 def _settle_alike(open_: dict[int, list[_Kind]], left: dict[_Kind, int], settle: Callable[..., None]) -> bool:
-    """Launches that only streams of one content explain: their commands are known, which core's they were is not."""
+    """Match launches that fit streams of one content only: their commands are known, the core is not."""
     alike: dict[tuple[_Kind, ...], list[int]] = {}
     for place, keys in open_.items():
         if len(keys) > 1 and len({key[1:] for key in keys}) == 1:
@@ -240,7 +240,7 @@ def _candidates(launch: _Launch, kinds: dict[_Kind, list[_Stream]]) -> list[_Kin
 
 
 def _in_order(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
-    """Streams of one core and launches of one port, both in their order: as many as fit; None where that is open."""
+    """Streams of one core matched with launches of one port in order, as many as fit; None where that is ambiguous."""
     if len(launches) * len(streams) > _MOST_PAIRS:
         return [None] * len(launches)
     forward = _greedy(launches, streams)
@@ -252,7 +252,7 @@ def _in_order(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_
 
 
 def _greedy(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
-    """Each launch with the first stream behind the last one's that it can be."""
+    """Match each launch with the first fitting stream after that of the previous one."""
     result: list[_Stream | None] = []
     at = 0
     for launch in launches:
@@ -266,7 +266,7 @@ def _greedy(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
 
 
 def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
-    """Enter the commands of each launch's stream."""
+    """Set the port's commands and bindings from the stream of each launch."""
     bound = [(launch, stream) for launch, stream in matches if stream is not None]
     if not bound:
         return
@@ -292,7 +292,7 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
 
 
 def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
-    """Problems for records without a command, and for those whose core is not known."""
+    """Report records without a command, and those whose core is not known."""
     loose = [launch for launch, stream in matches if stream is None]
     agreed = [launch for launch, stream in matches if stream and stream.agreed]
     alike = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]

@@ -1,6 +1,6 @@
-"""The first pass over a node stream: which words are nodes, and what function names and DES nodes say.
+"""First pass over a node stream: finds the words that are nodes, and decodes function names and DES nodes.
 
-Names and the second words of DES nodes are data that may look like nodes, so these alone are followed one by one.
+Names and the second words of DES nodes are data that may look like nodes, so only these are walked one by one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..problems import Report
 from .announced import Des
 from .command_table import Node, Words
 
-#: Zero words in a row that are no padding any more.
+#: More zero words in a row than this are not padding.
 _FEWEST_ZEROS = 8
 _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
 
 
 class Skeleton(Struct):
-    """The walk over names and DES nodes: what kind of node each word is (FUNC: none), and what the walked ones said."""
+    """Result of the walk: node type of each word (FUNC if it is no node), and the functions and DES nodes found."""
 
     kinds: U8
     func_places: list[int]
@@ -28,7 +28,7 @@ class Skeleton(Struct):
 
 
 def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
-    """Follow the names and DES nodes of a stream."""
+    """Walk the function names and DES nodes of a stream."""
     kinds = (words & np.uint32(127)).astype(np.uint8)
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
@@ -53,7 +53,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
                 what = f"A function name of {length} bytes runs past the end of the node stream."
                 report.error(what, "The text that is there was taken for the name.", offset=offset + 4 * place)
             behind = place + 1 + size
-            if not (overrun and behind >= count):  # else nothing can have run under it
+            if not (overrun and behind >= count):  # otherwise no command can follow the name
                 result.func_places.append(place)
                 try:
                     name = raw.decode("utf-8")
@@ -88,7 +88,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
 
 
 def _hole(words: Words) -> tuple[int, int] | None:
-    """Where the first stretch of zeros too long for padding begins, and how long it is."""
+    """First word and length (words) of the first stretch of zeros too long for padding; None without one."""
     edges = np.flatnonzero(np.diff((words == 0).astype(np.int8), prepend=0, append=0))
     lengths = edges[1::2] - edges[::2]
     long = np.flatnonzero(lengths > _FEWEST_ZEROS)
@@ -96,7 +96,7 @@ def _hole(words: Words) -> tuple[int, int] | None:
 
 
 def _text_words(words: Words) -> int:
-    """How many leading words read as text: every byte printable, zeros only as the last word's padding."""
+    """Number of leading words that read as text: every byte printable, zeros only as the last word's padding."""
     for place, word in enumerate(words[:256].tolist()):
         raw = word.to_bytes(4, "little")
         if not raw.rstrip(b"\0") or min(raw.rstrip(b"\0")) < 0x20:

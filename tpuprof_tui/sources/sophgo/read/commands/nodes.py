@@ -1,7 +1,7 @@
-"""The dynamic node stream (DYN_DATA): which commands were issued, in which order, under which kernel function.
+"""Decodes the dynamic node stream (DYN_DATA): commands, their order, and the kernel functions that issued them.
 
-Only function names, pre-built blocks (DES) and changes of scope are walked one by one; everything about the
-commands themselves is computed on whole arrays.
+Only function names, pre-built blocks (DES) and changes of scope are walked one by one; everything about the commands
+themselves is computed on whole arrays.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def decode_nodes(
 
     Args:
         words: The payload as little-endian 32-bit words.
-        offset: Where the payload lies in the file, for the problems.
-        odd_as_commands: Take nodes of unknown type for commands of the engine their bits name (a damaged type).
+        offset: Offset of the payload in the file, for the problems.
+        odd_as_commands: Decode nodes of unknown type (a damaged type) as commands of the engine in their bits.
 
     Returns:
         Commands by engine and port, and the scopes.
@@ -38,7 +38,7 @@ def decode_nodes(
 
 
 class _Decoder:
-    """The array work behind ``decode_nodes``."""
+    """The array computations of ``decode_nodes``."""
 
     def __init__(self, words: Words, skeleton: Skeleton, rules: NodeRules, report: Report, offset: int) -> None:
         self.words = words
@@ -108,12 +108,12 @@ class _Decoder:
             self.report.error(what, "They were skipped.", offset=offset, count=len(unknown))
 
     def _places(self, name: str) -> I64:
-        """Places of an engine's commands in the stream."""
+        """Indices of an engine's commands in the stream."""
         codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
         return np.flatnonzero(self.is_command & np.isin(np.arange(8), codes)[self.engine_of])
 
     def _reset_places(self, name: str, port: int) -> I64:
-        """Where the id counter of an engine (or port) restarts: its own resets, and every DES node."""
+        """Indices at which the id counter of an engine (or port) restarts: its own resets, and every DES node."""
         codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
         mine = np.isin(self.engine_of[self.resets], codes)
         if port >= 0:
@@ -121,7 +121,7 @@ class _Decoder:
         return np.sort(np.concatenate([self.resets[mine], self.des_at]))
 
     def _rvt_restarts(self, places: dict[str, I64], any_rvt: bool) -> dict[str, I64]:
-        """Places (of words) behind which firmware inserted a pair of commands that restarts TIU and GDMA ids."""
+        """Indices of the words after which firmware inserted a pair of commands that restarts TIU and GDMA ids."""
         limit = self.rules.rvt_id_limit
         if limit is None or not any_rvt or len(places["TIU"]) < limit:
             return {}
@@ -140,7 +140,7 @@ class _Decoder:
                 inside = resets[(resets > tiu[first]) & (resets < tiu[last])]
                 first = int(np.searchsorted(tiu, inside[-1]))
                 continue
-            # the counter stands at the limit from tiu[last] on, until the next TIU command or reset
+            # the counter is at the limit from tiu[last] on, until the next TIU command or reset
             until = tiu[last + 1] if last + 1 < len(tiu) else len(self.words)
             reset = np.searchsorted(resets, tiu[last])
             until = min(until, resets[reset]) if reset < len(resets) else until
@@ -182,7 +182,7 @@ class _Decoder:
         word = self.words[places]
         if self.odd.any():
             word[self.odd[places]] = 0
-        # the columns that repeat over long stretches are filled in by _number
+        # columns with long constant stretches are filled in by _number
         empty = np.zeros(0, np.int32)
         none = np.full(len(places), -1, np.int32)
         return Commands(word, np.zeros(0, np.int64), empty, empty, mode, places, extra, none)
@@ -194,7 +194,7 @@ class _Decoder:
         left = self.rules.most_des
         streams = [stream.announced.get(entry[0], -1) for entry in entries]
         for number, entry in enumerate(entries):
-            if streams[number] >= 0:  # what it claims of SDMA says nothing
+            if streams[number] >= 0:  # the count in an SDMA node is meaningless
                 counts[number] = len(self.rules.streams[name][streams[number]])
                 continue
             if counts[number] > left:
@@ -213,13 +213,13 @@ class _Decoder:
         return _inserted(commands, where, np.uint32(0), mode, place, des)
 
     def _number(self, commands: Commands, name: str, port: int, fills: I64 | None) -> None:
-        """Fill in ids, scopes and batches: constant between the places where they change."""
+        """Fill in ids, scopes and batches, which change only at known places."""
         place = commands.place
         count = len(place)
         # a DES node resets before its own commands, which share its place
         resets = np.searchsorted(place, self._reset_places(name, port), side="left")
         if fills is not None and len(fills):
-            # the inserted command still has the old numbering; the next one starts anew
+            # the inserted command continues the old numbering; the next one restarts it
             resets = np.sort(np.concatenate([resets, np.searchsorted(place, fills, side="right")]))
         after_des = np.zeros(0, np.int64)
         if commands.des.max(initial=-1) >= 0:
@@ -236,12 +236,12 @@ class _Decoder:
 
 
 def _inserted(commands: Commands, at: I64, word: np.uint32, mode: Any, place: I64, des: Any) -> Commands:
-    """The commands with others before some of them, whose columns that `_number` fills in are empty still."""
+    """Commands with others inserted before the rows ``at``; the columns that `_number` fills in are still empty."""
     columns = {"word": word, "mode": mode, "place": place, "extra": -1, "des": des}
     return replace(commands, **{key: np.insert(getattr(commands, key), at, some) for key, some in columns.items()})
 
 
 def _spread(at: I64, values: I32, count: int) -> I32:
-    """Value in force at each of ``count`` places, when it changes to ``values[i]`` at place ``at[i]``; -1 before."""
+    """Value in force at each of ``count`` rows, which changes to ``values[i]`` at row ``at[i]``; -1 before."""
     edges = np.concatenate([[0], at, [count]])
     return np.repeat(np.concatenate([[-1], values]).astype(np.int32), np.diff(edges))

@@ -1,8 +1,8 @@
-"""How many operations a TIU command stands for, and how many cycles it would take at best.
+"""Operation counts of TIU commands, and the cycles that they would take at the peak.
 
 The formulas are data (``chips/common/models.json``): products of registers, of lane counts and of the few terms below.
-``a*b^L`` rounds the product a·b up to a multiple of L; cycles are Alg Ops divided by a product, rounded up.
-They are the reference's, but for the transposed matrix product, where it counts one dimension twice, and for vector
+``a*b^L`` rounds the product a·b up to a multiple of L; cycles are Alg Ops divided by a product, rounded up. They are
+the reference's, except for the transposed matrix product, where it counts one dimension twice, and for vector
 correlation, where it fails.
 """
 
@@ -29,17 +29,17 @@ MISSING = -1
 """Stands for a count that cannot be told: hostile registers, a command that cannot be decoded, no model."""
 
 _LARGEST = 2.0**62
-#: Tables of vector lanes, cube lanes and, of lanes by element size, bytes.
+#: Model tables by token prefix; V divides the bytes of a lane by the bytes of an element.
 _LANES = {"E": "vector_lanes", "C": "cube_lanes", "V": "element_bytes"}
 _PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec", "r": "opt_res0_prec"}
 
 
 class OperationCounts(Struct, frozen=True):
-    """Figures of many TIU commands; int64 arrays of one length, `MISSING` where they cannot be told.
+    """Figures of many TIU commands; int64 arrays of one length, `MISSING` where unknown.
 
     Attributes:
-        alg_ops: Operations the algorithm needs.
-        uarch_ops: Operations the hardware does, padding included.
+        alg_ops: Operations that the algorithm needs.
+        uarch_ops: Operations that the hardware executes, including padding.
         alg_cycles: Cycles for ``alg_ops`` with every lane busy.
         initial_cycles: Cycles before the first result; missing on chips without a model of it.
         bank_conflicts: Modelled bank conflicts; missing on chips without a model of them.
@@ -59,12 +59,12 @@ class OperationCounts(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True, eq=False):
-    """Formulas for some functions of one operation; see the module's text for how products are written.
+    """Formulas for some functions of one operation; see the module docstring for the notation of products.
 
     Attributes:
-        functions: Function codes it holds for; None for all.
-        precisions: Precision codes of operand 0 it holds for; None for all.
-        alg: Factors of Alg Ops, with blanks between.
+        functions: Function codes that it applies to; None for all.
+        precisions: Precision codes of operand 0 that it applies to; None for all.
+        alg: Factors of Alg Ops, separated by blanks.
         uarch: Factors of uArch Ops.
         cycles: Factors that divide Alg Ops; None when the cycles are 0.
         initial: Initial cycles.
@@ -84,13 +84,14 @@ class Model(Struct, frozen=True, eq=False):
     """Formulas and lane counts of one chip.
 
     Attributes:
-        unit_bytes: Bytes a lane works on at once.
+        unit_bytes: Bytes that a lane processes at once.
         element_bytes: Bytes per element by precision code.
         vector_lanes: Vector lanes by precision code; `MISSING` where the chip has no such precision (0 in the file).
         cube_lanes: Cube lanes by precision code.
         initial_cycles: Whether initial cycles are modelled.
         bank_conflicts: Whether bank conflicts are modelled.
-        rules: Rules by operation name without the mark of short forms; the first that holds counts.
+        rules: Rules by operation name without the marks of short forms (see `base_name`); the first that applies is
+            used.
     """
 
     unit_bytes: int
@@ -108,10 +109,10 @@ def count_operations(
     """Figures of TIU commands.
 
     Args:
-        buffer: Contiguous bytes that hold the commands.
+        buffer: Contiguous bytes that contain the commands.
         offsets: First byte of each command.
-        ops: Operation index of each as `registers.select_many` gave it.
-        uarch: Whether uArch Ops are wanted; else they are missing.
+        ops: Operation index of each, from `registers.select_many`.
+        uarch: Whether to compute uArch Ops; else they are missing.
 
     Returns:
         Figures in the order of the commands.
@@ -146,7 +147,7 @@ def base_name(name: str) -> str:
 
 
 class _Commands(Struct):
-    """Registers and terms of commands of one operation, each computed once."""
+    """Commands of one operation, with cached registers and terms."""
 
     chip: Chip
     model: Model
@@ -160,11 +161,11 @@ class _Commands(Struct):
         return len(self.lines)
 
     def part(self, rows: Bools) -> _Commands:
-        """Some of these commands."""
+        """A subset of these commands."""
         return _Commands(self.chip, self.model, self.table, self.lines[rows], self.functions[rows], self.op)
 
     def fit(self, rule: Rule) -> Bools:
-        """Which commands ``rule`` holds for."""
+        """Mask of the commands that ``rule`` applies to."""
         holds = np.ones(len(self), np.bool_)
         if rule.functions is not None:
             holds &= np.logical_or.reduce([self.functions == code for code in rule.functions])
@@ -180,7 +181,7 @@ class _Commands(Struct):
     def value(self, token: str) -> I64:
         """Values of one factor, which may be a rounded product: of numbers, lane counts, terms and registers.
 
-        A register that the layout does not have is 0.
+        A register that is not in the layout is 0.
         """
         if token not in self.known:
             self.known[token] = self._value(token)
@@ -203,7 +204,7 @@ class _Commands(Struct):
 
 
 def _kernel(depth: I64, commands: _Commands) -> I64:
-    """Multiplications and additions per result of a convolution; with a constant bias one more."""
+    """Multiplications and additions per result of a convolution; one more with a constant bias."""
     kernel = commands.value("opd1_h") * commands.value("opd1_w")
     return 2 * depth * kernel - 1 + commands.value("opt_opd2_const")
 
@@ -237,7 +238,7 @@ def _product(commands: _Commands, factors: str) -> I64:
 
 
 def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
-    """Enter the figures of ``commands`` at ``rows``."""
+    """Store the figures of ``commands`` at ``rows``."""
     model = commands.model
     alg = _product(commands, rule.alg)
     result.alg_ops[rows] = alg
@@ -251,7 +252,7 @@ def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, ua
         result.initial_cycles[rows] = rule.initial
     if (
         model.bank_conflicts and rule.conflict == "requantise"
-    ):  # worse where the result lies at half the operand's address
+    ):  # more conflicts where the result is at half the operand's address
         half = commands.value("res0_addr") * 2 == commands.value("opd0_addr")
         result.bank_conflicts[rows] = np.where(half, 2, 1)
     elif model.bank_conflicts:
@@ -259,7 +260,7 @@ def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, ua
 
 
 def model_of(chip: Chip) -> Model | None:
-    """Formulas of ``chip``, loaded at the first call; None when there are none."""
+    """Formulas of ``chip``, loaded on the first call; None when there are none."""
     return CATALOG.table(_model, chip.name)
 
 
@@ -272,10 +273,10 @@ def _model(chip_name: str) -> Model | None:
 
 
 def model_from_data(data: Mapping[str, Any]) -> Model:
-    """The checked model of a data file's entry.
+    """Validated model from a data file's entry.
 
     Raises:
-        ChipDataError: a table does not have an entry per precision code.
+        ChipDataError: A table does not have an entry per precision code.
     """
     tables = {key: np.array(data[key], np.int64) for key in ("element_bytes", "vector_lanes", "cube_lanes")}
     for key in ("vector_lanes", "cube_lanes"):

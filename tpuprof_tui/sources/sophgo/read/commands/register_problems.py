@@ -1,4 +1,4 @@
-"""What is odd about the registers of a lane's commands: one entry per thing, whatever the number of commands."""
+"""Problems with the registers of a lane's commands: one entry per kind, however many commands it concerns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from ..arrays import I64
 from .details import Detail
 
-#: Operations that one sentence names.
+#: Most operations named in one sentence.
 _MOST_NAMED = 5
 
 
 def register_problems(detail: Detail) -> Iterator[tuple[Severity, str, str, I64]]:
-    """What cannot be decoded, what only in part, and bytes that belong to no command.
+    """Commands that cannot be decoded, or only in part, and bytes that belong to no command.
 
     Yields:
-        How much it matters (nothing is lost by notes), what it is, what is done about it, and the rows, at least one.
+        Severity (notes lose nothing), problem, consequence, and the affected rows, at least one.
     """
     table = command_table(detail.chip, detail.engine)
     counts = np.bincount(detail.operation.astype(np.int64) + 1, minlength=1)

@@ -1,7 +1,7 @@
-"""Commands as register fields: one command for the detail pane, or one field of many commands.
+"""Decodes register fields of commands: all fields of one command, or one field of many commands.
 
-Commands stay as the bytes they came as; these functions decode what is asked for. Engines may be given as engine
-(``GDMA``) or family (``dma``) in either case. Nothing here raises on bad data or reads outside its buffer.
+Commands are kept as raw bytes; these functions decode what is requested. Engines may be given as engine (``GDMA``) or
+family (``dma``) in either case. Nothing here raises on bad data or reads outside its buffer.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LOW_ADDRESS_BITS = 32
 
 
 class Command(Struct, frozen=True):
-    """One decoded command: what it is, the function code of its header, and values by field name.
+    """One decoded command: its operation, the function code of its header, and values by field name.
 
-    A repeated (reserved) name stands at its first place with its last value.
+    A repeated (reserved) name keeps its first position and its last value.
     """
 
     operation: Operation
@@ -39,7 +39,7 @@ class Command(Struct, frozen=True):
 
 
 def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
-    """The command at the start of ``data``, whatever is behind it; None where it cannot be decoded."""
+    """The command at the start of ``data``, ignoring what follows it; None where it cannot be decoded."""
     buffer, first = as_buffer(data), np.zeros(1, np.int64)
     found = select_many(chip, engine, buffer, first)
     if found[0] < 0:
@@ -51,19 +51,19 @@ def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Bytes) -> Bytes:
-    """``data`` as the contiguous bytes that the functions below read."""
+    """``data`` as a contiguous uint8 array, as the functions below require."""
     return np.ascontiguousarray(np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data)
 
 
 def select_many(
     chip: Chip, engine: str, buffer: Bytes, offsets: I64, lengths: NDArray[np.integer[Any]] | None = None
 ) -> I16:
-    """Operation index of many commands, -1 for those that cannot be decoded.
+    """Operation index of many commands; -1 for those that cannot be decoded.
 
     Args:
-        buffer: Contiguous bytes that hold the commands.
+        buffer: Contiguous bytes that contain the commands.
         offsets: First byte of each command, any values; those outside the buffer give -1.
-        lengths: Bytes of each command; without it a command may reach to the end of the buffer.
+        lengths: Bytes of each command; without it a command may extend to the end of the buffer.
 
     Returns:
         Indices into ``command_table(chip, engine).operations``, shape of ``offsets``.
@@ -83,12 +83,12 @@ def select_many(
 def field_of_many(
     chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]], name: str
 ) -> tuple[Values, Bools]:
-    """Values of one field of many commands, and which of them have no such field.
+    """Values of one field of many commands, and a mask of the commands without that field.
 
     Args:
-        buffer: Contiguous bytes that hold the commands.
+        buffer: Contiguous bytes that contain the commands.
         offsets: First byte of each command.
-        ops: Operation index of each command as `select_many` gave it; -1 has no fields.
+        ops: Operation index of each command, from `select_many`; -1 has no fields.
         name: Name of the field, without prefix.
 
     Returns:
@@ -112,7 +112,7 @@ def field_of_many(
 
 
 def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, operation: int) -> Bytes:
-    """The bytes of commands of one operation, a line each; all of them lie inside the buffer."""
+    """Bytes of commands of one operation, shape (commands, size); all of them must be inside the buffer."""
     size = int(command_table(chip, engine).sizes[operation])
     whole = np.dtype((np.void, size))
     everywhere: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), whole, buffer.data, 0, (1,))
@@ -121,7 +121,7 @@ def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, o
 
 
 def field_of_lines(table: CommandTable, lines: Bytes, operation: int, name: str) -> Values:
-    """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
+    """Values of one field of the bytes from `commands_of_one_kind`; zeros where the operation has no such field."""
     place = table.place(name)
     if place is None or not place.mask[operation]:
         return np.zeros(len(lines), np.int64)
@@ -136,7 +136,7 @@ def field_of_lines(table: CommandTable, lines: Bytes, operation: int, name: str)
 
 
 def _words_at(buffer: Bytes, positions: I64) -> NDArray[np.uint64]:
-    """The eight bytes at each position as one integer; every position must leave eight bytes."""
+    """Eight bytes at each position as one little-endian integer; each position must be followed by eight bytes."""
     if not len(positions):
         return np.zeros(positions.shape, np.uint64)
     everywhere: NDArray[np.uint64] = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
@@ -187,7 +187,7 @@ def address_fields(chip: Chip, side: str) -> tuple[str, str]:
 
 
 def memories_of(chip: Chip, addresses: I64) -> I64:
-    """Memory code of each address, by its tag and the chip's windows."""
+    """Memory code of each address, by its tag and the chip's address windows."""
     rule = chip.memory_of_address
     tags = addresses >> rule.tag_bit
     memories = np.full(addresses.shape, rule.other, np.int64)
@@ -200,5 +200,5 @@ def memories_of(chip: Chip, addresses: I64) -> I64:
 
 
 def memory_text(chip: Chip, address: int) -> str:
-    """Name of the memory that ``address`` lies in."""
+    """Name of the memory of an address."""
     return chip.memories[int(memories_of(chip, np.array([address], np.int64))[0])]

@@ -1,4 +1,4 @@
-"""Codes in nodes that the chip does not know: what a command is, its data type, the memories it moves between."""
+"""Reports codes in nodes that the chip does not know: types, data types and memories."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..core_data import CoreData
 from ..stream.blocks import BlockType
 from .command_table import Commands, Mode, bits_of
 
-#: What the tables call a type that nobody names.
+#: Text of a nameless type in the name tables.
 _NAMELESS = "unknown"
 _INVALID_MEMORY = "INVALID"
 
 
 def note_unknown_codes(result: CoreData, chip: Chip) -> None:
-    """A Problem for each code of a core's nodes that the chip does not know, where no registers say better."""
+    """Report each code of a core's nodes that the chip does not know, except for commands with registers."""
     if result.nodes is None:
         return
     for name, commands in result.nodes.engines.items():
         engine = result.engines.get(name)
-        # a compiled model has lists of its own, and records no longer count along its nodes
+        # with a compiled model the bindings refer to merged lists, not to the nodes
         bound = engine.bound if engine is not None and engine.commands is commands else None
         for what, done, odd in _odd(name, commands, chip):
             records = {}
@@ -37,14 +37,14 @@ def note_unknown_codes(result: CoreData, chip: Chip) -> None:
 
 
 def _odd(engine: str, commands: Commands, chip: Chip) -> Iterator[tuple[str, str, Bools]]:
-    """What is not known of an engine's commands, what is shown, and which commands."""
+    """Problem, consequence and mask of the commands, for each unknown code of an engine."""
     if not len(commands):
         return
     family = family_of(engine)
     coded = commands.word != 0
     if commands.register is not None:
         coded &= commands.register < 0
-    if "rvt" in chip.name_tables:  # generator indices are no codes
+    if "rvt" in chip.name_tables:  # RVT codes are generator indices there
         coded &= commands.mode != Mode.RVT
     types = commands.type_code
     names = chip.names(engine)

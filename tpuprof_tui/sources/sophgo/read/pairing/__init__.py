@@ -1,1 +1,1 @@
-"""Which record is of which command."""
+"""Binds records to commands."""

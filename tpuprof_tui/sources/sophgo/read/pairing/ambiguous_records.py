@@ -1,8 +1,8 @@
-"""Records of which more than one launch could be: which they are, and where pauses tell what ids do not.
+"""Records that may belong to more than one launch: moved between launches at pauses, and marked as ambiguous.
 
-Where an engine lost the first commands of a launch its ids run on without a restart, so that the launch begins for it
-only when another engine's ids restart: the records before that may be of either launch. And where launches are lost as
-a whole, the few records left of those beside them may fit several.
+Where an engine lost the first commands of a launch, its ids continue without a restart, so that the launch is detected
+only when another engine's ids restart: the records before that may belong to either launch. And where whole launches
+are lost, the few remaining records of their neighbours may fit several launches.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from .pairing import Matcher
 
 
-#: A run that has so many of a launch's commands, and so many at all, is of no other; nor is one among runs that are
-#: nearly whole.
+#: A run is certain with at least the share `_SURE` of its launch's commands, if it has `_ENOUGH` records or the
+#: `_AROUND` runs around it have a mean share of `_WHOLE`.
 _SURE, _ENOUGH = 0.6, 8
 _WHOLE, _AROUND = 0.9, 11
-#: Lost launches between two runs that are looked at.
+#: Most lost launches between two runs that are considered.
 _MOST_BETWEEN = 8
-#: Launches tried for the runs of one stretch, and of all.
+#: Limits of the search for alternatives: lost launches in one stretch, and pairs of run and launch in total.
 _MOST_SLACK, _MOST_TRIED = 64, 20_000
 
 
 def split_runs(runs: Matcher) -> tuple[list[I64], list[Bools]]:
-    """Launch of each record by engine, and which records may be of another one; ``runs`` have been given launches."""
+    """Launch of each record and mask of the ambiguous records, by engine; ``runs`` must have been aligned."""
     ambiguous = [np.zeros(len(side.id), np.bool_) for side in runs.records]
     if not len(runs.launch):
         return [np.full(len(side.id), -1) for side in runs.records], ambiguous
@@ -42,7 +42,7 @@ def split_runs(runs: Matcher) -> tuple[list[I64], list[Bools]]:
 
 
 def _open_ends(runs: Matcher) -> Bools:
-    """Runs whose last record of some engine may be of the next run: ids go on growing, or it has none there."""
+    """Mask of the runs whose last records of an engine may belong to the next run: ids keep growing, or it has none."""
     result = np.zeros(len(runs.launch), np.bool_)
     for side, start, known in zip(runs.records, runs.run_start, runs.known, strict=True):
         count = np.diff(start)
@@ -55,7 +55,7 @@ def _open_ends(runs: Matcher) -> Bools:
 
 
 def _end_of(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
-    """The records of a run over all engines, in time: start, engine and row; the pause before each and the next run."""
+    """Records of a run in time order, as (start, engine, row); pauses (ns) before each and before the next run."""
     items = sorted(
         (int(side.key[row]), engine, row)
         for engine, side in enumerate(runs.records)
@@ -71,26 +71,26 @@ def _end_of(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
 
 
 def _split(runs: Matcher, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
-    """Give the last records of a run to the next, or to a launch between, where the longest pause lies before them."""
+    """Move the last records of a run to the next launch, or to a launch between, from the longest pause on."""
     here, there = int(runs.launch[run]), int(runs.launch[run + 1])
     items, pauses = _end_of(runs, run)
     left = len(items)
     for target in range(there, max(here, there - _MOST_BETWEEN), -1):
         first = _movable(runs, run, items[:left], target, next_too=target == there)
         if not 0 < first < left:
-            continue  # nothing is open, or the run as a whole is
+            continue  # no record can move, or all of them can
         cut = first + int(np.argmax(pauses[first : left + (target == there)]))
         for _, engine, row in items[first:left]:
             ambiguous[engine][row] = True
         if target != there and pauses[cut] < pauses[:left].max():
-            continue  # a launch that was lost as a whole, rather
+            continue  # more likely, that launch was lost entirely
         for _, engine, row in items[cut:left]:
             launches[engine][row] = target
         left = cut
 
 
 def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
-    """First of the last items of a run that all can be of a launch; with what the next run has of it."""
+    """First of the trailing items that can all be of ``target``, with ``next_too`` ahead of the next run's."""
     free: list[Bools] = []
     for engine, side in enumerate(runs.records):
         rows, following = runs.rows(engine, run), runs.rows(engine, run + 1)
@@ -107,7 +107,7 @@ def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target:
 
 
 def _stretches(runs: Matcher) -> list[tuple[int, int]]:
-    """First and last runs of stretches beside lost launches in which a run fits more launches than one."""
+    """First and last run of each stretch next to lost launches in which a run fits more than one launch."""
     count = len(runs.launch)
     around = np.convolve(np.minimum(runs.share, 1.0), np.ones(_AROUND), "same")
     around /= np.convolve(np.ones(count), np.ones(_AROUND), "same")
@@ -129,7 +129,7 @@ def _stretches(runs: Matcher) -> list[tuple[int, int]]:
 
 
 def _unsure(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[int, int]]:
-    """Runs between two sure ones that several launches could be, as pairs of the same run."""
+    """Runs between two certain ones that fit several launches, as (run, run)."""
     inside = range(before + 1, after)
     lowest = int(runs.launch[before]) + 1
     possible = [[lowest + number + more for more in range(slack + 1) if _run_fits(runs, run, lowest + number + more)]
@@ -145,6 +145,6 @@ def _unsure(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[in
 
 
 def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
-    """Whether a launch has a command for every record of a run."""
+    """Whether a launch has a matching command for every record of a run."""
     return all(bool(runs.fits(engine, rows, launch).all()) for engine in range(len(runs.records))
                if (rows := runs.rows(engine, run)).start < rows.stop)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Records and commands of one engine, as pairing sees them."""
+"""Records and commands of one engine, reduced to the columns that pairing compares."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from msgspec import Struct
 
 from ..arrays import I8, I64, Bools
 
-#: What is known of a record or command beside its id; two known and different kinds contradict each other.
+#: Kind of a record or command, as far as known; see `contradicts`.
 UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
 
 
 class Side(Struct):
-    """Records or commands of one engine, as pairing sees them.
+    """Records or commands of one engine, reduced to the columns that pairing compares.
 
     Attributes:
         id: Ids, restarting at resets.
-        key: What orders the items of all engines: start in ns for records, place in the node stream for commands.
+        key: Sort key across engines: start in ns for records, place in the node stream for commands.
         kind: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK.
-        end: When records ended, ns; None of commands, or where nobody asks.
+        end: End of each record, ns; None for commands, or where it is not needed.
     """
 
     id: I64
@@ -27,18 +27,18 @@ class Side(Struct):
     end: I64 | None = None
 
     def over(self, row: int) -> int:
-        """When a record was over."""
+        """End of a record, ns; its key where ends are not known."""
         return int(self.key[row] if self.end is None else self.end[row])
 
     def sections(self) -> I64:
-        """First item of each run of growing ids."""
+        """Index of the first item of each run of growing ids."""
         if not len(self.id):
             return np.zeros(0, np.int64)
         return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
 
 
 def contradicts(mine: I8, theirs: I8) -> Bools:
-    """Whether what is known of records and of commands, one beside the other, cannot both be true.
+    """Mask of the pairs of a record and a command, element by element, whose kinds cannot both be true.
 
     One is a system command and the other is not, or they move data in different directions.
     """

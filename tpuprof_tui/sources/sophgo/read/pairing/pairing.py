@@ -1,9 +1,9 @@
-"""Which command each record is of.
+"""Binds each record to its command.
 
-Within a launch a record belongs to the command with its id. What has to be found is the launch: record ids restart at
-every id reset as command ids do, so an undamaged stream is cut by its restarts exactly as the commands are. Where
-records are lost, pieces vanish or melt together; then the launches of all engines of a core are matched at once
-(they follow one another in time), by ids, system flags and transfer directions.
+Within a launch a record belongs to the command with its id, so only the launch has to be found: record ids restart at
+every id reset as command ids do, and the restarts split an undamaged stream exactly like the commands. Where records
+are lost, sections vanish or merge; then the launches of all engines of a core are matched together (they follow one
+another in time), by ids, system flags and transfer directions.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .unmatched_records import ordered, repaired
 
 
 def clean_binding(records: I64, commands: I64) -> I64 | None:
-    """Command of each record where restarts cut both alike, else None.
+    """Command of each record if the restarts split both lists alike, else None.
 
     Args:
         records, commands: Ids in order.
 
     Returns:
-        Index of the command of each record (-1: its section has fewer commands than the id asks for); None when the
+        Index of the command of each record (-1: its section has fewer commands than its id requires); None when the
         numbers of sections or their spans (last id - first id + 1) differ.
     """
     if len(records) == len(commands) and np.array_equal(records, commands):
@@ -45,7 +45,7 @@ def clean_binding(records: I64, commands: I64) -> I64 | None:
 
 
 def _uncontradicted(side: Side, other: Side) -> I64 | None:
-    """The clean binding, unless the records that are left speak against it: what was lost may end in equal spans."""
+    """The clean binding, unless the kinds of the records contradict it: losses may leave equal spans by chance."""
     binding = clean_binding(side.id, other.id)
     if binding is None or len(side.id) == len(other.id):
         return binding
@@ -54,7 +54,7 @@ def _uncontradicted(side: Side, other: Side) -> I64 | None:
 
 
 def joint_groups(sides: list[Side]) -> I64:
-    """Keys at which a new launch begins: an engine restarts its ids that has had items since the last beginning."""
+    """Keys at which a new launch begins: where an engine with items since the last beginning restarts its ids."""
     keys: list[int] = []
     before: list[int] = []
     for side in sides:
@@ -83,8 +83,8 @@ def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[t
         lapped: Whether the oldest records were overwritten, so that the ends rather than the beginnings correspond.
 
     Returns:
-        For each engine the index of each record's command, -1 where none was found, and which records may as well be of
-        another launch. No command is given twice, and commands of one engine keep their order.
+        For each engine the index of each record's command, -1 where none was found, and a mask of the records that may
+        as well belong to another launch. No command is bound twice, and the commands of one engine keep their order.
     """
     clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
     found = [
@@ -93,16 +93,16 @@ def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[t
     ]
     if all(binding is not None for binding in found):
         return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
-    # damaged times may step back; runs are cut in the order of the stream
+    # damaged times may step back; runs are split in stream order
     in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
     matcher = Matcher(in_order, commands, clean)
     matcher.align(lapped)
     return matcher.pairings()
 
 
-#: Score of a record whose id the launch has, with a kind that agrees; and of the ways in which it can fail.
+#: Scores of a record in a launch: kind agrees, kind contradicts, launch lacks its id, known to be of another launch.
 _AGREES, _CONTRADICTS, _NO_SUCH_ID, _OTHER_LAUNCH = 1.0, -2.0, -3.0, -10.0
-#: Each command of a launch that would have no record speaks a little against the match.
+#: Score of each command of a launch that would have no record.
 _LOST = -0.25
 _LOOK = 12
 _MARGIN = 2.0
@@ -113,7 +113,7 @@ _WIDE = 256
 
 
 class Matcher:
-    """Matches runs of records (cut at restarts, over all engines) with launches of commands."""
+    """Matches runs of records (split at id restarts, over all engines) with launches of commands."""
 
     def __init__(self, records: list[Side], commands: list[Side], clean: list[I64 | None]) -> None:
         self.records = records
@@ -142,7 +142,7 @@ class Matcher:
         self.launch = np.full(self.runs, -1, np.int64)
 
     def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, Bools]:
-        """Command that each record would have in the launch given for it, and whether the launch has that id."""
+        """Index of each record's command in the given launch, and a mask of the records whose id the launch has."""
         starts = self.launch_start[engine]
         inside = (launch >= 0) & (launch < self.launches)
         known = np.where(inside, launch, 0)
@@ -154,7 +154,7 @@ class Matcher:
         return np.where(fits, place, 0), fits
 
     def _scores(self, begin: int, end: int, offset: int) -> F64:
-        """Score of runs ``begin`` to ``end`` if run i is of launch i + offset."""
+        """Score of each run in ``begin`` to ``end`` if run i belongs to launch i + offset."""
         total = np.zeros(end - begin)
         for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
             rows = slice(int(self.run_start[engine][begin]), int(self.run_start[engine][end]))
@@ -178,20 +178,20 @@ class Matcher:
         wanted = self.commands_in[np.where(inside, launches, 0)]
         lost = np.maximum(wanted - self.records_in[begin:end], 0)
         if begin == 0 and self.lapped:
-            lost[:1] = 0  # the head of the oldest launch was overwritten, however long it was
+            lost[:1] = 0  # an unknown number of records of the oldest launch was overwritten
         total[inside] += _LOST * lost[inside]
         return total
 
     def align(self, lapped: bool) -> None:
-        """Find the launch of each run: keep to one offset until another explains what follows better."""
+        """Find the launch of each run: keep the current offset until another one explains the next runs better."""
         if not self.runs or not self.launches:
             return
         self.lapped = lapped
         offset = self._first_offset(lapped)
         at = 0
-        stuck = False  # two offsets must not take turns at one place
+        stuck = False  # whether the last switch assigned no run: two offsets must not alternate forever
         block = _BLOCK
-        search_from = fruitless = 0  # records that fit nowhere are not searched for at every step
+        search_from = fruitless = 0  # back-off of the wide search for records that fit nowhere
         while at < self.runs:
             end = min(self.runs, at + block)
             offsets = [offset, *(offset + step for step in _NEAR)]
@@ -233,7 +233,7 @@ class Matcher:
         np.maximum(self.launch, -1, out=self.launch)
 
     def _misfit(self, total: F64, at: int, hit: int) -> int:
-        """Place, from ``hit`` on, of the first run that does not fit; what fits speaks for no other offset."""
+        """Index, from ``hit`` on, of the first run that does not fit; runs that fit do not favour another offset."""
         scores = np.diff(total[hit : hit + _LOOK + 1])
         return hit + int((scores < 0.25 * self.records_in[at + hit :][: len(scores)]).argmax())
 
@@ -251,7 +251,7 @@ class Matcher:
         return cut
 
     def _wide_offset(self, run: int, offset: int) -> int:
-        """The offset at which the next runs fit best, looked for far around; the old one when none is convincing."""
+        """Offset at which the next runs fit best, searched over a wide range; the old one if none is convincing."""
         end = min(self.runs, run + _LOOK)
         low = max(int(self.launch[:run].max(initial=-1)) + 1 - run, -run)
         best, best_score = offset, float(self._scores(run, end, offset).sum()) + _MARGIN
@@ -262,7 +262,7 @@ class Matcher:
         return best
 
     def _candidates(self, begin: int, end: int) -> list[int]:
-        """Offsets at which some of the runs look exactly like launches, the most frequent first."""
+        """Offsets at which some of the runs have the same counts per engine as launches, most frequent first."""
         runs = self._signatures(self.run_start, begin, end)
         launches = self._signatures(self.launch_start, 0, self.launches)
         places: dict[int, list[int]] = {}
@@ -277,16 +277,16 @@ class Matcher:
 
     @staticmethod
     def _signatures(starts: list[I64], begin: int, end: int) -> I64:
-        """A number per run or launch made of its counts per engine."""
+        """A hash per run or launch of its counts per engine."""
         result = np.zeros(end - begin, np.int64)
         for start in starts:
             result = result * 1_000_003 + np.diff(start[begin : end + 1])
         return result
 
     def _first_offset(self, lapped: bool) -> int:
-        """The offset of the first run, on the best way through the first runs; others may hold soon behind it.
+        """Offset of the first run in the best alignment of the first runs; it may change soon after.
 
-        Of a lapped ring the first runs are cut and thin: what explains most of them holds for all.
+        In a lapped ring the first runs are incomplete, so the one offset that explains most of them is taken.
         """
         end = min(self.runs, 2 * _LOOK)
         last = self.launches - self.runs
@@ -301,9 +301,9 @@ class Matcher:
         return offsets[int(value.argmax())]
 
     def pairings(self) -> list[tuple[I64, Bools]]:
-        """Command of each record, by engine, and what of it is in doubt."""
+        """Index of the command of each record and mask of the doubtful ones, by engine."""
         result: list[tuple[I64, Bools]] = []
-        #: how many of its launch's commands each run has, 0 to 1
+        #: records of each run per command of its launch
         self.share = self.records_in / np.maximum(self.commands_in[np.maximum(self.launch, 0)], 1)
         launches, ambiguous = split_runs(self)
         for engine, (side, other, fixed) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
@@ -313,7 +313,7 @@ class Matcher:
             place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
             place[~fits | contradicts(side.kind, other.kind[place])] = -1
             place = ordered(place)
-            # where one record fits nowhere in its run, the run may not be of this launch
+            # a record that fits nowhere casts doubt on the launch of its whole run
             odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
             ambiguous[engine] |= (odd > 0)[self.run_of[engine]]
             bound = repaired(place, side, other)
@@ -321,11 +321,11 @@ class Matcher:
         return result
 
     def rows(self, engine: int, run: int) -> slice:
-        """Records of an engine in a run."""
+        """Slice of an engine's records in a run."""
         return slice(int(self.run_start[engine][run]), int(self.run_start[engine][run + 1]))
 
     def fits(self, engine: int, rows: slice, launch: int) -> Bools:
-        """Which records a launch has commands for that they do not contradict."""
+        """Mask of the records with a command of their id in a launch whose kind does not contradict theirs."""
         place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
         kinds = self.commands[engine].kind
         if not len(kinds):

@@ -1,8 +1,8 @@
 """CDMA ports: one stream of records per port, shared by all cores that submit to it.
 
-Each port has a clock origin of its own. The profiler opens every active port with a wait that a core releases by an
-SDMA send; equating both ends anchors the port. Each launch on a port is then given to the core and kernel function
-whose commands lie at that time.
+Each port has its own clock origin. The profiler opens every active port with a wait that a core releases by an SDMA
+send; equating the ends of both anchors the port. Each launch on a port is then assigned to the core and kernel function
+with commands at that time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..records.port_wraps import unwrapped_port
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
 
-#: No command of a CDMA port is longer.
+#: Size of the longest CDMA command.
 COMMAND_BYTES = 128
 _ID_DROP = 10
-#: Cycles without a command of the port that lie between launches rather than within one that is out of order.
+#: A drop of ids after more idle cycles than this begins a launch; after fewer, records of one launch are out of order.
 _LAUNCH_PAUSE = 20_000
-#: Blocks that mean nothing without a core.
+#: Blocks that belong into core files only.
 _OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, BlockType.MONITOR_SDMA)
 
 
@@ -40,19 +40,19 @@ class PortData(Struct):
 
     Attributes:
         stream: Its records in launch order.
-        commands: Commands of all cores for the port, one list after the other; None without any.
+        commands: Commands of all cores for the port, concatenated; None without any.
         core: Submitting core of each command.
-        bound: Index of each record's command, -1 without one.
-        keep: Which records are instructions.
+        bound: Index of each record's command; -1 without one.
+        keep: Mask or slice of the records that are instructions.
         data: Register bytes of the commands.
         file_data: Bytes of the port's file.
-        stream_blocks: First and last byte of each command stream in it.
+        stream_blocks: Begin and end offset of each command stream in ``file_data``.
         anchored: Whether the port's times are on the cores' time line.
-        anchor_core: The core that released it; -1 when unknown.
-        wrap_ns: How long its counter takes to wrap, ns.
-        head: Records of the opening wait and what follows it.
-        head_wait_end: When that wait ended, ns.
-        launches: First record and end of each launch.
+        anchor_core: Core that released the opening wait; -1 when unknown.
+        wrap_ns: Period of the port's 32-bit counter, ns.
+        head: Number of leading records of the opening wait and the nop after it.
+        head_wait_end: End of that wait, ns; None without one.
+        launches: First and end record of each launch.
     """
 
     port: int
@@ -107,7 +107,7 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
 
 
 def _head_length(stream: Stream, chip: Chip) -> int:
-    """Records of the opening wait and nop: system, ids n and n + 1, and ids restart behind them."""
+    """Number of records of the opening wait and nop: system, ids n and n + 1, and ids restart after them."""
     ids = stream.id[:3].tolist()
     system = stream.system(chip, slice(0, 2)).tolist()
     if len(ids) >= 2 and all(system) and ids[1] == ids[0] + 1 and (len(ids) == 2 or ids[2] <= ids[1]):
@@ -118,7 +118,7 @@ def _head_length(stream: Stream, chip: Chip) -> int:
 
 
 def _order_launches(result: PortData, stream: Stream) -> None:
-    """Cut the records behind the head into launches and put each launch in the order of its ids."""
+    """Split the records after the head into launches and sort each launch by id."""
     ids = stream.id
     cuts = _launch_cuts(stream, result.head)
     order: list[I64] = [np.arange(result.head, dtype=np.int64)]
@@ -132,12 +132,12 @@ def _order_launches(result: PortData, stream: Stream) -> None:
 
 
 def _launch_cuts(stream: Stream, head: int) -> list[int]:
-    """Where launches begin: at id 1, where the id drops by more than ten, or drops at all after a pause."""
+    """First record of each launch: at id 1, at a drop of the id by over `_ID_DROP`, or at any drop after a pause."""
     ids = stream.id
     if head >= len(ids):
         return []
     drop = ids[:-1] - ids[1:]
-    # what is written late within a launch ran with it; a launch of few commands may have lost its id 1
+    # no pause precedes a record written late within its launch; a short launch may have lost its id 1
     pause = stream.start[1:] - np.maximum.accumulate(stream.end)[:-1]
     cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1) | ((drop > 0) & (pause > _LAUNCH_PAUSE))])
     cut[: head + 1] = False
@@ -146,7 +146,7 @@ def _launch_cuts(stream: Stream, head: int) -> list[int]:
     result = places[:1]
     for place in places[1:]:
         begun = ids[result[-1] : place]
-        # id 1 may be written behind the first few of its own launch
+        # id 1 may be written after the next few of its own launch
         late_one = ids[place] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
         if not late_one or len(begun) >= begun.max() or pause[place - 1] > _LAUNCH_PAUSE:
             result.append(place)
@@ -154,7 +154,7 @@ def _launch_cuts(stream: Stream, head: int) -> list[int]:
 
 
 def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
-    """Pieces of a launch in which no id occurs twice: launches that lost their id 1 look like one."""
+    """Pieces of a launch without repeated ids: launches that lost their id 1 were not separated."""
     piece = ids[begin:end]
     if len(np.unique(piece)) == len(piece):
         return [(begin, end)]
@@ -179,7 +179,7 @@ def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
 
 
 def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
-    """Put ports on the cores' time line by the sends that released their opening waits; cores are aligned already."""
+    """Move ports to the cores' time line by the sends that released their opening waits; cores must be aligned."""
     active = [port for port in ports if len(port.stream)]
     released = (core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends)
     anchor = next(released, None)
@@ -198,7 +198,7 @@ def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
 
 
 def note_unplaced(ports: list[PortData]) -> None:
-    """A Problem for each port that nothing puts on the cores' time line."""
+    """Report ports that could not be placed on the cores' time line."""
     for port in ports:
         if len(port.stream) and not port.anchored:
             what = "Neither a send of a core nor its commands tell when this port ran."
@@ -207,7 +207,7 @@ def note_unplaced(ports: list[PortData]) -> None:
 
 
 def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any]]) -> Bytes:
-    """Commands from anywhere in ``data``, `COMMAND_BYTES` for each, zeros behind its own."""
+    """Copy of commands from any offsets in ``data``, `COMMAND_BYTES` for each, padded with zeros."""
     places = offsets[:, None] + np.arange(COMMAND_BYTES)
     inside = (np.arange(COMMAND_BYTES) < rooms[:, None]) & (places < len(data))
     raw: Bytes = np.where(inside, data[np.minimum(places, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)

@@ -1,6 +1,6 @@
-"""Which core submitted each launch on a CDMA port, and under which kernel function.
+"""Finds the core and kernel function that submitted each launch on a CDMA port.
 
-Cores are aligned first; then the commands of all cores for a port, in the order of the times they can have run, are
+Cores are aligned first; then the commands of all cores for a port, ordered by the times at which they can have run, are
 paired with the port's launches.
 """
 
@@ -20,7 +20,7 @@ from ..core_data import CoreData
 from ..records.port_wraps import filled_turns, turns_into
 from .ports import COMMAND_BYTES, PortData, copied_commands
 
-#: A record and the command that caused it may lie this far apart by what anchoring cannot know.
+#: Uncertainty of anchoring: a record and the command that caused it may be this far apart.
 _SLACK_NS = 2_000
 #: Largest table of launches times command sections that is filled exactly.
 _MOST_CELLS = 4_000_000
@@ -29,7 +29,7 @@ _MOST_CELLS = 4_000_000
 class _Section(Struct):
     """Consecutive commands of one core for a port that belong to one launch, and when they can have run.
 
-    They were issued behind the record that started at ``after_ns``, in a kernel function that ran from ``from_ns`` to
+    They were issued after the record that started at ``after_ns``, in a kernel function that ran from ``from_ns`` to
     ``before_ns``.
     """
 
@@ -42,12 +42,12 @@ class _Section(Struct):
 
     @property
     def window(self) -> tuple[int, int]:
-        """First and last ns at which its launch can have run, by anchors that are not exact."""
+        """First and last ns at which its launch can have run, including the uncertainty of anchoring."""
         return self.from_ns - _SLACK_NS, self.before_ns + _SLACK_NS
 
 
 def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
-    """Give each port's records their commands; ports that no send anchors are placed where those allow."""
+    """Bind each port's records to commands; ports that no send anchors are placed by their commands."""
     clocks = {core.core: _Clock(core) for core in cores if core.nodes is not None and core.nodes.ports}
     for port in ports:
         if not len(port.stream):
@@ -61,7 +61,7 @@ def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> Non
 
 
 class _Clock:
-    """When a core's commands ran: tells for a place in its node stream which records lie before and around it."""
+    """Times of a core's records by the place of their commands in its node stream."""
 
     def __init__(self, core: CoreData) -> None:
         parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))]
@@ -76,7 +76,7 @@ class _Clock:
         self.place, self.start, self.end, self.scope = (column[order] for column in columns)
 
     def window(self, place: int, scope: int) -> tuple[int, int, int]:
-        """Start of the kernel function, of the record before ``place``, and end of the kernel function."""
+        """Start of the kernel function, start of the record before ``place``, and end of the kernel function, ns."""
         if not len(self.place):
             return -(1 << 62), -(1 << 62), 1 << 62
         at = int(np.searchsorted(self.place, place))
@@ -96,7 +96,7 @@ class _Clock:
 
 
 def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
-    """Sections of all cores for a port in the order of their estimated times; fills ``port.commands``."""
+    """Sections of all cores for a port, by estimated time; fills ``port.commands``, ``port.core`` and ``port.data``."""
     lists: list[Commands] = []
     raws: list[Bytes] = []
     sections: list[_Section] = []
@@ -131,7 +131,7 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
 
 
 def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, I32, Bytes]:
-    """Registers of a core's commands for a port: offsets in their copy from ``base`` on (-1 without), room, copy."""
+    """Copied registers of a core's commands for a port: offsets, from ``base`` on (-1: none), sizes, and the bytes."""
     if commands.register is None or commands.room is None:
         return np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32), np.zeros(0, np.uint8)
     has = np.flatnonzero(commands.register >= 0)
@@ -142,7 +142,7 @@ def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I6
 
 
 def _bind_sections(port: PortData, sections: list[_Section]) -> None:
-    """Bind the records of each launch to the commands of the section that is its own."""
+    """Bind the records of each launch to the commands of its section."""
     launches = [_Launch(port, begin, end) for begin, end in port.launches]
     matches = _match(launches, sections, port.wrap_ns if port.anchored else 0)
     _lift(port, launches, matches)
@@ -168,15 +168,15 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
 
 
 def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
-    """Move launches by whole wraps to where the kernel functions of their submitters ran."""
-    apart = 0  # what the port's clock is behind those of the cores
+    """Shift launches by whole counter wraps to the time of their submitters' kernel functions."""
+    apart = 0  # lag of the port's clock behind those of the cores, ns
     if matches and not port.anchored:
         apart = matches[0][1].after_ns - matches[0][0].start
     window_of = {launch.begin: section.window for launch, section in matches}
     known: list[int | None] = []
     for launch in launches:
         start, stop, window = launch.start + apart, launch.stop + apart, window_of.get(launch.begin)
-        if window is not None and not port.anchored:  # by guess, within the length of a kernel function
+        if window is not None and not port.anchored:  # an estimate, good to the length of a kernel function
             known.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
         else:
             known.append(None if window is None else turns_into(start, stop, window, port.wrap_ns))
@@ -209,7 +209,7 @@ class _Launch:
     def __init__(self, port: PortData, begin: int, end: int) -> None:
         self.begin, self.end = begin, end
         ids = port.stream.id[begin:end]
-        # ids count from 1 since the reset before the launch; what is missing at the front was lost
+        # ids count from 1 since the reset before the launch; missing leading ids are lost records
         self.first_id = 1 if ids[0] < 1024 else int(ids[0])
         self.span = int(ids[-1]) - self.first_id + 1
         self.count = end - begin
@@ -218,10 +218,10 @@ class _Launch:
 
 
 def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list[tuple[_Launch, _Section]]:
-    """Launches with their sections, both in time order: as many records as can be bound, losing as few commands.
+    """Pairs of launches and sections, both in time order, that bind most records and skip fewest commands.
 
-    Where the port's times are those of the cores a launch lies in the window of its section, but for whole wraps
-    (``wrap``, ns); 0: they are not.
+    If the port's times are on the cores' time line, a launch must be in the window of its section, apart from whole
+    wraps (``wrap``, ns); ``wrap`` is 0 if they are not.
     """
 
     def value(launch: _Launch, section: _Section) -> float:
@@ -236,7 +236,7 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
         if all(value(launch, section) > 0 for launch, section in pairs):
             return pairs
     result = []
-    if len(launches) * len(sections) > _MOST_CELLS:  # the first section in reach that fits
+    if len(launches) * len(sections) > _MOST_CELLS:  # too large for the table: first fitting section within reach
         at = 0
         for launch in launches:
             hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
@@ -264,7 +264,7 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
 
 
 def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
-    """Place a port that no send anchors: each launch lies between the records around its commands."""
+    """Place a port that no send anchors: each launch is between the records around its commands."""
     firsts = np.array(sorted(section.first for section in sections))
     section_at = {section.first: section for section in sections}
     spans: list[tuple[_Section, int, int]] = []

@@ -1,4 +1,4 @@
-"""Records that match no command of their launch: reordered or repaired by the ids of their neighbours."""
+"""Repairs bindings: removes those out of order, and binds unbound records by the bindings of their neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .engine_records import Side, contradicts
 
 
 def ordered(place: I64) -> I64:
-    """Bindings without those that are out of order or given twice; the first of two stays."""
+    """Bindings without those that are out of order or repeated (changed in place); the first of two is kept."""
     bound = np.flatnonzero(place >= 0)
     if len(bound) < 2:
         return place
@@ -21,16 +21,16 @@ def ordered(place: I64) -> I64:
 
 
 def repaired(place: I64, side: Side, other: Side) -> I64:
-    """Give unbound records the one command that their bound neighbours leave room for.
+    """Bind unbound records to commands between those of their bound neighbours (changes ``place``).
 
-    A record stays unbound when no command between those of its neighbours has its id and does not contradict it.
+    A record stays unbound when no command in between has its id and a kind that does not contradict it.
     """
     loose = np.flatnonzero(place < 0)
     if not len(loose) or len(loose) > 200_000:
         return place
     bound = np.flatnonzero(place >= 0)
     before = np.searchsorted(bound, loose) - 1
-    given = -1  # last command that was given here; all before it are out of reach
+    given = -1  # last command bound here; earlier ones are no longer available
     for number, row in enumerate(loose.tolist()):
         low = max(given, int(place[bound[before[number]]]) if before[number] >= 0 else -1)
         after = before[number] + 1
@@ -48,7 +48,7 @@ def repaired(place: I64, side: Side, other: Side) -> I64:
 
 
 def _likeliest(hits: I64, row: int, neighbours: list[int], place: I64, ids: I64) -> int:
-    """The command that lies in one launch with that of a neighbour, as the ids of both do; else the first."""
+    """The candidate in the same launch as a neighbour's command, as the ids of both records imply; else the first."""
     for near in sorted(neighbours, key=lambda other: abs(int(ids[other] - ids[row]))):
         wanted = int(place[near] + ids[row] - ids[near])
         if (ids[row] - ids[near]) * (row - near) > 0 and wanted in hits:

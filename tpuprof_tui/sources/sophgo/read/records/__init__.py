@@ -1,1 +1,1 @@
-"""What the hardware recorded: monitor records in order, on one time line."""
+"""Monitor records of the hardware: parsing, ordering, unwrapping and time alignment."""

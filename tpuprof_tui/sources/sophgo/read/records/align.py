@@ -1,4 +1,4 @@
-"""One time line for all cores: the profiler's opening waits end at the same instant on every core."""
+"""Aligns the clocks of all cores: the profiler's opening waits end at the same instant on every core."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..problems import Report
 def align_cores(cores: list[CoreData], report: Report) -> None:
     """Shift the streams of each core so that the cores' clocks agree.
 
-    Measured on the engine whose opening wait every core has recorded, TIU first. Where no engine has it everywhere,
-    each core uses the best it has, corrected by how far engines lie apart on the other cores; a core that lost all
-    opening waits is placed by the end of its closing pair.
+    The reference is the engine whose opening wait every core has recorded, TIU first. Where no engine has it on all
+    cores, each core uses the best it has, corrected by the offset between engines on the other cores; a core that lost
+    all opening waits is placed by the end of its closing pair.
     """
     active = [core for core in cores if core.engines]
     if not active:
@@ -41,7 +41,7 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
 
 
 def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
-    """The instant of the opening TIU wait's end on a core's own clock, as well as it can be told."""
+    """End of the opening TIU wait on a core's own clock (ns), estimated where it was lost; None if it cannot be."""
     mine = syncs[core.core]
     if "TIU" in mine:
         return mine["TIU"]
@@ -70,7 +70,7 @@ def _closing(core: CoreData) -> int | None:
 
 
 def shift_core(core: CoreData, by: int) -> None:
-    """Move all times of a core."""
+    """Shift all times of a core by ``by`` ns."""
     if not by:
         return
     for engine in core.engines.values():

@@ -1,7 +1,7 @@
-"""Implausible records: overwritten ones, and times that do not fit between those of their neighbours.
+"""Finds implausible records: overwritten ones, and ones with times that do not fit between their neighbours.
 
-One such record would stretch the time line by seconds, so they are left out. Nothing is dropped that could have been:
-a gap between two launches, a counter that wraps, the seam of a lapped ring, a record that was written late.
+One such record would stretch the time line by seconds, so they are left out. Plausible irregularities are kept: a gap
+between two launches, a counter wrap, the seam of a lapped ring, a record that was written late.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from ..arrays import I64, U32, Bools
 _WRAP = 1 << 32
 _HALF = 1 << 31
 _ONES = _WRAP - 1
-#: Records of a serial engine may be written this many cycles out of order, not more.
+#: Records of a serial engine may be written out of order by at most this many cycles.
 DISORDER = 1 << 24
-#: A record may run on so many cycles after the next has begun.
+#: A record may overlap the start of the next by at most this many cycles.
 _OVERLAP = 1 << 28
-#: Records beside the course of their engine: so many in a row at most, and at least so many without any course.
+#: Longest run of outliers, in records, and fewest jumps that make a stretch noise.
 _MOST_STRANGERS = 256
 _FEWEST_NOISE = 8
-#: Fewer records than this show no course that others could stand beside, nor do those that leap at every so many.
+#: Outliers need at least `_ENOUGH` records, and at least `_RARE` records per jump, to stand out from a trend.
 _ENOUGH, _RARE = 32, 16
-#: Fewer records than this between two leaps have no course of their own.
+#: Fewer records than this between two jumps do not establish a trend.
 _FEW = 32
 
 
 def impossible(words: U32, start: I64, end: I64, *, serial: bool, prompt: bool) -> Bools | None:
-    """Which records cannot be; None where all can.
+    """Mask of the records that are impossible; None if there are none.
 
     Args:
         words: (records, words) as dumped.
-        start, end: Their raw times, cycles modulo 2^32.
-        serial: Whether the engine runs one thing at a time, so that starts ascend but for wraps and gaps.
+        start, end: Raw times, cycles modulo 2^32.
+        serial: Whether the engine runs one command at a time, so that starts ascend except at wraps and gaps.
         prompt: Whether it also writes each record before the next begins, so that no record outlasts the next's start.
     """
     if not len(start) or (serial and _in_course(start, end)):
@@ -49,7 +49,7 @@ def impossible(words: U32, start: I64, end: I64, *, serial: bool, prompt: bool) 
 
 
 def _drop_the_rest(bad: Bools, start: I64) -> None:
-    """Where bad records are among others that leap back after a few again and again, nothing from there on is sound."""
+    """Reject everything from the first bad record or jump on, where starts jump back repeatedly after a few records."""
     if not bad.any():
         return
     rows = np.flatnonzero(~bad)
@@ -62,13 +62,13 @@ def _drop_the_rest(bad: Bools, start: I64) -> None:
 
 
 def _in_course(start: I64, end: I64) -> bool:
-    """Whether every record begins when the one before has ended, and neither edge could have been overwritten."""
+    """Whether every record begins after the one before has ended, and neither edge can have been overwritten."""
     empty = start[0] == end[0] == 0 or start[-1] == end[-1] == _ONES
     return not (empty or bool((start[1:] < end[:-1]).any()) or bool((end < start).any()))
 
 
 def _overwritten(words: U32, start: I64, end: I64) -> Bools:
-    """Records of zeros alone, or of ones alone: no command leaves such."""
+    """Mask of the records with all words equal to 0 or all ones, which no command leaves."""
     bad = np.zeros(len(start), np.bool_)
     rows = np.flatnonzero((start == end) & ((start == 0) | (start == _ONES)))
     some = words[rows]
@@ -77,19 +77,19 @@ def _overwritten(words: U32, start: I64, end: I64) -> Bools:
 
 
 def _steps(start: I64) -> I64:
-    """From each start to the next, as signed 32-bit numbers."""
+    """Differences of successive starts, as signed 32-bit numbers."""
     return ((np.diff(start) + _HALF) & _ONES) - _HALF
 
 
 def _noise(start: I64, end: I64) -> Bools:
-    """Stretches in which nearly every start leaps, some ahead and some back: no times at all."""
+    """Mask of stretches in which nearly every start jumps, some forward and some back: not times at all."""
     del end
     bad = np.zeros(len(start), np.bool_)
     steps = _steps(start)
     leaps = np.flatnonzero(np.abs(steps) > DISORDER)
     if len(leaps) < _FEWEST_NOISE or len(start) < _ENOUGH:
         return bad
-    # leaps that follow one another closely make a stretch
+    # jumps in close succession form a stretch
     ends = np.flatnonzero(np.diff(leaps, append=len(start) + 9) > 2)
     first = 0
     for last in ends.tolist():
@@ -104,7 +104,7 @@ def _noise(start: I64, end: I64) -> Bools:
 
 
 def _strangers(start: I64, end: I64) -> Bools:
-    """A few records from which the course returns to where it left: they stand beside it."""
+    """Mask of short runs of outliers, after which the starts return to where they left off."""
     del end
     bad = np.zeros(len(start), np.bool_)
     steps = _steps(start)
@@ -119,7 +119,7 @@ def _strangers(start: I64, end: I64) -> Bools:
         away = (start[ahead] - left) & _ONES
         near = np.flatnonzero((away <= DISORDER) & (ahead - heads[place] <= _MOST_STRANGERS))
         back = place + 1 + int(near[0]) if len(near) else 0
-        # ahead and back again; some that all lead ahead may meet the same count after a wrap
+        # jumps forward and back; jumps that are all forward may reach the same count after a wrap
         led = steps[leaps[place : back + 1]]
         if back and (led.min() < 0 < led.max() or bool((np.abs(led) > _HALF - DISORDER).any())):
             bad[heads[place] : heads[back]] = True
@@ -130,7 +130,7 @@ def _strangers(start: I64, end: I64) -> Bools:
 
 
 def _endless(start: I64, end: I64) -> Bools:
-    """Records that end long after the next has begun."""
+    """Mask of the records that end long after the next has begun."""
     steps = _steps(start)
     room = np.where(steps < -DISORDER, steps + _WRAP, np.maximum(steps, 0))
     length = (end - start) & _ONES
@@ -142,14 +142,14 @@ def _endless(start: I64, end: I64) -> Bools:
 
 
 def found_again(words: Callable[[int], U32]) -> int | None:
-    """Where bytes were put among records or taken from them, so that all behind lie beside their places.
+    """First record that must be counted from the end, where bytes were inserted or lost and shifted all records behind.
 
     Args:
-        words: Records of a dump whose length is no multiple of theirs, counted from its beginning (0) or from its
+        words: Records of a dump whose length is not a multiple of the record size, aligned to its beginning (0) or its
             end (1).
 
     Returns:
-        The first record to be counted from the end; None where all fit best as they are counted from the beginning.
+        Index of the first record to be aligned to the end; None where all records fit best aligned to the beginning.
     """
     ahead, behind = (_follow(words(side)) for side in (0, 1))
     if not len(ahead):
@@ -160,7 +160,7 @@ def found_again(words: Callable[[int], U32]) -> int | None:
 
 
 def _follow(words: U32) -> Bools:
-    """Which records end before the next begins, and do not last for long."""
+    """Mask of the records that are short and end before the next begins."""
     start, end = words[:, 0].astype(np.int64), words[:, 1].astype(np.int64)
     length, gap = (end - start) & _ONES, (start[1:] - end[:-1]) & _ONES
     fits: Bools = (length[:-1] < _OVERLAP) & (gap < _HALF)

@@ -1,4 +1,4 @@
-"""Monitor (PMU) records of one engine: views of the bytes read, put in order, with counters that no longer wrap."""
+"""Monitor (PMU) records of one engine: views of the bytes read, put in order, with unwrapped counters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .opening import begins_with_preamble
 
 WRAP = 1 << 32
 _HALF = 1 << 31
-#: A 16-bit id counter wraps when an id in this range is followed by one below 1000.
+#: A 16-bit id counter wraps when an id in this range is followed by one below `_FIRST_IDS`.
 _LAST_IDS = (65001, 65535)
 _FIRST_IDS = 1000
 
-#: Counters that are all 0 for a system record. More than the published rule looks at: moves within local memory
-#: touch no AXI bus, so AXI handshakes alone would take them for system commands.
+#: Counters that are all 0 for a system record. The published rule uses the AXI handshakes only, which would take moves
+#: within local memory, that touch no AXI bus, for system commands.
 _DMA_IDLE = (
     "axi_d0_wr_vaild_cntr",
     "axi_d0_rd_vaild_cntr",
@@ -36,15 +36,15 @@ class Stream(Struct):
     """Records of one engine of a core, or of one CDMA port, in stream order.
 
     Attributes:
-        port: Number of the port; -1 of a core's engine.
+        port: Port number; -1 for an engine of a core.
         words: (records, words) view of the bytes read, in dump order.
-        rows: Row of ``words`` of each record; None: as dumped.
-        id: Command ids, freed of 16-bit wraps.
-        start, end: Times; cycles of the engine's clock on one unwrapped count, later ns.
+        rows: Row of ``words`` of each record; None: in dump order.
+        id: Command ids, with 16-bit wraps undone.
+        start, end: Times; cycles of the engine's clock with wraps undone, later ns.
         cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
-        lapped: Whether the dump was a ring that had lapped.
-        left_out: Records of the dump that are not among these, because they cannot be.
-        first: Place of the first of ``words`` in the dump.
+        lapped: Whether the dump was a ring buffer that had lapped.
+        left_out: Number of records of the dump that were left out as impossible.
+        first: Index in the dump of the first row of ``words``.
     """
 
     engine: str
@@ -65,11 +65,11 @@ class Stream(Struct):
 
     @property
     def label(self) -> str:
-        """What its lane is called."""
+        """Label of its lane."""
         return f"port {self.port}" if self.port >= 0 else self.engine
 
     def take(self, rows: I64 | Bools | slice) -> Stream:
-        """The records at some places of the stream."""
+        """The records at some rows of the stream."""
         words, first = self.words, self.first
         if self.rows is not None:
             own: I64 | None = self.rows[rows]
@@ -82,27 +82,27 @@ class Stream(Struct):
         return replace(self, **columns, words=words, rows=own, cycles=cycles, first=first)
 
     def shift(self, by: int | I64) -> None:
-        """Move all times, or each record's by its own amount."""
+        """Shift all times by one amount, or each record's by its own."""
         self.start, self.end = self.start + by, self.end + by
 
     def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
-        """Places of some records in the dump; what a record is called before it is known which are instructions."""
+        """Indices in the dump of some records; they identify records before it is known which are instructions."""
         own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
         return self.first + own[rows]
 
     def place_in(self, data: Bytes, row: int) -> int:
-        """Where a record lies in the bytes it was read from; -1 where several blocks were joined."""
+        """Byte offset of a record in the data it was read from; -1 where several blocks were joined."""
         if not np.may_share_memory(self.words, data):
             return -1
         first = self.words.__array_interface__["data"][0] - data.__array_interface__["data"][0]
         return int(first) + (row if self.rows is None else int(self.rows[row])) * self.layout.size
 
     def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
-        """A counter of some records, by the name the record layout gives it."""
+        """Values of a counter for some records, by its name in the record layout."""
         return self.layout.column(self.words, name, rows if self.rows is None else self.rows[rows])
 
     def system(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
-        """Which records are of system commands, by their counters; all False where the chip's records cannot tell."""
+        """Mask of the records of system commands, by counters; all False where the chip's records do not tell."""
         words = self.words[rows if self.rows is None else self.rows[rows]]
         rule = chip.system_records.get(family_of(self.engine))
         if rule is None:
@@ -121,9 +121,9 @@ def read_stream(
 
     Args:
         payloads: Block payloads in file order; a partial record at the end of one is dropped with a Problem.
-        offsets: Where they lie in the file.
+        offsets: Their offsets in the file.
         engine: ``TIU``, ``GDMA``, ``SDMA`` or ``CDMA``.
-        port: Number of the port whose they are.
+        port: CDMA port of the records; -1 for an engine of a core.
     """
     layout = chip.records[family_of(engine)]
     parts: list[U32] = []
@@ -164,7 +164,7 @@ def read_stream(
 def _pieces(
     payload: Bytes, offset: int, layout: RecordLayout, engine: str, report: Report, port: int
 ) -> list[tuple[Bytes, int]]:
-    """Whole records of a block and where they lie; two pieces where bytes too many or too few part them."""
+    """Whole records of a block and their file offset; two pieces where bytes were inserted or lost between records."""
     rest = len(payload) % layout.size
     whole = len(payload) - rest
     if not rest:
@@ -181,7 +181,7 @@ def _pieces(
 
 
 def in_order(stream: Stream, chip: Chip, report: Report) -> Stream:
-    """The stream of a serial engine with a lapped ring turned, counters unwrapped and late-written records in place."""
+    """Stream of a serial engine with a lapped ring rotated, counters unwrapped, late-written records sorted in."""
     count = len(stream)
     if count == 0:
         return stream
@@ -211,11 +211,11 @@ def signed(values: I64) -> I64:
 
 
 def _ring_seam(stream: Stream, chip: Chip) -> int:
-    """Where the oldest record of a lapped ring lies in the dump; 0 when the dump had not lapped.
+    """Index in the dump of the oldest record of a lapped ring; 0 when the dump had not lapped.
 
-    Modulo 2^32 a counter wrap is no step back; the seam of a ring is one, as long as the survivors span less than
-    2^31 cycles, and the dump's last record leads on to its first. A dump that begins with the opening pair has not
-    lapped. Beyond 2^31 cycles only ids tell.
+    Modulo 2^32 a counter wrap is not a step back; the seam of a ring is one, as long as the surviving records span less
+    than 2^31 cycles, and the dump's last record continues at its first. A dump that begins with the opening pair has
+    not lapped. Beyond 2^31 cycles only ids can decide.
     """
     if len(stream) < 3 or begins_with_preamble(stream, chip):
         return 0
@@ -224,7 +224,7 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
     closing = int(signed(stream.start[:1] - stream.end[-1:])[0])
     back = -int(step[seam - 1])
     if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
-        # an id that follows the one before it where the dump's ends do not follow one another
+        # ids that continue across the seam but not from the dump's last record to its first contradict a lapped ring
         goes_on = stream.id[seam] == stream.id[seam - 1] + 1 and stream.id[0] not in (stream.id[-1] + 1, 0)
         if (step < -DISORDER).sum() <= 1 and not goes_on:
             return seam
@@ -232,7 +232,7 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
 
 
 def _long_gap_seam(stream: Stream, chip: Chip) -> int:
-    """The seam of a lapped ring whose survivors span more than 2^31 cycles, found by ids; 0 without one."""
+    """Seam of a lapped ring whose surviving records span more than 2^31 cycles, found by ids; 0 without one."""
     ids = stream.id
     if len(ids) < 3 or ids[0] == 0:
         return 0
@@ -242,7 +242,7 @@ def _long_gap_seam(stream: Stream, chip: Chip) -> int:
     return int(odd[0])
 
 
-#: What a step back is told as.
+#: Texts of the problem for a step back in time.
 BACK_IN_TIME = (
     "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
     "Taken for a wrap.",
@@ -250,10 +250,10 @@ BACK_IN_TIME = (
 
 
 def _unwrapped(stream: Stream, report: Report) -> Stream:
-    """Times of a serial engine on one count that does not wrap.
+    """Times of a serial engine, with 32-bit counter wraps undone.
 
     A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than
-    2^24 cycles cannot be that: the counter wrapped during a gap of more than 2^31.
+    2^24 cycles can be neither: the counter wrapped during a gap of more than 2^31.
     """
     start, end = stream.start, stream.end
     length = end - start
@@ -281,14 +281,14 @@ def _unwrapped(stream: Stream, report: Report) -> Stream:
 
 
 def lifted_ids(ids: I64, longest: int | None) -> I64:
-    """Ids freed of wraps of a 16-bit counter.
+    """Ids with wraps of a 16-bit counter undone.
 
     Args:
         ids: Raw ids in stream order.
-        longest: Largest command id there is; None when commands are not known.
+        longest: Largest known command id; None when commands are not known.
 
     Returns:
-        Ids; a wrap lifts by 65536 until the next reset, after which counting starts at 0 again.
+        Ids; a wrap adds 65536 until the next reset, after which counting starts at 0 again.
     """
     if longest is not None and longest <= _LAST_IDS[1]:
         return ids
@@ -306,7 +306,7 @@ def lifted_ids(ids: I64, longest: int | None) -> I64:
 
 
 def to_ns(stream: Stream, mhz: float) -> None:
-    """Turn the stream's times into integer ns (half to even of t / f x 1000, as published) and keep its cycles."""
+    """Convert the stream's times to integer ns (half to even of t / f x 1000, as published) and keep its cycles."""
     if mhz == 1000:
         return
     stream.cycles = stream.end - stream.start + 1

@@ -1,8 +1,8 @@
-"""Chips whose firmware opens no stream with commands of its own: stray records, and what their cores have in common.
+"""Stray records and clock alignment of chips whose firmware opens no stream with commands of its own.
 
-CV84X6 leaves a stray TIU record at each end. The instant that its cores share is the end of one of the first records;
-BM1688 has no such record: its cores are aligned on the last wait of a kernel function that all of them ran, since the
-last record of all, which the reference takes, is of different kernels where cores ran different numbers of them.
+CV84X6 leaves a stray TIU record at each end; its cores share the instant at which one of the first records ends. BM1688
+has no such record: its cores are aligned on the last wait of a kernel function that all of them ran. The reference
+takes the last record of all, which belongs to different kernels where cores ran different numbers of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..problems import Report
 
 
 def trim_edges(core: CoreData, chip: Chip) -> None:
-    """Leave out stray TIU records, before records are given their commands."""
+    """Leave out stray TIU records, before records are bound to commands."""
     engine = core.engines.get("TIU")
     if not chip.tiu_edge_trim or engine is None:
         return
@@ -39,12 +39,12 @@ def trim_edges(core: CoreData, chip: Chip) -> None:
 
 
 def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:
-    """How many records at the head and at the tail are stray: those without which ids match the commands'."""
+    """Number of stray records at the head and at the tail: without them, ids match the commands'."""
     sizes = [(head, tail) for head in range(most, -1, -1) for tail in range(most, -1, -1)]
     for head, tail in sizes:
         if head + tail < len(records) and clean_binding(records[head : len(records) - tail], commands) is not None:
             return head, tail
-    # with records lost nothing matches exactly: a stray has an id of its own, or stands alone where no command does
+    # with records lost, no exact match: a stray has an id of its own, or is isolated where no command is
     head = int(len(records) > 1 and (records[0] not in commands or records[1] <= records[0] != 0))
     rest = records[head:]
     if len(rest) < 2:
@@ -55,9 +55,9 @@ def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:
 
 
 def _strays_by_reset(records: I64, most: int, *, alone: bool) -> tuple[int, int]:
-    """The same where only ids tell: counting begins at 0, and a last record that restarts it is stray.
+    """Like `_strays` by record ids alone: counting begins at 0, and a last record that restarts it is stray.
 
-    A core that ran nothing else and never counts from 0 never ran: all its records are stray.
+    If the core ran no other engine and never counts from 0, it did not run: all its records are stray.
     """
     begins = np.flatnonzero(records[: most + 1] == 0)
     if not len(begins):
@@ -68,7 +68,7 @@ def _strays_by_reset(records: I64, most: int, *, alone: bool) -> tuple[int, int]
 
 
 def note_sync(core: CoreData, chip: Chip) -> None:
-    """Note the end of the TIU record that ends at one instant on all cores, where a fixed record does."""
+    """Set ``sync_end`` to the end of the TIU record that ends at one instant on all cores, if the chip has one."""
     engine = core.engines.get("TIU")
     if chip.preamble or engine is None or not len(engine.stream):
         return
@@ -82,9 +82,9 @@ def note_sync(core: CoreData, chip: Chip) -> None:
 
 
 def share_last_barrier(cores: list[CoreData], chip: Chip, report: Report) -> None:
-    """The same where no fixed record does: the last wait of the last kernel function that all cores ran.
+    """Set ``sync_end`` on chips without such a record: the last wait of the last kernel function that all cores ran.
 
-    Without commands the last record serves if all cores have equally many; else they keep their own clocks.
+    Without commands the last record is used if all cores have the same number; otherwise they keep their own clocks.
     """
     running = [core for core in cores if "TIU" in core.engines and len(core.engines["TIU"].stream)]
     if chip.preamble or chip.sync_record.operator >= 0 or not running or running[0].bmodel:
@@ -105,7 +105,7 @@ def share_last_barrier(cores: list[CoreData], chip: Chip, report: Report) -> Non
 
 
 def _last_waits(core: CoreData, chip: Chip) -> dict[int, tuple[str, int]]:
-    """Kernel function and end of the last TIU wait of each launch of a core, by the launch's number on the core."""
+    """Kernel function and end (ns) of the last TIU wait of each launch of a core, by launch number on the core."""
     engine = core.engines["TIU"]
     if core.nodes is None or engine.commands is None or len(engine.bound) != len(engine.stream):
         return {}

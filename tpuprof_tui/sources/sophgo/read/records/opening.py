@@ -1,4 +1,4 @@
-"""What a stream of records begins with by itself: the profiler's opening pair, and markers behind it."""
+"""Recognises the start of a record stream: the profiler's opening pair, and markers after it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_MARKERS = 2
 def begins_with_preamble(stream: Stream, chip: Chip) -> bool:
     """Whether the first two records look like the profiler's opening pair: system, ids 0 and 1, then a reset.
 
-    Markers of the profiler may follow it, or without a reset the pair, ids 2 and 3, with which a model's first launch
-    begins.
+    It may be followed by markers of the profiler, or without a reset by the pair with ids 2 and 3 that begins a model's
+    first launch.
     """
     if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
         return False
@@ -29,7 +29,7 @@ def begins_with_preamble(stream: Stream, chip: Chip) -> bool:
 
 
 def markers_at(stream: Stream, chip: Chip, row: int) -> int:
-    """How many records from ``row`` on are markers of the profiler: system, their ids leave a gap and then drop."""
+    """Number of markers of the profiler from ``row`` on: system records whose ids leave a gap and then drop."""
     ids = stream.id[row - 1 : row + MOST_MARKERS + 1].tolist()
     system = stream.system(chip, slice(row, row + MOST_MARKERS)).tolist()
     if len(ids) < 2 or ids[1] <= ids[0] + 1:

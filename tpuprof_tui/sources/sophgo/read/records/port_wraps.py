@@ -1,4 +1,4 @@
-"""Times of CDMA ports freed of the wraps of their counter, also where it wrapped in a pause of the port."""
+"""Undoes counter wraps in times of CDMA ports, also where the counter wrapped while the port was idle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .monitor import BACK_IN_TIME, WRAP, Stream, signed
 
 
 def unwrapped_port(stream: Stream, report: Report) -> Stream:
-    """A CDMA port's records with times that do not wrap.
+    """Records of a CDMA port with counter wraps undone.
 
-    Ports are full duplex and write a record when its command ends: neighbours overlap freely, one may have begun long
-    before the one written ahead of it, but none has ended long before that one began. So each record lies where it
-    begins beside the begin or the end of the one ahead, or ends beside its end, and a step back beyond is a wrap
-    within a gap of over 2.1 s.
+    Ports are full duplex and write a record when its command ends: neighbours overlap freely, and one may have begun
+    long before the record written before it, but none has ended long before that one began. So each record is placed so
+    that its begin is nearest to the begin or the end of the one before, or its end to that one's end; a larger step
+    back is a wrap within a gap of over 2.1 s.
     """
     if not len(stream):
         return stream
@@ -37,7 +37,7 @@ def unwrapped_port(stream: Stream, report: Report) -> Stream:
 
 
 def turns_into(start: int, stop: int, window: tuple[int, int], wrap: int) -> int | None:
-    """How many whole wraps, mostly none, put what ran from ``start`` to ``stop`` into a window; None if none does."""
+    """Number of whole wraps, usually 0, that move the interval ``start``..``stop`` into a window; None if none does."""
     first, last = window
     turns = 0
     if start < first or stop > last:
@@ -47,15 +47,15 @@ def turns_into(start: int, stop: int, window: tuple[int, int], wrap: int) -> int
 
 
 def filled_turns(turns: Sequence[int | None], starts: Sequence[int], stops: Sequence[int]) -> tuple[list[int], int]:
-    """Wraps of every launch, from those of the launches whose windows tell.
+    """Wraps of every launch, filled in from the launches whose windows determine them.
 
     Args:
-        turns: Wraps by launch, in the order of the port; None where no window tells.
-        starts, stops: When the launches ran by the port's counter.
+        turns: Wraps by launch, in port order; None where no window determines them.
+        starts, stops: Times of the launches by the port's counter.
 
     Returns:
-        The wraps, and of how many launches nothing tells them: of those between two that differ, which then are those
-        of the nearer one.
+        The wraps, and the number of launches that remain uncertain: those between two with different wraps, which get
+        those of the nearer one.
     """
     known = [number for number, each in enumerate(turns) if each is not None]
     result = [0 if each is None else each for each in turns]

@@ -1,6 +1,6 @@
-"""The profiler's own records: the opening pair, the releases of CDMA ports, the closing pair, stray markers.
+"""Recognises the profiler's own records: the opening pair, the releases of CDMA ports, the closing pair, stray markers.
 
-None of them is an instruction. The end of the opening wait is the instant that all cores share.
+None of them is an instruction. All cores share the instant at which the opening wait ends.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..core_data import CoreData, EngineData
 from .monitor import Stream
 from .opening import MOST_MARKERS, begins_with_preamble, markers_at
 
-#: Opening pairs of a core's engines lie within this of one another.
+#: Opening pairs of a core's engines start within this of one another.
 _OPENING_SPREAD_NS = 5_000
 
 
 def mark_own(result: CoreData, chip: Chip) -> None:
-    """Tell instructions from the profiler's own records on every engine, and note when the opening waits ended."""
+    """Separate instructions from the profiler's own records on every engine, and note when the opening waits ended."""
     if not chip.preamble:
         return
-    # records behind SDMA's opening pair that may be releases of CDMA ports; nodes tell, where there are any
+    # most releases of CDMA ports after SDMA's opening pair; nodes, if any, give the exact number
     releases = max(chip.cdma_ports, 1)
     if result.nodes is not None and len(result.nodes.engines["SDMA"]):
         releases = len(own_commands("SDMA", result.nodes, chip).port_sends)
@@ -39,11 +39,11 @@ def mark_own(result: CoreData, chip: Chip) -> None:
 
 def _own_by_commands(result: CoreData, own: OwnCommands, engine: EngineData, chip: Chip) -> None:
     stream = engine.stream
-    edge = 64  # the profiler's own records lie at the ends of the stream
+    edge = 64  # the profiler's own records are at the ends of the stream
     count = len(stream)
     rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
     dropped: set[int] = set()
-    behind = 0  # the opening pair and what belongs to it
+    behind = 0  # first row after the opening pair and the releases of ports
     for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):
         end = int(stream.end[row])
         if command in own.opening:
@@ -63,7 +63,7 @@ def _own_by_commands(result: CoreData, own: OwnCommands, engine: EngineData, chi
 
 
 def _without(dropped: set[int], count: int) -> slice | Bools:
-    """All rows but some: a slice (views, no copies) where only the ends are dropped."""
+    """All rows except some: a slice (views, no copies) where only the ends are dropped."""
     low, high = 0, count
     while low in dropped:
         low += 1
@@ -79,11 +79,11 @@ def _without(dropped: set[int], count: int) -> slice | Bools:
 def _loose_edges(
     result: CoreData, engine: EngineData, loose: Bools, chip: Chip, *, behind: int, closed: bool
 ) -> set[int]:
-    """Rows to drop: system records without a command before the first and behind the last record that has one.
+    """Rows to drop: system records without a command before the first and after the last record that has one.
 
-    Those right ``behind`` the opening pair as well, if their ids are none that a kernel could go on or begin with.
-
-    Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes.
+    Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes. Markers right
+    after the opening pair (from row ``behind`` on) are dropped as well, if no kernel could continue or begin with their
+    ids.
     """
     bound = np.flatnonzero(~loose)
     dropped: set[int] = set()
@@ -112,7 +112,7 @@ def _loose_edges(
 
 
 def _closing_pair(stream: Stream, system: Bools) -> bool:
-    """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 behind a reset."""
+    """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 after a reset."""
     restart = len(stream) == 2 or bool(stream.id[-2] <= stream.id[-3])
     return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
 
@@ -126,7 +126,7 @@ class OwnCommands(Struct, frozen=True):
 
 
 def without_own(name: str, result: CoreData, chip: Chip) -> Commands:
-    """The commands of an engine's nodes without the profiler's own."""
+    """Commands of an engine's nodes, without the profiler's own."""
     assert result.nodes is not None
     commands = result.nodes.engines[name]
     if not chip.preamble:
@@ -138,11 +138,11 @@ def without_own(name: str, result: CoreData, chip: Chip) -> Commands:
 
 
 def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
-    """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
+    """Indices of the opening pair (on SDMA also of the releases of CDMA ports after it) and of the closing pair.
 
-    The opening pair are the first two commands, the closing pair the last two behind an id reset; all are system
-    commands outside every kernel function. SDMA has a closing pair where nothing else but closing pairs comes behind
-    or beside it.
+    The opening pair is the first two commands, the closing pair the last two, after an id reset; all are system
+    commands outside every kernel function. SDMA has a closing pair only if TIU and GDMA close and all their other
+    commands come before it.
     """
     commands = nodes.engines[name]
     count = len(commands)
@@ -170,14 +170,14 @@ def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
 
 
 def _outside(name: str, commands: Commands, chip: Chip) -> Bools:
-    """Which are system commands outside every kernel function."""
+    """Mask of the system commands outside every kernel function."""
     mine: Bools = commands.type_code == chip.system_types[family_of(name)]
     mine &= (commands.scope < 0) & (commands.mode == Mode.TDI)
     return mine
 
 
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
-    """Whether TIU and GDMA close, and all else they were given came before a pair of SDMA."""
+    """Whether TIU and GDMA have closing pairs, and all their other commands come before a pair of SDMA."""
     for name in ("TIU", "GDMA"):
         commands = nodes.engines[name]
         closing = own_commands(name, nodes, chip).closing
@@ -187,7 +187,7 @@ def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
 
 
 def _own_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
-    """The same from records alone: PMU-only captures and bmodels."""
+    """Like `_own_by_commands` from records alone, for PMU-only captures and bmodels."""
     stream = engine.stream
     high = len(stream)
     low = _take_opening(engine, chip, releases) if not stream.lapped and begins_with_preamble(stream, chip) else 0
@@ -199,7 +199,7 @@ def _own_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
 
 
 def _take_opening(engine: EngineData, chip: Chip, releases: int) -> int:
-    """Number of leading records that are the opening pair, on SDMA the releases of ports behind it, and markers."""
+    """Number of leading records that are the opening pair, on SDMA the releases of ports after it, and markers."""
     stream = engine.stream
     engine.sync_end = int(stream.end[1])
     count = 2
@@ -214,7 +214,7 @@ def _take_opening(engine: EngineData, chip: Chip, releases: int) -> int:
 def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip, releases: int) -> None:
     """Find an opening pair by those of the core's other engines, where the first kernel lost its first records.
 
-    Its ids then run on from the pair's, as if there were none.
+    Its ids then continue those of the pair without a reset, so `begins_with_preamble` does not recognise it.
     """
     stream = engine.stream
     if engine.sync_end is not None or engine.commands is not None or stream.lapped or len(stream) < 2:

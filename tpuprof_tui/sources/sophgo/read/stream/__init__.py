@@ -1,1 +1,1 @@
-"""From the files of a capture to items with a length: files, blocks, settings, runs."""
+"""Splits the files of a capture into settings, blocks, commands and detail records."""

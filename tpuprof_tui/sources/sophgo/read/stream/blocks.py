@@ -1,4 +1,4 @@
-"""Block framing of core and CDMA files: type, length, payload, and so on to the end of the file."""
+"""Block framing of core and CDMA files: a sequence of type, length and payload up to the end of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..problems import Report
 
 
 class BlockType(IntEnum):
-    """Types of blocks; those without a use here are skipped."""
+    """Types of blocks; those that the reader does not use are skipped."""
 
     SUMMARY = 1
     COMPILER_LOG = 2
@@ -36,14 +36,14 @@ class BlockType(IntEnum):
 
 _KNOWN = frozenset(int(kind) for kind in BlockType)
 _HEADER = 8
-#: Problems about framing that one file may add before the rest is only counted.
+#: Searches for the next intact block in one file; after that the rest of the file is given up.
 _MOST_RESYNCS = 64
-#: No runtime writes this many; a file of empty blocks must not hold the reader up.
+#: Limit of block headers read, so that a file of empty blocks cannot stall the reader; no runtime writes as many.
 _MOST_BLOCKS = 2_000_000
 
 
 class Block(Struct, frozen=True):
-    """One block: payload at ``offset``, ``length`` bytes, all inside the file."""
+    """One block: ``length`` bytes of payload at ``offset``, inside the file."""
 
     kind: int
     offset: int
@@ -51,7 +51,7 @@ class Block(Struct, frozen=True):
 
 
 def walk_blocks(data: Bytes, report: Report) -> list[Block]:
-    """Blocks of a file in file order; damage becomes Problems and costs no sound block behind it."""
+    """Blocks of a file in file order; damage is reported and does not lose intact blocks behind it."""
     blocks: list[Block] = []
     size = len(data)
     at = 0
@@ -71,7 +71,7 @@ def walk_blocks(data: Bytes, report: Report) -> list[Block]:
                 blocks.append(Block(kind, at + _HEADER, length))
                 at += _HEADER + length
                 continue
-            # zeros are many empty blocks: where a disk was full, all the rest of the file
+            # zeros parse as empty blocks of type 0; a full disk leaves the rest of a file zero
             times = 1 if kind or length else _zeros_from(data, at) // _HEADER
             what = f"Block of unknown type {kind}."
             report.error(what, "It was skipped.", offset=at, count=times)
@@ -91,7 +91,7 @@ def walk_blocks(data: Bytes, report: Report) -> list[Block]:
 
 
 def _zeros_from(data: Bytes, start: int) -> int:
-    """Number of zeros from ``start`` to the next other byte or the end; takes as long as they are many."""
+    """Number of zero bytes from ``start`` to the next other byte or the end; linear in that number."""
     at, step = start, 256
     while at < len(data):
         used = np.flatnonzero(data[at : at + step])
@@ -104,11 +104,11 @@ def _zeros_from(data: Bytes, start: int) -> int:
 def _next_chain(data: Bytes, start: int) -> int:
     """Offset of the next header from which known blocks follow one another to the exact end of the file.
 
-    Returns the file's size when there is none. Linear: lengths only lead forward, so each offset is settled once,
-    from the end.
+    Returns the file's size when there is none. Linear: lengths only point forward, so one pass from the end settles
+    each offset.
     """
     size = len(data)
-    # every offset whose four type bytes spell a known type
+    # all offsets whose four bytes are a known type
     low = data[start : size - _HEADER + 1]
     zero = (data[start + 1 : size - 6] == 0) & (data[start + 2 : size - 5] == 0) & (data[start + 3 : size - 4] == 0)
     known = np.zeros(256, np.bool_)
@@ -118,7 +118,7 @@ def _next_chain(data: Bytes, start: int) -> int:
     best = size
     for place in places[::-1].tolist():
         length = int(data[place + 4 : place + 8].view("<u4")[0])
-        # empty blocks are too easily met by chance to be trusted
+        # chance matches of empty blocks are too likely
         if length and place + _HEADER + length in sound:
             sound.add(place)
             best = place

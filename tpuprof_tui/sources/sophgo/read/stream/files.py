@@ -1,7 +1,7 @@
-"""The files of a capture directory, and their bytes.
+"""Lists the files of a capture directory and reads their bytes.
 
-A capture is read into buffers of the size found at open. No memory map is kept: a file that is rewritten under a map
-kills the process that reads it.
+Files are read into buffers of the size found at open, not memory-mapped: a file that is truncated under a map kills the
+process that reads it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 
-#: Numbers in names beyond this are no core or port numbers.
+#: Larger numbers in names are not core or port numbers.
 _LARGEST_NUMBER = 1023
-#: More files with one fault than this are one problem.
+#: More files with the same fault than this are reported as one problem.
 _MOST_NAMED = 8
 
 
 class CaptureFiles(Struct, frozen=True):
-    """What lies in a capture directory, by role.
+    """Files of a capture directory, by role.
 
     Attributes:
         cores: (core number, file), ascending.
@@ -52,10 +52,10 @@ def settings_file(directory: Path) -> Path | None:
 
 
 def list_files(directory: Path, report: Report, chip: Chip | None = None) -> CaptureFiles:
-    """Sort the files of a capture by role; odd names become Problems.
+    """Sort the files of a capture by role; odd names are reported.
 
     Args:
-        chip: Limits the files to as many as it has cores and ports; None: no limit.
+        chip: Limits the files to the chip's number of cores and ports; None: no limit.
     """
     names = sorted(os.listdir(directory), key=natural_order)
     core_files = [directory / name for name in names if CORE_FILE.fullmatch(name)]
@@ -70,7 +70,7 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
 
 
 def _without_links(files: list[Path], what: str, limit: str, report: Report) -> list[Path]:
-    """The files without further names, symbolic or hard links, of one that is among them already."""
+    """Files without duplicates: each file once, under the first of its names (symbolic or hard links)."""
     first: dict[tuple[int, int], Path] = {}
     more: dict[Path, int] = {}
     kept: list[Path] = []
@@ -78,10 +78,10 @@ def _without_links(files: list[Path], what: str, limit: str, report: Report) -> 
         try:
             status = path.stat()
         except OSError:
-            kept.append(path)  # whoever reads it tells why it cannot be
+            kept.append(path)  # the reader reports why it cannot be read
             continue
         known = first.setdefault((status.st_dev, status.st_ino), path)
-        if known is path or not status.st_size:  # idle cores may well share an empty file
+        if known is path or not status.st_size:  # idle cores may share an empty file
             kept.append(path)
         else:
             more[known] = more.get(known, 0) + 1
@@ -92,7 +92,7 @@ def _without_links(files: list[Path], what: str, limit: str, report: Report) -> 
 
 
 def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
-    """Port number of each file; those without one of their own, or that the chip does not have, are left out."""
+    """Port number and file; files without a port number of their own, or with one that the chip lacks, are reported."""
     ports: dict[int, Path] = {}
     odd: dict[str, list[Path]] = {}
     for path in files:
@@ -113,7 +113,7 @@ def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> lis
 
 
 def _tell_files(tell: Callable[..., None], what: str, done: str, paths: list[Path]) -> None:
-    """A problem for each of some files; one for all where they are many."""
+    """Report each file, or one problem for all if there are many."""
     if len(paths) > _MOST_NAMED:
         tell(what, f"{done} First of {len(paths)} such files.", file=paths[0].name, count=len(paths))
         return
@@ -122,9 +122,10 @@ def _tell_files(tell: Callable[..., None], what: str, done: str, paths: list[Pat
 
 
 def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
-    """Core number of each file: the last number of its name; else the lowest that is free.
+    """Core number of each file: the last number in its name, else the lowest free number.
 
-    Of more files than the chip has cores those with the lowest numbers are taken, then those without a number.
+    If there are more files than the chip has cores, those with the lowest numbers come first, then those without a
+    number.
     """
     taken: dict[int, Path] = {}
     rest: list[Path] = []
@@ -153,12 +154,12 @@ def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tupl
 
 
 def count_text(count: int, word: str) -> str:
-    """A count with its word."""
+    """A count with its noun, in the plural unless it is 1."""
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def read_bytes(path: Path, report: Report) -> Bytes:
-    """The bytes of a regular file as found at open; what cannot be read is a Problem and an empty array."""
+    """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``global.profile``: key=value lines about the whole capture."""
+"""Parses ``global.profile``: key=value lines about the whole capture."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _COUNT_KEY = re.compile(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_r
 
 
 class Settings(Struct):
-    """What ``global.profile`` says; None where it says nothing usable.
+    """Values of ``global.profile``; None where missing or unusable.
 
     Attributes:
         arch: Value of the last ``arch`` line.
-        bmodel: Whether any line speaks of a bmodel.
+        bmodel: Whether any line contains "bmodel".
         tpu_freq: TIU clock, MHz.
         core_num: Lower bound for the number of cores.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``, ns.
-        claimed: Record counts by (engine or "CDMA", core or port), as far as the keys tell.
+        claimed: Record counts by (engine or "CDMA", core or port), for keys that name an engine or port.
     """
 
     arch: str | None = None
@@ -39,7 +39,7 @@ class Settings(Struct):
 
 
 def read_settings(path: Path | None, report: Report) -> Settings:
-    """Parse ``global.profile``; what is odd in it becomes Problems."""
+    """Parse ``global.profile``; anomalies are reported."""
     settings = Settings()
     if path is None:
         report.warning("global.profile is missing.", "Chip and clock are those asked for or the defaults.")
@@ -55,7 +55,7 @@ def read_settings(path: Path | None, report: Report) -> Settings:
 
 
 class _LineReader(Struct):
-    """Applies lines in their order; ``max_record_num`` concerns only what follows it."""
+    """Applies lines in order, as ``max_record_num`` affects only the lines after it."""
 
     settings: Settings
     report: Report

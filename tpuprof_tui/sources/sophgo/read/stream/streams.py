@@ -1,8 +1,8 @@
-"""Runs of commands and runs of detail records: where each item starts and ends.
+"""Splits command streams and detail records (DYN_EXTRA) into items.
 
-Both are chains: an item's place follows from the lengths of all before it. What every place would hold is computed at
-once; only the hops from item to item are followed one by one. Time and memory are linear in the bytes, whatever they
-say, and nothing here raises on bad data.
+In both, the position of an item follows from the lengths of all items before it. The length of an item at every
+possible position is computed at once; only the hops from item to item are sequential. Time and memory are linear in the
+number of bytes, for any content, and nothing here raises on bad data.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Stream(Struct, frozen=True):
 
     Attributes:
         offsets: First byte of each command.
-        lengths: Its bytes. Of a command whose layout is not known: the bytes up to where the walk resumed.
+        lengths: Size of each command in bytes; if its layout is not known, the bytes up to where the walk resumed.
         ops: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded.
-        end: First byte behind the last command; what follows was not read.
-        ended: Whether a command ended the stream, rather than the data.
+        end: First byte after the last command; what follows was not read.
+        ended: Whether a command ended the stream, rather than the end of the data.
     """
 
     offsets: I64
@@ -56,13 +56,13 @@ class Stream(Struct, frozen=True):
 
 
 class _Steps(Struct, frozen=True):
-    """What the walk needs to know of every place of a stream, one entry per 16 bytes.
+    """Tables of the walk, with one entry for each 16 bytes (place) of a stream.
 
     Attributes:
-        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends behind it; 0 where nothing decodes or
-            the length is not certain.
-        likely: The same, with the usual length where it is not certain.
-        ops: Operation index that the place's header selects, also without a layout or room; -1 for none.
+        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the
+            length is not certain.
+        likely: Like ``codes``, with the usual length where it is not certain.
+        ops: Operation index that the header at the place selects, even without a layout or room; -1 for none.
     """
 
     codes: U8
@@ -71,11 +71,12 @@ class _Steps(Struct, frozen=True):
 
 
 def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> Stream:
-    """The commands of a stream, numbered from 0 here and from 1 by the hardware.
+    """Split a stream into commands, numbered from 0 here and from 1 by the hardware.
 
-    A command whose layout is not known keeps its place in the numbering; the walk resumes behind it, at the length its
-    kind usually has when the commands there are sound, else at the next place from which a chain of `SOUND_CHAIN`
-    commands decodes or the chain ends exactly with the data. Zeros up to the end of the data are no command.
+    A command whose layout is not known keeps its place in the numbering. The walk resumes after it: at the length that
+    commands of its kind usually have if the commands there are sound, else at the next place from which `SOUND_CHAIN`
+    commands in a row decode or the commands end exactly with the data. Zeros up to the end of the data are not a
+    command.
     """
     buffer = as_buffer(data)
     if not has_commands(chip, engine):
@@ -113,7 +114,7 @@ def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Step
 
 
 def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
-    """Places of system commands behind which a stream ends."""
+    """Places of system commands after which a stream ends."""
     places = np.flatnonzero(ops == table.end.operation)
     first_zero = max(_used(buffer), len(buffer) - ZERO_TAIL_BYTES)
     size = int(table.sizes[table.end.operation])
@@ -130,7 +131,7 @@ def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, 
 
 
 def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
-    """Places of the commands that a walk from the first place meets, and whether a command ended it."""
+    """Places of the commands on a walk from the first place, and whether a command ended it."""
     codes = steps.codes.tobytes()
     count = len(codes)
     places: list[int] = []
@@ -156,7 +157,7 @@ def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[i
 
 
 def _used(buffer: Bytes) -> int:
-    """Number of bytes up to the last that is not zero."""
+    """Number of bytes up to and including the last one that is not zero."""
     for end in range(len(buffer), 0, -_CHUNK):
         first = max(0, end - _CHUNK)
         used = np.flatnonzero(buffer[first:end])
@@ -166,7 +167,7 @@ def _used(buffer: Bytes) -> int:
 
 
 def _sound_places(buffer: Bytes, steps: _Steps) -> I64:
-    """Places from which a chain of commands decodes, in order; places that hold only zeros are none."""
+    """Places from which `SOUND_CHAIN` commands in a row decode, ascending, without places that have a zero header."""
     count = len(steps.likely)
     lengths = steps.likely & _STEP
     following = np.arange(count, dtype=np.int64) + lengths
@@ -180,16 +181,16 @@ def _sound_places(buffer: Bytes, steps: _Steps) -> I64:
 
 
 def _resumed(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, place: int) -> int:
-    """Where the walk goes on after ``place``, whose command cannot be decoded."""
+    """Place at which the walk resumes after ``place``, whose command cannot be decoded."""
     count = len(steps.codes)
     op = int(steps.ops[place])
-    if op >= 0 and table.steps[op]:  # cut off
+    if op >= 0 and table.steps[op]:  # truncated by the end of the data
         return count
     header = int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little")
     opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
     alike = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
-    usual = next((each.size for each in alike), 0)  # whatever its function is
+    usual = next((each.size for each in alike), 0)  # for any function code
     index = int(np.searchsorted(sound, place + 1))
     wanted = place + usual // GRAIN
     if usual and (wanted == count or wanted in sound[index : index + usual]):
@@ -234,9 +235,9 @@ class ExtraRecords(Struct, frozen=True):
 
 
 def split_extras(payload: bytes | bytearray | memoryview | Bytes) -> ExtraRecords:
-    """The records of a DYN_EXTRA payload: u32 profile id, u32 kind, u32 length, then the content, without padding.
+    """Split a DYN_EXTRA payload into records: u32 profile id, u32 kind, u32 length, then the content, without padding.
 
-    A last record that is cut off is named as a problem and left out.
+    A truncated last record is reported as a problem and left out.
     """
     buffer = as_buffer(payload)
     headers = np.concatenate([np.zeros(0, np.int64), *_header_runs(buffer)])
@@ -263,9 +264,10 @@ def split_extras(payload: bytes | bytearray | memoryview | Bytes) -> ExtraRecord
 
 
 def _header_runs(buffer: Bytes) -> Iterator[I64]:
-    """I64 of the record headers, in runs; the last record may reach beyond the buffer.
+    """Offsets of the record headers (int64), in batches; the last record may extend beyond the buffer.
 
-    Records are followed one by one; where the last ones had one length, those like them are found at once.
+    Records are followed one by one; once two in a row have the same length, further ones of that length are found at
+    once.
     """
     data = buffer.data
     length_at = struct.Struct("<I").unpack_from
@@ -287,7 +289,7 @@ def _header_runs(buffer: Bytes) -> Iterator[I64]:
 
 
 def _equal_records(buffer: Bytes, place: int, stride: int) -> int:
-    """How many complete records from ``place`` on have ``stride`` bytes each."""
+    """Number of complete records of ``stride`` bytes each, from ``place`` on."""
     most = (len(buffer) - place) // stride
     counted, window = 0, _RUN
     while counted < most:

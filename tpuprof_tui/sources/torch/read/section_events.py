@@ -1,4 +1,4 @@
-"""What another process has read of a large trace, from the border between two events on."""
+"""Result of a process that reads a section of a large trace."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec import Struct
 from tpuprof_tui.sources.chrome.chunks import Tally
 
 
-class Half(Struct, frozen=True, eq=False):
-    """What was read from a border on; codes and numbers are its own, offsets those of the file.
+class SectionEvents(Struct, frozen=True, eq=False):
+    """Events of a section. Codes and event numbers start at 0, offsets are those of the file.
 
     Attributes:
-        state: Size and time of change of the file.
-        first, offset: Number of the first complete event of each piece of text, and where each begins.
-        names, keys, texts: What is numbered, in order.
-        list_end, passed: Where the list and the text end.
+        state: Size and modification time of the file.
+        first, offset: Number of the first complete event of each chunk of text, and its offset.
+        names, keys, texts: Values by code.
+        list_end, passed: Offsets of the end of the list and of the text.
     """
 
     state: tuple[int, int]

@@ -1,0 +1,157 @@
+"""Reads large traces in sections, all but the first in other processes: decoding holds the GIL, so threads do not help.
+
+The text is cut at likely borders between two events. Each section but the last is read as if the list of events ended
+there: only if it does, as strict JSON, is the border real; if one is not, a single process reads the whole file.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
+
+from tpuprof_tui.child_process import python_words
+
+from .chunks import EventChunks
+
+#: Size in bytes of the smallest section that pays, and what the first process reads while the others start up.
+_SMALLEST: Final = 20 << 20
+_STARTING: Final = 16 << 20
+#: Most processes: more gain little, as the results are joined by one.
+_MOST: Final = 8
+#: Bytes in which a border is searched.
+_NEAR: Final = 1 << 20
+_BORDER: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid)"\s*:)')
+
+
+class Section(Struct, frozen=True):
+    """A byte range of a file, from the begin of an event to the end of another.
+
+    Attributes:
+        begin: Offset of its first event; 0: the beginning of the file.
+        end: Offset behind its last event; -1: the end of the file.
+    """
+
+    begin: int
+    end: int
+
+
+def section_count(size: int, processes: int) -> int:
+    """Number of sections for a file of ``size`` bytes and at most ``processes``; below 2: one process reads it."""
+    return min(processes, _MOST, size // _SMALLEST)
+
+
+def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
+    """Sections of a file in order, at most ``processes``; a single one if the file is small."""
+    count = section_count(size, processes)
+    borders = set()
+    for number in range(1, count):
+        place = _STARTING + number * (size - _STARTING) // count
+        raw.seek(place)
+        if match := _BORDER.search(raw.read(_NEAR)):
+            borders.add((place + match.start() + 1, place + match.end()))
+    raw.seek(0)
+    ends, begins = zip(*sorted(borders), strict=True) if borders else ((), ())
+    return [Section(begin, end) for begin, end in zip((0, *begins), (*ends, -1), strict=True)]
+
+
+def state_of(file: int) -> tuple[int, int]:
+    """Size in bytes and modification time in ns of an open file."""
+    found = os.fstat(file)
+    return found.st_size, found.st_mtime_ns
+
+
+def memory_bytes() -> int:
+    """Physical memory in bytes, or the cgroup's limit if that is lower; 0 if unknown."""
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        limit = ""
+    return min(found, int(limit)) if limit.isdecimal() else found
+
+
+class SectionText:
+    """The text of a section, with a bracket added that ends the list of events there."""
+
+    def __init__(self, raw: BinaryIO, section: Section) -> None:
+        raw.seek(section.begin)
+        self._raw, self._left, self._closing = raw, section.end - section.begin, b"]"
+        self.read: Callable[[int], bytes] = raw.read if section.end < 0 else self._read
+
+    def _read(self, count: int) -> bytes:
+        data = self._raw.read(min(count, self._left))
+        self._left -= len(data)
+        if not data:
+            data, self._closing = self._closing, b""
+        return data
+
+
+def was_section(section: Section, chunks: EventChunks[Any]) -> bool:
+    """Whether a section was read as strict JSON whose list of events ends exactly at its end."""
+    # + 1: the added bracket
+    return section.end < 0 or (
+        chunks.found and not chunks.truncated and chunks.piece is not None and chunks.list_end == section.end + 1
+    )
+
+
+@contextmanager
+def other_processes(path: Path, sections: Sequence[Section], reader: str) -> Iterator[list[Callable[[], Any]]]:
+    """Starts processes that each read one section of a file; they are killed when the block ends.
+
+    Args:
+        path: The file.
+        sections: The sections to read.
+        reader: Name of the module whose ``read_section`` reads one.
+
+    Yields:
+        For each section a function that waits for the result and returns it; None if the process failed.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(_process(path, section, reader)) for section in sections]
+
+
+@contextmanager
+def _process(path: Path, section: Section, reader: str) -> Iterator[Callable[[], Any]]:
+    words = python_words(__name__, reader, str(path.absolute()), str(section.begin), str(section.end))
+    try:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        yield lambda: None
+        return
+
+    def read() -> Any:
+        assert process.stdout is not None
+        with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
+            return pickle.load(process.stdout)
+        return None
+
+    try:
+        yield read
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _main(reader: str, path: str, begin: str, end: str) -> None:
+    # the objects of a chunk form no cycles: reference counting frees them
+    gc.disable()
+    found = import_module(reader).read_section(Path(path), Section(int(begin), int(end)))
+    pickle.dump(found, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

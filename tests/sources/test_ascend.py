@@ -814,6 +814,22 @@ def test_communication_of_two_runs_is_compared_by_operator(made, tmp_path, capsy
     assert joined["base_avg_us"] == joined["other_avg_us"] == pytest.approx(joined["base_total_us"] / 3)
 
 
+def test_a_gate_joins_communication_of_two_runs_by_operator(made, tmp_path, capsys):
+    other = tmp_path / RANK
+    shutil.copytree(made / "text" / RANK, other)
+    for file in (other / OUTPUT).iterdir():
+        file.write_text(file.read_text().replace("__711_", "__586_"))
+    assert main(["gate", str(other), "--against", str(made / "text" / RANK), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["verdict"]["contributors"]
+    assert [each["base_count"] for each in told if each["name"] == "hcom_allReduce"] == [3]
+    assert not any("__" in each["name"] for each in told)
+    # of one run each collective is compared with itself
+    assert main(["gate", str(other), "--against", str(other), "--json"]) == 0
+    assert "hcom_allReduce__586_0_1" in {
+        each["name"] for each in json.loads(capsys.readouterr().out)["verdict"]["contributors"]
+    }  # fmt: skip
+
+
 # -- damage
 
 

@@ -25,6 +25,7 @@ from kept_traces import unpacked_trace
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import numbers_in
@@ -40,7 +41,7 @@ from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
 import ascend_profile  # noqa: E402
-from screen import frame, opened, press  # noqa: E402
+from screen import explorer, frame, opened, press  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"
@@ -1541,6 +1542,24 @@ async def test_steps_stand_below_the_findings_of_a_small_screen(tmp_path, monkey
     assert ["50", "8.874", "105.992", "4.029", "101.963", "25.744"] in [
         line[first : first + 6] for line in lines for first in (0, 2)
     ]  # fmt: skip
+
+
+async def test_the_pipe_that_binds_a_kernel_is_dim_or_strong_by_its_ratio(made, monkeypatch, tmp_path):
+    """Ratios of the sample: 0.33, 0.61, 0.74 of the vector pipe, 0.82 of the cube."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    levels = {"82.0%": "strong", "74.0%": "text", "61.0%": "text", "33.0%": "quiet"}
+    async with opened(open_profile(made / "text" / RANK), (200, 60)) as pilot:
+        await press(pilot, "colon k e r enter")
+        pane, found = explorer(pilot).query_one(SummaryPane), set()
+        for _ in range(6):
+            for line in (pane.render_line(y) for y in range(pane.size.height)):
+                ratio = next((each for each in levels if f" {each}" in line.text), "")
+                styles = [each.style for each in line if each.text.strip() in ("aic_mac", "aiv_vec")]
+                found |= {(ratio, style.color, style.bold) for style in styles if ratio and style is not None}
+            await press(pilot, "pagedown")
+        palette = pane.palette
+    wanted = {ratio: getattr(palette, level) for ratio, level in levels.items()}
+    assert found == {(ratio, style.color, style.bold) for ratio, style in wanted.items()}
 
 
 def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):

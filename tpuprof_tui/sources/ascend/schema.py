@@ -43,7 +43,7 @@ COLUMNS: Final = (
            "operator."),
     Column("blocks", "Block Dim", width=9, engines=_DEVICE, help="Cores that the kernel asked for."),
     Column("shapes", "Input Shapes", kind="text", width=24, engines=("stream", "python"), help="Shapes of the inputs."),
-    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE,
+    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE, level="bound_ratio",
            help="The pipe with the largest share of cycles; below 0.6 no pipe is full."),
     Column("bound_ratio", "Ratio", kind="float", width=7, group="metrics", engines=_DEVICE,
            help="Its share of the cycles of its core, 0 to 1."),

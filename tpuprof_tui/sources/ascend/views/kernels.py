@@ -125,7 +125,7 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
         (Column("blocks", "Block Dim", "count", spare=6), known(found.other("blocks").plain_values)),
-        (Column("bound", "Bound"), later(lambda among, places: among.bound[0].values(places))),
+        (Column("bound", "Bound", level="bound_ratio"), later(lambda among, places: among.bound[0].values(places))),
         (Column("bound_ratio", "Ratio", "share"), later(lambda among, places: among.bound[1][places])),
     ]  # fmt: skip
     for key in OTHERS:

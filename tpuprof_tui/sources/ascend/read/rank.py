@@ -43,7 +43,7 @@ TRACES: Final = ("trace_view.json", "msprof.json")
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
-    "step_trace.json", "msprof_tx.json",
+    "step_trace.json", "msprof_tx.json", "task_queue.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
 #: Times in us that are rounded to six digits are multiples of this, in ns.
@@ -198,7 +198,7 @@ class Rank:
     def timeline(self) -> Timeline | None:
         """The slices, from the JSON files, else from the database; None if there are neither."""
         role = next((role for role in TRACES if role in self.place.files), "")
-        paths = (*self.place.files.get(role, ()), *self.place.files.get("task_queue.json", ()))
+        paths = self.place.files.get(role, ())
         parts = tuple(path for part in PARTS for path in self.place.files.get(part, ()))
         files = (*paths, *parts)
         if files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct, field
@@ -128,7 +129,11 @@ class AnswerLines(Struct):
             return ()
         if self.whole:
             return range(min(len(table), MOST_ROWS))
-        return (range(len(table)) if table.brief is None else table.brief)[: self.rows]
+        rows = range(len(table)) if table.brief is None else table.brief
+        if table.longest and len(rows) > self.rows:
+            values = table.column(table.longest)
+            return sorted(nlargest(self.rows, rows, key=lambda row: values[row] or 0))
+        return rows[: self.rows]
 
     def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
         """Heading of a section: title, a note if there is room, and column headers as (first cell, text)."""
@@ -192,13 +197,18 @@ class AnswerLines(Struct):
         cells = Cells.of(table)
         columns, title = self._columns(table, cells, rows), cells.title(table)
         note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else self._bar_legend(columns)
+        named = cell_len(clean(title)) + 3
+        if table.longest and len(rows) < len(table) and not self.whole:
+            # steps are missing in between: the title always states why
+            note = f"longest {note}"
+            named += cell_len(note) + 1
         styles = [self._shade(table, row) for row in rows]
         first = True
-        for part, bar_width in self._parts(columns, cell_len(clean(title)) + 3):
+        for part, bar_width in self._parts(columns, named):
             heads = self._heads(part, bar_width)
             # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
-            beside = beside if first and beside and cell_len(clean(title)) + 3 < beside[0][0] else []
+            beside = beside if first and beside and named < beside[0][0] else []
             if first:
                 yield self.heading(title, note, beside), None
             if not beside and len(heads) > 1:

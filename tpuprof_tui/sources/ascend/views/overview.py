@@ -51,7 +51,7 @@ def overview(asked: Asked) -> Answer:
     if rows:
         facts.append(Fact("difference_us", "Recorded table differs by", difference(run), "duration"))
     tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number),
-                            notes=(STEP_NOTE,), one_unit=True)]  # fmt: skip
+                            notes=(STEP_NOTE,), one_unit=True, longest="stage_us")]  # fmt: skip
     if recorded is not None:
         tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,
                                     [(label, *values) for label, values in recorded[1]], one_unit=True))  # fmt: skip

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER
 
@@ -58,8 +58,8 @@ def _steps(asked: Asked) -> Answer:
         Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    tables = (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True), *_executions(asked))
-    return Answer(facts, tables)
+    steps = Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True, longest="step_us")
+    return Answer(facts, (steps, *_executions(asked)))
 
 
 def _executions(asked: Asked) -> Iterator[Table]:
@@ -125,7 +125,8 @@ def overview(query: Query) -> Answer:
 
 def _each_once(table: Table) -> Table:
     """Merges equal recommendations of several workers, keeping the row of the worker it applies to most."""
-    if table.place(WORKER.key) < 0:
+    place = table.place(WORKER.key)
+    if place < 0:
         return table
     known, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
     alike = []
@@ -134,8 +135,12 @@ def _each_once(table: Table) -> Table:
         rows.sort(key=lambda row: (share[row] or 0) * (1 if advice == "low_utilization" else -1))
         alike.append([*{worker[row]: row for row in reversed(rows)}.values()][::-1])
     alike = [rows for rows in alike if len(rows) > 1]
-    return replace(table, alike=alike, where=WORKER.key, notes=("Of several workers: the largest share, of low "
-                   "utilization the smallest.",) if alike else ())  # fmt: skip
+    alone = set(range(len(table))).difference(*alike)
+    note = "Of several workers: the largest share, of low utilization the smallest."
+    return replace(
+        table, alike=sorted((*alike, *([row] for row in alone))), notes=(note,) if alike else (),
+        as_one=lambda rows: (*rows[0][:place], places_text([row[place] for row in rows]), *rows[0][place + 1 :]),
+    )  # fmt: skip
 
 
 def _overview(asked: Asked) -> Answer:
@@ -188,7 +193,7 @@ def _overview(asked: Asked) -> Answer:
         (
             _recommendations(run, parts, length, devices),
             devices,
-            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
+            Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
         ),
         notes=tuple(notes),
     )

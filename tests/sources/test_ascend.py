@@ -1491,6 +1491,12 @@ def test_metrics_that_were_not_recorded(made, tmp_path, capsys):
     (output / "trace_view.json").unlink()
     assert "no_metrics" in _found(output, capsys)
     assert "no_metrics" not in _found(made / "text", capsys)
+    rank = tmp_path / "told" / RANK
+    shutil.copytree(made / "text" / RANK, rank)
+    info = json.loads((rank / "profiler_info_0.json").read_text())
+    info["config"]["experimental_config"]["_aic_metrics"] = "ACL_AICORE_NONE"
+    (rank / "profiler_info_0.json").write_text(json.dumps(info))
+    assert "no_metrics" in _found(rank, capsys)
 
 
 # -- what was really recorded

@@ -33,8 +33,8 @@ from .dependencies import with_dependencies
 from .lost_records import Lost, check_counts
 from .problems import Report, RowsOf, Where
 from .records.align import align_cores
-from .records.monitor import Stream
-from .records.no_preamble import share_last_barrier
+from .records.monitor import RecordStream
+from .records.no_preamble import sync_on_last_wait
 from .stream.files import count_text, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
@@ -82,7 +82,7 @@ def read(
         for core in cores:
             if not core.engines:
                 note_unrecorded(core)
-    share_last_barrier(cores, kind, report)
+    sync_on_last_wait(cores, kind, report)
     align_cores(cores, report)
     if ports:
         from .pairing.ports import anchor_ports, note_unplaced
@@ -275,7 +275,7 @@ class _Builder(Struct):
                 self.report.tell(severity, what, done, where)
 
 
-def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
+def _rows_of(stream: RecordStream, lane: Lane, records: I64) -> I64:
     """Rows of a lane for some records of the dump; a record without a row maps to the row of the next one in the dump.
 
     Args:
@@ -283,7 +283,7 @@ def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
         lane: The lane, at least one row.
         records: int64, indices of records in the dump.
     """
-    places = stream.dumped()[lane["order"]]
+    places = stream.dump_indices()[lane["order"]]
     by_place = np.argsort(places, kind="stable")
     found = np.searchsorted(places, records, sorter=by_place)
     rows: I64 = np.unique(by_place[np.minimum(found, len(places) - 1)])

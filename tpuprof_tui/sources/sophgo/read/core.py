@@ -17,9 +17,9 @@ from .core_data import CoreData, EngineData
 from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
 from .pairing.pairing import clean_binding, paired
 from .problems import Report
-from .records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
-from .records.no_preamble import note_sync, trim_edges
-from .records.profiler_records import mark_own, without_own
+from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
+from .records.no_preamble import set_sync_end, trim_edges
+from .records.profiler_records import separate_profiler_records, without_profiler_commands
 from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
 
@@ -53,17 +53,17 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         attach_registers(result, chip)
     for engine in result.engines.values():
         longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
-        engine.stream.id = lifted_ids(engine.stream.id, longest)
+        engine.stream.id = unwrapped_ids(engine.stream.id, longest)
     _one_epoch(result, chip, tiu_mhz)
     trim_edges(result, chip)
     if bmodel and not result.announced:  # its streams do not contain the profiler's own commands
-        mark_own(result, chip)
+        separate_profiler_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
     else:
         _bind(result, chip)
-        mark_own(result, chip)
-    note_sync(result, chip)
+        separate_profiler_records(result, chip)
+    set_sync_end(result, chip)
     _report_unpaired(result)
     note_unknown_codes(result, chip)
     return result
@@ -81,18 +81,18 @@ def _report_unpaired(result: CoreData) -> None:
             if lost and lost < len(skipped):
                 warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
                      "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
-                     records=engine.stream.dumped(rows[1:][skipped > 0]))  # fmt: skip
+                     records=engine.stream.dump_indices(rows[1:][skipped > 0]))  # fmt: skip
             continue
         rows = np.arange(len(engine.bound))[engine.keep]
         rows = rows[engine.bound[rows] < 0]
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
         if len(rows):
             result.report.error(f"{name} records without a command.", "They are shown as unknown.",
-                                offset=engine.stream.place_in(result.data, int(rows[0])), lane=name, count=len(rows),
-                                records=engine.stream.dumped(rows))  # fmt: skip
+                                offset=engine.stream.byte_offset(result.data, int(rows[0])), lane=name, count=len(rows),
+                                records=engine.stream.dump_indices(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
-            behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
+            behind = engine.stream.dump_indices(_behind_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
                  lost=lost, behind=True, records=behind)  # fmt: skip
     if result.engines:
@@ -126,7 +126,7 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     attach_registers(result, chip)
     for name, engine in result.engines.items() if not result.announced else ():
         static = block_commands(result.streams[name])
-        dynamic = engine.commands if engine.commands is None else without_own(name, result, chip)
+        dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = joined(parts) if parts else None
         engine.static = 0 if static is None else len(static)
@@ -267,7 +267,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
                     "They are shown in the likelier one; their kernel function may be its neighbour.",
                     lane=stream.engine,
                     count=int(mask.sum()),
-                    records=stream.dumped(mask),
+                    records=stream.dump_indices(mask),
                 )
     else:
         found = [binding for binding in bindings if binding is not None]
@@ -279,7 +279,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
             engine.bound[engine.keep] = binding
 
 
-def _bindable(engine: EngineData) -> Stream:
+def _bindable(engine: EngineData) -> RecordStream:
     """Records that can have a command: all of them, or without the profiler's own once those are known."""
     return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
 
@@ -289,8 +289,8 @@ def _commands(engine: EngineData) -> Commands:
     return engine.commands
 
 
-def _record_side(stream: Stream, chip: Chip) -> Side:
-    system = stream.system(chip)
+def _record_side(stream: RecordStream, chip: Chip) -> Side:
+    system = stream.system_mask(chip)
     kind = np.where(system, np.int8(SYSTEM), np.int8(WORK))
     if family_of(stream.engine) == "dma" and "gif_mem_w_cntr" in stream.layout.by_name:
         local = stream.counter("gif_mem_w_cntr") > 0

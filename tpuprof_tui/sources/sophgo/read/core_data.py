@@ -9,7 +9,7 @@ from .arrays import I64, Bools, Bytes
 from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
 from .problems import Report
-from .records.monitor import Stream
+from .records.monitor import RecordStream
 from .stream.blocks import Block, BlockType
 
 
@@ -26,7 +26,7 @@ class EngineData(Struct):
         static: Number of leading ``commands`` that come from the streams of a compiled model.
     """
 
-    stream: Stream
+    stream: RecordStream
     commands: Commands | None = None
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     sync_end: int | None = None

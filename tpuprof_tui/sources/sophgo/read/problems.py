@@ -30,8 +30,8 @@ _Key = tuple[int, tuple[object, ...]]
 class Where(TypedDict, total=False):
     """Where a problem was found, and how often; see ``Problem``. ``core`` is a core number until groups exist.
 
-    ``records`` are indices in the dump of the engine or port (see ``Stream.dumped``); they are mapped to rows of a
-    lane, or to the rows that follow them, once lanes exist.
+    ``records`` are indices in the dump of the engine or port (see ``RecordStream.dump_indices``); they are mapped to
+    rows of a lane, or to the rows that follow them, once lanes exist.
     """
 
     file: str

@@ -12,7 +12,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..commands.details import Detail
-from ..records.monitor import Stream
+from ..records.monitor import RecordStream
 from .lane_columns import Work, field
 from .lane_columns import bits as bit_field
 
@@ -106,7 +106,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: 
     return columns
 
 
-def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn]:
+def conflict_columns(stream: RecordStream, cycles: LazyColumn) -> dict[str, LazyColumn]:
     """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they replace the modelled ones."""
     if "bank_conflict" not in stream.layout.by_name:
         return {}

@@ -15,7 +15,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn, Rows, last_kept
 
 from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
-from ..records.monitor import Stream
+from ..records.monitor import RecordStream
 
 #: Record fields that are columns under other names already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
@@ -122,7 +122,7 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
     return some
 
 
-def counter_columns(stream: Stream) -> dict[str, LazyColumn]:
+def counter_columns(stream: RecordStream) -> dict[str, LazyColumn]:
     """A column for each counter of the stream's record layout, under its name there."""
 
     def column(name: str) -> LazyColumn:

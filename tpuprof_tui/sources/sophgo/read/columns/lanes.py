@@ -16,7 +16,7 @@ from ..arrays import I8, I32, I64, U8, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
-from ..records.monitor import Stream
+from ..records.monitor import RecordStream
 from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess
 from .lane_columns import Words, Work, counter_columns, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
@@ -45,7 +45,7 @@ class LaneSource(Struct):
     """
 
     engine: str
-    stream: Stream | None
+    stream: RecordStream | None
     commands: Commands | None
     core: int
     cores: I32 | None
@@ -150,7 +150,7 @@ class LaneBuilder:
         owner = known_or_missing(owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
-    def _words(self, stream: Stream | None, commands: Commands | None) -> Words:
+    def _words(self, stream: RecordStream | None, commands: Commands | None) -> Words:
         """Node words, with synthetic ones for system records without a command.
 
         Sends and waits alternate: the half with the larger sum of durations are the waits, and so is everything above 1
@@ -160,7 +160,7 @@ class LaneBuilder:
         loose = np.flatnonzero(word == 0)
         if stream is None or not len(loose):
             return word
-        loose = loose[stream.system(self.chip, loose)]
+        loose = loose[stream.system_mask(self.chip, loose)]
         if not len(loose):
             return word
         family = family_of(stream.engine)
@@ -254,7 +254,7 @@ def generator_role(category: str, variant: str) -> Role:
     return Role.WAIT if variant.endswith("_msgwait") else Role.SYNC
 
 
-def _times(stream: Stream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
+def _times(stream: RecordStream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
     """Columns of duration, cycles and id; without a stream only the id is known."""
     if stream is None:
         assert commands is not None

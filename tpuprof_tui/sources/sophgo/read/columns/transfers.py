@@ -19,7 +19,7 @@ from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
 from ..arrays import I32, I64, U8, Bools
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
-from ..records.monitor import Stream
+from ..records.monitor import RecordStream
 from .lane_columns import Words, Work, bits, field
 
 _PLACES = 1 << 2 * PLACE_BITS
@@ -65,7 +65,7 @@ class Transfers(Struct, frozen=True, dict=True):
 
     tables: TransferTables
     engine: str
-    stream: Stream | None
+    stream: RecordStream | None
     work: Work
     places: U8 | None
     detail: Detail | None
@@ -118,7 +118,7 @@ class Transfers(Struct, frozen=True, dict=True):
         return self.tables.direction[self._place(rows)]
 
     @property
-    def _records(self) -> Stream:
+    def _records(self) -> RecordStream:
         assert self.stream is not None
         return self.stream
 

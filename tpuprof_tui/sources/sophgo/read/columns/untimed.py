@@ -15,7 +15,7 @@ from ..commands.details import block_commands
 from ..commands.model_core import joined
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.profiler_records import without_own
+from ..records.profiler_records import without_profiler_commands
 
 
 def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
@@ -24,7 +24,7 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
     for name in CORE_ENGINES:
         parts = [] if core.announced else [block_commands(core.streams.get(name, ()))]
         if core.nodes is not None and len(core.nodes.engines[name]):
-            issued = without_own(name, core, chip)
+            issued = without_profiler_commands(name, core, chip)
             if core.bmodel:
                 pairs = (issued.scope < 0) & (issued.type_code == chip.system_types[family_of(name)])
                 issued = issued.take(np.flatnonzero(~(pairs & (issued.mode == Mode.TDI))))

@@ -153,7 +153,7 @@ def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: I16) -> I64:
 
 
 def _launches(port: PortData, chip: Chip) -> list[_Launch]:
-    system = port.stream.system(chip)
+    system = port.stream.system_mask(chip)
     size = chip.figures["cdma"].condensed["bytes"].of(port.stream.counter)
     return [
         _Launch(port, begin, end, port.stream.id[begin:end] - 1, system[begin:end], size[begin:end])
@@ -307,7 +307,8 @@ def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | Non
     for what, done, launches in told:
         if launches:
             rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
-            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=port.stream.dumped(rows))
+            records = port.stream.dump_indices(rows)
+            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=records)
 
 
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:

@@ -29,7 +29,7 @@ def note_unknown_codes(result: CoreData, chip: Chip) -> None:
         for what, done, odd in _odd(name, commands, chip):
             records = {}
             if engine is not None and bound is not None:
-                records["records"] = engine.stream.dumped((bound >= 0) & odd[np.maximum(bound, 0)])
+                records["records"] = engine.stream.dump_indices((bound >= 0) & odd[np.maximum(bound, 0)])
             _tell(result, name, what, done, commands.place[odd], **records)
     for port, commands in result.nodes.ports.items():
         for what, done, odd in _odd("CDMA", commands, chip):

@@ -21,7 +21,7 @@ from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.monitor import WRAP, Stream, read_stream, to_ns
+from ..records.monitor import WRAP, RecordStream, read_stream, to_ns
 from ..records.port_wraps import unwrapped_port
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
@@ -58,7 +58,7 @@ class PortData(Struct):
     port: int
     file: str
     report: Report
-    stream: Stream
+    stream: RecordStream
     commands: Commands | None = None
     core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -106,10 +106,10 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
     return result
 
 
-def _head_length(stream: Stream, chip: Chip) -> int:
+def _head_length(stream: RecordStream, chip: Chip) -> int:
     """Number of records of the opening wait and nop: system, ids n and n + 1, and ids restart after them."""
     ids = stream.id[:3].tolist()
-    system = stream.system(chip, slice(0, 2)).tolist()
+    system = stream.system_mask(chip, slice(0, 2)).tolist()
     if len(ids) >= 2 and all(system) and ids[1] == ids[0] + 1 and (len(ids) == 2 or ids[2] <= ids[1]):
         return 2
     if len(ids) >= 2 and system[0] and ids[0] > 2 and ids[1] < ids[0] - _ID_DROP:
@@ -117,7 +117,7 @@ def _head_length(stream: Stream, chip: Chip) -> int:
     return 0
 
 
-def _order_launches(result: PortData, stream: Stream) -> None:
+def _order_launches(result: PortData, stream: RecordStream) -> None:
     """Split the records after the head into launches and sort each launch by id."""
     ids = stream.id
     cuts = _launch_cuts(stream, result.head)
@@ -131,7 +131,7 @@ def _order_launches(result: PortData, stream: Stream) -> None:
     result.stream = stream.take(np.concatenate(order))
 
 
-def _launch_cuts(stream: Stream, head: int) -> list[int]:
+def _launch_cuts(stream: RecordStream, head: int) -> list[int]:
     """First record of each launch: at id 1, at a drop of the id by over `_ID_DROP`, or at any drop after a pause."""
     ids = stream.id
     if head >= len(ids):

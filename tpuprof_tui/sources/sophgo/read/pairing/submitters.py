@@ -17,7 +17,7 @@ from ..arrays import I32, I64, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.model_core import joined
 from ..core_data import CoreData
-from ..records.port_wraps import filled_turns, turns_into
+from ..records.port_wraps import filled_wraps, wraps_into_window
 from .ports import COMMAND_BYTES, PortData, copied_commands
 
 #: Uncertainty of anchoring: a record and the command that caused it may be this far apart.
@@ -57,7 +57,7 @@ def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> Non
             continue
         _bind_sections(port, sections)
         if not port.anchored:
-            _place_by_causality(port, sections)
+            _anchor_by_commands(port, sections)
 
 
 class _Clock:
@@ -145,7 +145,7 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
     """Bind the records of each launch to the commands of its section."""
     launches = [_Launch(port, begin, end) for begin, end in port.launches]
     matches = _match(launches, sections, port.wrap_ns if port.anchored else 0)
-    _lift(port, launches, matches)
+    _unwrap_launches(port, launches, matches)
     for launch, section in matches:
         relative = port.stream.id[launch.begin : launch.end] - launch.first_id
         fits = (relative >= 0) & (relative < section.count)
@@ -162,29 +162,29 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         port.report.warning(what, done, lane=port.stream.label, count=alike)
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):
-        what = "CDMA records without a matching command of any core."
+        what, records = "CDMA records without a matching command of any core.", port.stream.dump_indices(loose)
         done = "They are shown as unknown."
-        port.report.warning(what, done, lane=port.stream.label, count=len(loose), records=port.stream.dumped(loose))
+        port.report.warning(what, done, lane=port.stream.label, count=len(loose), records=records)
 
 
-def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
+def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
     """Shift launches by whole counter wraps to the time of their submitters' kernel functions."""
-    apart = 0  # lag of the port's clock behind those of the cores, ns
+    lag = 0  # lag of the port's clock behind those of the cores, ns
     if matches and not port.anchored:
-        apart = matches[0][1].after_ns - matches[0][0].start
+        lag = matches[0][1].after_ns - matches[0][0].start
     window_of = {launch.begin: section.window for launch, section in matches}
-    known: list[int | None] = []
+    determined: list[int | None] = []
     for launch in launches:
-        start, stop, window = launch.start + apart, launch.stop + apart, window_of.get(launch.begin)
+        start, stop, window = launch.start + lag, launch.stop + lag, window_of.get(launch.begin)
         if window is not None and not port.anchored:  # an estimate, good to the length of a kernel function
-            known.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
+            determined.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
         else:
-            known.append(None if window is None else turns_into(start, stop, window, port.wrap_ns))
-    turns, unsure = filled_turns(known, [each.start for each in launches], [each.stop for each in launches])
-    if not any(turns):
+            determined.append(None if window is None else wraps_into_window(start, stop, window, port.wrap_ns))
+    wraps, unsure = filled_wraps(determined, [each.start for each in launches], [each.stop for each in launches])
+    if not any(wraps):
         return
     moved = np.zeros(len(port.stream), np.int64)
-    for launch, count in zip(launches, turns, strict=True):
+    for launch, count in zip(launches, wraps, strict=True):
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.shift(moved)
     what = "The counter of a CDMA port wrapped in a pause of the port."
@@ -193,8 +193,8 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
         what,
         done,
         lane=port.stream.label,
-        count=sum(map(bool, turns)),
-        records=port.stream.dumped(np.flatnonzero(moved)),
+        count=sum(map(bool, wraps)),
+        records=port.stream.dump_indices(np.flatnonzero(moved)),
     )
     if unsure:
         what = "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran."
@@ -227,7 +227,7 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
     def value(launch: _Launch, section: _Section) -> float:
         if launch.span > section.count:
             return -1.0
-        if wrap and turns_into(launch.start, launch.stop, section.window, wrap) is None:
+        if wrap and wraps_into_window(launch.start, launch.stop, section.window, wrap) is None:
             return -1.0
         return launch.count - 0.2 * (section.count - launch.count)
 
@@ -263,15 +263,15 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
     return result[::-1]
 
 
-def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
+def _anchor_by_commands(port: PortData, sections: list[_Section]) -> None:
     """Place a port that no send anchors: each launch is between the records around its commands."""
     firsts = np.array(sorted(section.first for section in sections))
     section_at = {section.first: section for section in sections}
     spans: list[tuple[_Section, int, int]] = []
     for begin, end in port.launches:
-        known = port.bound[begin:end][port.bound[begin:end] >= 0]
-        if len(known):
-            section = section_at[int(firsts[np.searchsorted(firsts, known[0], side="right") - 1])]
+        bound = port.bound[begin:end][port.bound[begin:end] >= 0]
+        if len(bound):
+            section = section_at[int(firsts[np.searchsorted(firsts, bound[0], side="right") - 1])]
             spans.append((section, int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())))
     if not spans:
         return

@@ -34,7 +34,7 @@ _CHUNK = 1 << 20
 _RUN = 512
 
 
-class Stream(Struct, frozen=True):
+class CommandStream(Struct, frozen=True):
     """The commands of one stream; arrays of one length, in stream order.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Steps(Struct, frozen=True):
     ops: I16
 
 
-def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> Stream:
+def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> CommandStream:
     """Split a stream into commands, numbered from 0 here and from 1 by the hardware.
 
     A command whose layout is not known keeps its place in the numbering. The walk resumes after it: at the length that
@@ -81,7 +81,7 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) 
     buffer = as_buffer(data)
     if not has_commands(chip, engine):
         length = np.array([len(buffer)] if len(buffer) else [], np.int64)
-        return Stream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
+        return CommandStream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
     table = command_table(chip, engine)
     steps = _steps(chip, engine, table, buffer)
     places, ended = _followed(table, buffer, steps)
@@ -93,7 +93,7 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) 
     header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
     if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
         return stream
-    return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
+    return CommandStream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
 
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Steps:
@@ -198,7 +198,7 @@ def _resumed(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, plac
     return int(sound[index]) if index < len(sound) else count
 
 
-def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int], ended: bool) -> Stream:
+def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int], ended: bool) -> CommandStream:
     at = np.array(places, np.int64)
     codes = steps.codes[at]
     offsets = at * GRAIN
@@ -212,7 +212,7 @@ def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int]
     if not ended and 0 < rest < GRAIN and _used(buffer) > end:
         offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
         end = len(buffer)
-    return Stream(offsets, lengths, ops, end, ended)
+    return CommandStream(offsets, lengths, ops, end, ended)
 
 
 class ExtraRecords(Struct, frozen=True):

@@ -9,12 +9,12 @@ import numpy as np
 from ..chips.chip import Chip, family_of
 from .arrays import I64
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
-from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
-from .commands.model_core import Lists, interleaved, joined
+from .commands.lane_registers import attach_registers, block_commands, keyed_blocks, model_streams
+from .commands.model_interleaving import EngineCommands, concatenated, interleaved
 from .commands.nodes import decode_nodes
-from .commands.unknown_codes import note_unknown_codes
+from .commands.unknown_codes import report_unknown_codes
 from .core_data import CoreData, EngineData
-from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
 from .pairing.pairing import clean_binding, paired
 from .problems import Report
 from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
@@ -54,9 +54,9 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     for engine in result.engines.values():
         longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
         engine.stream.id = unwrapped_ids(engine.stream.id, longest)
-    _one_epoch(result, chip, tiu_mhz)
+    _common_origin(result, chip, tiu_mhz)
     trim_edges(result, chip)
-    if bmodel and not result.announced:  # its streams do not contain the profiler's own commands
+    if bmodel and not result.has_des_streams:  # its streams do not contain the profiler's own commands
         separate_profiler_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
@@ -65,7 +65,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         separate_profiler_records(result, chip)
     set_sync_end(result, chip)
     _report_unpaired(result)
-    note_unknown_codes(result, chip)
+    report_unknown_codes(result, chip)
     return result
 
 
@@ -92,14 +92,14 @@ def _report_unpaired(result: CoreData) -> None:
                                 records=engine.stream.dump_indices(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
-            behind = engine.stream.dump_indices(_behind_lost(engine.bound, len(engine.commands)))
+            behind = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
                  lost=lost, behind=True, records=behind)  # fmt: skip
     if result.engines:
-        note_unrecorded(result)
+        report_unrecorded(result)
 
 
-def note_unrecorded(result: CoreData) -> None:
+def report_unrecorded(result: CoreData) -> None:
     """Report engines that have commands in the nodes but no record."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
@@ -108,7 +108,7 @@ def note_unrecorded(result: CoreData) -> None:
             )
 
 
-def _behind_lost(bound: I64, count: int) -> I64:
+def _records_after_lost(bound: I64, count: int) -> I64:
     """Rows of the records that follow commands without a record; the last bound record where none follows."""
     rows = np.flatnonzero(bound >= 0)
     if not len(rows):
@@ -124,11 +124,11 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
     _decode_commands(result, chip)
     attach_registers(result, chip)
-    for name, engine in result.engines.items() if not result.announced else ():
+    for name, engine in result.engines.items() if not result.has_des_streams else ():
         static = block_commands(result.streams[name])
         dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
-        engine.commands = joined(parts) if parts else None
+        engine.commands = concatenated(parts) if parts else None
         engine.static = 0 if static is None else len(static)
     found = [name for name, engine in result.engines.items() if engine.static]
     for name, engine in result.engines.items():
@@ -155,7 +155,7 @@ def _interleave(result: CoreData, chip: Chip) -> None:
     for engine in engines:
         commands = _commands(engine)
         static, dynamic = commands.take(slice(0, engine.static)), commands.take(slice(engine.static, None))
-        lists.append(Lists(_record_side(_bindable(engine), chip), static, dynamic))
+        lists.append(EngineCommands(_record_items(_bindable_records(engine), chip), static, dynamic))
     for engine, commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands
 
@@ -170,12 +170,12 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     result.mode = 1
     if len(payloads) > 1:
         result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.")
-    joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
+    data = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
         what = f"Bytes at the end of the dynamic data that are no whole word: {rest}."
         result.report.error(what, "They were ignored.", offset=offsets[-1] + len(payloads[-1]) // 4 * 4)
-    words = joined[: len(joined) // 4 * 4].view("<u4")
+    words = data[: len(data) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
     held = sum(len(stream) for streams in result.streams.values() for stream in streams)
     held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
@@ -186,7 +186,7 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     nodes = decode_nodes(words, rules, report, offsets[0])
     if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
         other_report = Report(result.file, result.core)
-        other = decode_nodes(words, rules, other_report, offsets[0], odd_as_commands=True)
+        other = decode_nodes(words, rules, other_report, offsets[0], unknown_as_commands=True)
         if _all_clean(result, other):
             nodes, report = other, other_report
     result.report.extend(report)
@@ -209,7 +209,7 @@ def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
 # -- one time line per core ---------------------------------------------------
 
 
-def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
+def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     """Put the counters of a core's engines on one origin, then convert cycles to ns.
 
     All counters of a core start at once, but each may have wrapped before its first record.
@@ -225,10 +225,10 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     for stream in streams:
         if one_clock and stream is not base:
             at_end = stream.lapped or base.lapped
-            mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
-            turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
-            if turns:
-                stream.shift(turns * _WRAP)
+            own, reference = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
+            wraps = int(np.rint((int(reference) - int(own)) / _WRAP))
+            if wraps:
+                stream.shift(wraps * _WRAP)
     for stream in streams:
         to_ns(stream, clocks[stream.engine])
     for stream in streams:
@@ -251,13 +251,13 @@ def _bind(result: CoreData, chip: Chip) -> None:
         engine.bound = np.full(len(engine.stream), -1, np.int64)
     if not names:
         return
-    streams = [_bindable(result.engines[name]) for name in names]
+    streams = [_bindable_records(result.engines[name]) for name in names]
     lists = [_commands(result.engines[name]) for name in names]
     bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
     exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
     if not all(exact):
-        records = [_record_side(stream, chip) for stream in streams]
-        commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
+        records = [_record_items(stream, chip) for stream in streams]
+        commands = [_command_items(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
         found = [bound for bound, _ in pairings]
         for stream, mask in zip(streams, (doubt for _, doubt in pairings), strict=True):
@@ -279,7 +279,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
             engine.bound[engine.keep] = binding
 
 
-def _bindable(engine: EngineData) -> RecordStream:
+def _bindable_records(engine: EngineData) -> RecordStream:
     """Records that can have a command: all of them, or without the profiler's own once those are known."""
     return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
 
@@ -289,7 +289,7 @@ def _commands(engine: EngineData) -> Commands:
     return engine.commands
 
 
-def _record_side(stream: RecordStream, chip: Chip) -> Side:
+def _record_items(stream: RecordStream, chip: Chip) -> EngineItems:
     system = stream.system_mask(chip)
     kind = np.where(system, np.int8(SYSTEM), np.int8(WORK))
     if family_of(stream.engine) == "dma" and "gif_mem_w_cntr" in stream.layout.by_name:
@@ -299,10 +299,10 @@ def _record_side(stream: RecordStream, chip: Chip) -> Side:
         kind[bus & ~local] = TO_BUS
     elif family_of(stream.engine) not in chip.system_records:
         kind[:] = UNKNOWN
-    return Side(stream.id, stream.start, kind, stream.end)
+    return EngineItems(stream.id, stream.start, kind, stream.end)
 
 
-def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
+def _command_items(name: str, commands: Commands, chip: Chip) -> EngineItems:
     family = family_of(name)
     kind = np.where(commands.type_code == chip.system_types[family], np.int8(SYSTEM), np.int8(WORK))
     if family == "dma":
@@ -312,4 +312,4 @@ def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
     kind[commands.word == 0] = UNKNOWN
     if "rvt" in chip.name_tables:  # RVT codes are generator indices there, not type codes
         kind[commands.mode == Mode.RVT] = UNKNOWN
-    return Side(commands.id, commands.place, kind)
+    return EngineItems(commands.id, commands.node_index, kind)

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
-from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
+from .commands.des_streams import ModelStream
 from .problems import Report
 from .records.monitor import RecordStream
 from .stream.blocks import Block, BlockType
@@ -62,9 +62,9 @@ class CoreData(Struct):
     streams: dict[str, list[ModelStream]] = field(default_factory=dict)
 
     @property
-    def announced(self) -> bool:
+    def has_des_streams(self) -> bool:
         """Whether the nodes state where each stream ran, so that they give all commands in order."""
-        return self.nodes is not None and bool(self.nodes.announced)
+        return self.nodes is not None and bool(self.nodes.stream_of_node)
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
         """Payloads and offsets of the blocks of one type."""

@@ -40,7 +40,7 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
     return values
 
 
-class Work(Struct, frozen=True, dict=True):
+class NodeWords(Struct, frozen=True, dict=True):
     """Node words of a lane, and which of them are system commands.
 
     Attributes:
@@ -53,7 +53,7 @@ class Work(Struct, frozen=True, dict=True):
     generated: Bools | None = None
 
     @cached_property
-    def lacks(self) -> LazyColumn:
+    def not_work(self) -> LazyColumn:
         """Mask column: rows without a command or with a system command."""
         word, code, generated = self.word, self.system, self.generated  # without self, which would be a reference cycle
 
@@ -78,7 +78,7 @@ class Work(Struct, frozen=True, dict=True):
 
         def values(rows: Rows) -> Array:
             result = read(rows)
-            result[self.lacks(rows)] = missing
+            result[self.not_work(rows)] = missing
             if coded and self.generated is not None:
                 result[self.generated[rows]] = missing
             return result
@@ -86,7 +86,7 @@ class Work(Struct, frozen=True, dict=True):
         return values
 
 
-def counting(count: int) -> LazyColumn:
+def row_number_column(count: int) -> LazyColumn:
     """Column of row numbers: 0, 1, 2, ..."""
 
     def values(rows: Rows) -> Array:
@@ -95,7 +95,7 @@ def counting(count: int) -> LazyColumn:
     return values
 
 
-def scoped(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
+def scope_columns(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
     """Columns of kernel function, launch, batch and mode of commands."""
     scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])

@@ -28,7 +28,7 @@ from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
 from ..stream.blocks import BlockType
 from ..stream.streams import walk
 from .command_table import Commands, Mode
-from .details import NO_FORMAT
+from .lane_registers import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many
 
 #: Bits of a node word that select the operation.

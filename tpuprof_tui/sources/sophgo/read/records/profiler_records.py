@@ -29,7 +29,7 @@ def separate_profiler_records(result: CoreData, chip: Chip) -> None:
     if result.nodes is not None and len(result.nodes.engines["SDMA"]):
         releases = len(profiler_commands("SDMA", result.nodes, chip).port_sends)
     for name, engine in result.engines.items():
-        if result.nodes is not None and engine.commands is not None and (result.announced or not result.bmodel):
+        if result.nodes is not None and engine.commands is not None and (result.has_des_streams or not result.bmodel):
             _separate_by_commands(result, profiler_commands(name, result.nodes, chip), engine, chip)
         else:
             _separate_by_records(engine, chip, releases)
@@ -181,7 +181,7 @@ def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
     for name in ("TIU", "GDMA"):
         commands = nodes.engines[name]
         closing = profiler_commands(name, nodes, chip).closing
-        if not closing or (closing[0] and commands.place[closing[0] - 1] > pair.place[0]):
+        if not closing or (closing[0] and commands.node_index[closing[0] - 1] > pair.node_index[0]):
             return False
     return True
 

@@ -19,7 +19,7 @@ from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import DETAIL
 
-from .summary_moves import KINDS, Moves, lane_moves, together
+from .summary_moves import KINDS, Moves, lane_moves, sum_moves
 from .summary_table import COLUMNS, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
@@ -152,7 +152,7 @@ def _moves(profile: Profile) -> str:
         return ""
     everything = [found for parts in sums.values() for found in parts]
     last = [
-        ["Overall", engine, *_move_cells(together(parts))] for engine, parts in (*sums.items(), ("all", everything))
+        ["Overall", engine, *_move_cells(sum_moves(parts))] for engine, parts in (*sums.items(), ("all", everything))
     ]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
@@ -167,7 +167,7 @@ def _moves(profile: Profile) -> str:
 
 def _move_cells(moves: Mapping[str, Moves]) -> list[str]:
     sizes, speeds = [], []
-    for size, time in ((moves[kind].size, moves[kind].when.total) for kind in KINDS):
+    for size, time in ((moves[kind].size, moves[kind].intervals.total) for kind in KINDS):
         sizes.append(_UNKNOWN if size is None else str(size))
         speeds.append(_UNKNOWN if size is None else f"{size / time if time else 0:.2f}")
     return [*sizes[:3], *speeds[:3], sizes[3], speeds[3]]

@@ -92,9 +92,9 @@ def _report_unpaired(result: CoreData) -> None:
                                 records=engine.stream.dump_indices(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
-            behind = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
+            records = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 lost=lost, behind=True, records=behind)  # fmt: skip
+                 lost=lost, behind=True, records=records)  # fmt: skip
     if result.engines:
         report_unrecorded(result)
 
@@ -113,10 +113,10 @@ def _records_after_lost(bound: I64, count: int) -> I64:
     rows = np.flatnonzero(bound >= 0)
     if not len(rows):
         return rows
-    there = np.zeros(count, np.bool_)
-    there[bound[rows]] = True
-    behind = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~there))
-    return np.unique(rows[np.minimum(behind, len(rows) - 1)])
+    bound_mask = np.zeros(count, np.bool_)
+    bound_mask[bound[rows]] = True
+    next_rows = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~bound_mask))
+    return np.unique(rows[np.minimum(next_rows, len(rows) - 1)])
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:

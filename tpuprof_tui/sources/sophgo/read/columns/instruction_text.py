@@ -177,9 +177,9 @@ class InstructionDescriber(Struct, frozen=True):
         return f"{rate_number(size / length, 1)} of {rate_text(peak, 1)}" if peak else rate_text(size / length, 1)
 
 
-def _count_text(count: int, what: str, behind: str, before: str = "") -> str:
+def _count_text(count: int, what: str, suffix: str, prefix: str = "") -> str:
     """A count with its noun; empty for 0."""
-    return f"{before}{count} {what}{'s' * (count != 1)}{behind}" if count else ""
+    return f"{prefix}{count} {what}{'s' * (count != 1)}{suffix}" if count else ""
 
 
 def transfer_name(command: Command) -> str:

@@ -23,9 +23,9 @@ def unwrapped_port(stream: RecordStream, report: Report) -> RecordStream:
         return stream
     length = (stream.end - stream.start) & (WRAP - 1)
     begins, ends = signed(np.diff(stream.start)), signed(np.diff(stream.end))
-    behind = signed(stream.start[1:] - stream.end[:-1])
-    steps = np.stack([begins, length[:-1] + behind, length[:-1] + ends - length[1:]])
-    nearest = np.abs(np.stack([begins, behind, ends])).argmin(axis=0)
+    gaps = signed(stream.start[1:] - stream.end[:-1])
+    steps = np.stack([begins, length[:-1] + gaps, length[:-1] + ends - length[1:]])
+    nearest = np.abs(np.stack([begins, gaps, ends])).argmin(axis=0)
     step = np.take_along_axis(steps, nearest[None], axis=0)[0]
     back = np.flatnonzero(step + length[1:] < -DISORDER) + 1
     step[back - 1] += WRAP

@@ -38,7 +38,6 @@ COLUMNS: Final[tuple[tuple[str, int], ...]] = (
     ("SdmaDdrAvgBW(GB/s)", 18),
 )
 
-
 #: Names of the sums that lanes of an engine contribute to, by engine.
 SUMMED: Final[dict[str, tuple[str, ...]]] = {
     "TIU": ("tiu_cycle", "alg_ops", "uarch_ops"),

@@ -30,7 +30,7 @@ from .commands.register_problems import register_problems
 from .core import read_core, report_unrecorded
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
-from .lost_records import LostUnits, check_counts
+from .lost_records import Lost, check_counts
 from .problems import ProblemLocation, Report, RowsOf
 from .records.align import align_cores
 from .records.monitor import RecordStream
@@ -153,7 +153,7 @@ class _Builder(Struct):
     mhz: float
     cores: list[CoreData]
     ports: list[PortData]
-    lost: LostUnits
+    lost: Lost
     report: Report
     untimed: list[dict[str, Commands]]
 

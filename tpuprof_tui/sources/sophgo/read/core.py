@@ -129,8 +129,8 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = concatenated(parts) if parts else None
-        engine.static = 0 if static is None else len(static)
-    found = [name for name, engine in result.engines.items() if engine.static]
+        engine.static_count = 0 if static is None else len(static)
+    found = [name for name, engine in result.engines.items() if engine.static_count]
     for name, engine in result.engines.items():
         if found and engine.commands is None and name != "SDMA":
             result.report.error(
@@ -149,12 +149,12 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
 def _interleave(result: CoreData, chip: Chip) -> None:
     """Merge the commands of a model's streams and of nodes into execution order."""
     engines = [engine for engine in result.engines.values() if engine.commands is not None]
-    if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
+    if result.nodes is None or not any(len(_commands(engine)) > engine.static_count for engine in engines):
         return
     lists = []
     for engine in engines:
         commands = _commands(engine)
-        static, dynamic = commands.take(slice(0, engine.static)), commands.take(slice(engine.static, None))
+        static, dynamic = commands.take(slice(0, engine.static_count)), commands.take(slice(engine.static_count, None))
         lists.append(EngineCommands(_record_items(_bindable_records(engine), chip), static, dynamic))
     for engine, commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands

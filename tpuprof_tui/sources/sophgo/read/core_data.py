@@ -23,7 +23,7 @@ class EngineData(Struct):
         closing_end: End (ns) of the closing pair; None without one.
         keep: Mask or slice of the records that are instructions, without the profiler's own.
         port_sync_ends: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
-        static: Number of leading ``commands`` that come from the streams of a compiled model.
+        static_count: Number of leading ``commands`` that come from the streams of a compiled model.
     """
 
     stream: RecordStream
@@ -33,7 +33,7 @@ class EngineData(Struct):
     closing_end: int | None = None
     keep: Bools | slice = field(default_factory=lambda: slice(None))
     port_sync_ends: dict[int, int] = field(default_factory=dict)
-    static: int = 0
+    static_count: int = 0
 
 
 class CoreData(Struct):

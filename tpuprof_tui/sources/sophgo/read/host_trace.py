@@ -39,7 +39,6 @@ GROUP: Final = Group("Host", "host")
 CPU_LABEL: Final = "cpu op"
 LAUNCH_LABEL: Final = "tpudnn op"
 
-
 #: Bounds for the host time (ns) of the profile's zero: beyond them other times would overflow 64 bits.
 _SMALLEST_BASE: Final = -(1 << 60)
 _LARGEST_BASE: Final = 1 << 62

@@ -31,7 +31,7 @@ def inferred_barriers(
     """Lane and row of each wait at an inferred barrier and of the send that released it. O(waits log waits).
 
     Args:
-        known: Lanes and rows of waits with a known releaser, which are left out.
+        linked: Lanes and rows of waits with a known releaser, which are left out.
     """
     none = np.zeros(0, np.int64)
     engines = {lane.kind: index for index, lane in enumerate(lanes)}

@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from .pairing.ports import PortData
 
 
-class LostUnits(Struct, frozen=True):
+class Lost(Struct, frozen=True):
     """Numbers of the cores and CDMA ports that ran but have no record, ascending."""
 
     cores: tuple[int, ...]
     ports: tuple[int, ...]
 
 
-def check_counts(
-    settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report
-) -> LostUnits:
+def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
     """Report engines with fewer records than ``global.profile`` counts; returns cores and ports without any."""
     lost_cores, lost_ports = [], []
     by_core = {core.core: core for core in cores}
@@ -65,7 +63,7 @@ def check_counts(
         severities = [problem.severity for problem in each.report.problems()]
         if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
             lost_cores.append(each.core)
-    return LostUnits(tuple(sorted(lost_cores)), tuple(lost_ports))
+    return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
 
 
 def _claims_records(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 #: Problems of one capture beyond this are counted, not listed.
 _MOST_LISTED = 1000
 
-
 #: Maps indices of records in a dump to rows of the lane built from them.
 RowsOf = Callable[[I64], I64]
 #: Core, and the other fields that identify a problem.

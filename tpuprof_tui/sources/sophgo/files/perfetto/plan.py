@@ -25,7 +25,6 @@ _GBPS: Final = "GB/s"
 #: Indices into ``Profile.lanes`` with the rows to use.
 Sources = tuple[tuple[int, Rows], ...]
 
-
 #: Content of a track; empty for one that only contains other tracks.
 Content = Literal["", "slices", "nested", "launches", "samples", "ddr", "l2", "notice"]
 

@@ -78,8 +78,7 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
     Args:
         cycles: Cycles that commands took; None where nothing was measured.
     """
-    chip = registers.chip
-    counts = _LastCounts(chip, registers)
+    counts = _LastCounts(registers.chip, registers)
     columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
                "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
     if cycles is None:
@@ -99,7 +98,7 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
     columns["ideal"] = ideal
     from ..commands.operation_counts import model_of
 
-    model = model_of(chip)
+    model = model_of(registers.chip)
     if model is not None and model.initial_cycles:
         columns["initial_ratio"] = ratio("initial_cycles")
     if model is not None and model.bank_conflicts:

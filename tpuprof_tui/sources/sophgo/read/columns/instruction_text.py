@@ -71,10 +71,10 @@ class InstructionDescriber(Struct, frozen=True):
         code = self._value(key, row)
         return "" if code is None or code < 0 else self.text(key, code)
 
-    def _with_duration(self, what: str, row: int) -> str:
+    def _with_duration(self, text: str, row: int) -> str:
         """Text of a wait, with its duration if it was measured."""
         end = self._value("end", row)
-        return what if end is None else f"{what}, {end - self._value('start', row):,} ns"
+        return text if end is None else f"{text}, {end - self._value('start', row):,} ns"
 
     # -- with registers ---------------------------------------------------
 
@@ -97,10 +97,9 @@ class InstructionDescriber(Struct, frozen=True):
         message = message_in(self.chip, self.engine, values)
         wait = command.function in self.chip.wait_functions[family]
         if message is not None and wait:
-            sends = _count_text(message.count, "send", " of ")
-            return self._with_duration(f"wait for {sends}message {message.id}", row)
+            return self._with_duration(f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}", row)
         if message is not None and command.function in self.chip.send_functions[family]:
-            return f"send message {message.id} {_count_text(message.count, 'wait', '', 'to ')}".rstrip()
+            return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
         name = command.function_text.rpartition(".")[2]
         return self._with_duration(name, row) if wait else name
 
@@ -177,9 +176,9 @@ class InstructionDescriber(Struct, frozen=True):
         return f"{rate_number(size / length, 1)} of {rate_text(peak, 1)}" if peak else rate_text(size / length, 1)
 
 
-def _count_text(count: int, what: str, suffix: str, prefix: str = "") -> str:
+def _counted(count: int, noun: str, suffix: str, prefix: str = "") -> str:
     """A count with its noun; empty for 0."""
-    return f"{prefix}{count} {what}{'s' * (count != 1)}{suffix}" if count else ""
+    return f"{prefix}{count} {noun}{'s' * (count != 1)}{suffix}" if count else ""
 
 
 def transfer_name(command: Command) -> str:

@@ -41,12 +41,11 @@ class EngineCommands(Struct, frozen=True):
 
 def concatenated(parts: Sequence[Commands]) -> Commands:
     """Concatenated lists of commands."""
-    complete = []
+    filled = []
     for part in parts:  # registers were not attached
         none = {"register_offset": np.full(len(part), -1, np.int64), "register_size": np.zeros(len(part), np.int32)}
-        complete.append(part if part.register_offset is not None else replace(part, **none))
-    names = Commands.__struct_fields__
-    return Commands(*(np.concatenate([getattr(part, name) for part in complete]) for name in names))
+        filled.append(part if part.register_offset is not None else replace(part, **none))
+    return Commands(*(np.concatenate([getattr(part, name) for part in filled]) for name in Commands.__struct_fields__))
 
 
 def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:

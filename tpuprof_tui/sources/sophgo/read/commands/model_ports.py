@@ -39,7 +39,6 @@ _MOST_PAIRS = 500_000
 _MOST_ROUNDS = 100
 _ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
 
-
 #: Key of interchangeable streams: core, port and content.
 _Key = tuple[int, int, bytes]
 

@@ -29,7 +29,7 @@ def decode_nodes(
     Args:
         words: The payload as little-endian 32-bit words.
         offset: Offset of the payload in the file, for the problems.
-        odd_as_commands: Decode nodes of unknown type (a damaged type) as commands of the engine in their bits.
+        unknown_as_commands: Decode nodes of unknown type (a damaged type) as commands of the engine in their bits.
 
     Returns:
         Commands by engine and port, and the scopes.

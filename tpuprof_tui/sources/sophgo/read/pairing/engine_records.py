@@ -37,12 +37,11 @@ class EngineItems(Struct):
         return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
 
 
-def contradicts(record_kind: I8, command_kind: I8) -> Bools:
+def contradicts(recorded: I8, issued: I8) -> Bools:
     """Mask of the pairs of a record and a command, element by element, whose kinds cannot both be true.
 
     One is a system command and the other is not, or they move data in different directions.
     """
-    differ = (record_kind != UNKNOWN) & (command_kind != UNKNOWN) & (record_kind != command_kind)
-    excluded = (record_kind == SYSTEM) | (command_kind == SYSTEM) | ((record_kind != WORK) & (command_kind != WORK))
-    result: Bools = differ & excluded
+    differ = (recorded != UNKNOWN) & (issued != UNKNOWN) & (recorded != issued)
+    result: Bools = differ & ((recorded == SYSTEM) | (issued == SYSTEM) | ((recorded != WORK) & (issued != WORK)))
     return result

@@ -50,7 +50,7 @@ def filled_wraps(wraps: Sequence[int | None], starts: Sequence[int], stops: Sequ
     """Wraps of every launch, filled in from the launches whose windows determine them.
 
     Args:
-        turns: Wraps by launch, in port order; None where no window determines them.
+        wraps: Wraps by launch, in port order; None where no window determines them.
         starts, stops: Times of the launches by the port's counter.
 
     Returns:

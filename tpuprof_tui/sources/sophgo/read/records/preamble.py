@@ -22,9 +22,8 @@ def begins_with_preamble(stream: RecordStream, chip: Chip) -> bool:
     if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
         return False
     if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1 and not markers_at(stream, chip, 2):
-        following = stream.id[2:5].tolist()
-        system = stream.system_mask(chip, slice(2, 4))
-        if following[:2] != [2, 3] or max(following[2:], default=0) > 1 or not system.all():
+        ids = stream.id[2:5].tolist()
+        if ids[:2] != [2, 3] or max(ids[2:], default=0) > 1 or not stream.system_mask(chip, slice(2, 4)).all():
             return False
     return bool(stream.system_mask(chip, slice(0, 2)).all()) or family_of(stream.engine) not in chip.system_records
 

@@ -102,12 +102,12 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
     """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
     start, end = profile.start_ns, profile.end_ns
     window = end - start
-    shown = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
+    engines = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
     body: list[list[str]] = []
-    totals = {engine: [0, 0, 0, 0, 0] for engine in shown}
+    totals = {engine: [0, 0, 0, 0, 0] for engine in engines}
     guessed = False
     for core in cores:
-        for engine in shown:
+        for engine in engines:
             lane = core.lanes.get(engine)
             figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
             doubtful = lane is not None and lane.guessed
@@ -119,7 +119,7 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
             port = lane_figures(index, start, end)
             figures = (port.count, port.busy, port.wait, port.sync, port.idle)
             body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
-    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in shown]
+    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in engines]
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
         "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",

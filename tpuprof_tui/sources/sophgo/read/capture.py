@@ -161,8 +161,8 @@ class _Builder(Struct):
         sources = self._sources()
         zero = min((int(source.stream.start.min()) for source in sources if source.stream is not None), default=0)
         ports = [port.port for port in self.ports if len(port.stream)]
-        shown = {source.stream.port for source in sources if source.stream is not None}
-        idle = [port for port in ports if port not in shown]
+        ports_with_lane = {source.stream.port for source in sources if source.stream is not None}
+        idle = [port for port in ports if port not in ports_with_lane]
         groups = capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
         builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
@@ -213,14 +213,14 @@ class _Builder(Struct):
     def _core_numbers(self) -> tuple[int, ...]:
         """Cores with a file, plus idle cores up to ``core_num``; lost cores count towards it but are left out."""
         numbers = {core.core for core in self.cores} | set(self.lost.cores)
-        wanted = self.settings.core_num or 0
-        if wanted > _MOST_CORES:
+        core_num = self.settings.core_num or 0
+        if core_num > _MOST_CORES:
             self.report.error(
-                f"core_num={wanted} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
+                f"core_num={core_num} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
             )
-            wanted = 0
+            core_num = 0
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
-        while len(numbers) < wanted:
+        while len(numbers) < core_num:
             numbers.add(next(free))
         return tuple(sorted(numbers.difference(self.lost.cores)))
 

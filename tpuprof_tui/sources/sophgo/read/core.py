@@ -232,9 +232,9 @@ def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     for stream in streams:
         to_ns(stream, clocks[stream.engine])
     for stream in streams:
-        apart = int(base.start[0]) - int(stream.start[0])
-        if not one_clock and not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
-            stream.shift(apart)
+        distance = int(base.start[0]) - int(stream.start[0])
+        if not one_clock and not stream.lapped and not base.lapped and abs(distance) > _ORIGIN_SLACK_NS:
+            stream.shift(distance)
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
                 "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",

@@ -137,9 +137,9 @@ def _extended_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Str
     used = {"name": trace.events.name, "type": trace.events.category}
     for key, values in used.items():
         table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
-        wanted = np.unique(values)
+        used_texts = np.unique(values)
         codes_of_trace = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
-        for number in wanted.tolist():
+        for number in used_texts.tolist():
             codes_of_trace[number] = table.setdefault(trace.texts[number], len(table))
         strings[key] = Strings(table)
         codes[key] = codes_of_trace

@@ -93,8 +93,8 @@ def _reasons(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain
     shapes: dict[str, float] = {}
     codes = [code for code, text in enumerate(profile.strings["name"]) if clean(text) == name]
     for part, lost in parts:
-        mine = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
-        rows, ns = part.rows[mine], lost[mine]
+        selected = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
+        rows, ns = part.rows[selected], lost[selected]
         for key, limit, above, text in _REASONS:
             if key in part.lane:
                 values = np.asarray(part.lane.take(key, rows))
@@ -119,10 +119,10 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
         sizes.sort(key=lambda found: (not found[1].startswith("res"), found[1], "nchw".index(found[2])))
         if not sizes:
             continue
-        mine = operations == operation
-        values = np.stack([registers.field(operation, found[0], rows[mine]) for found in sizes], axis=1)
+        selected = operations == operation
+        values = np.stack([registers.field(operation, found[0], rows[selected]) for found in sizes], axis=1)
         _, first, which = np.unique(_codes(*values.T), return_index=True, return_inverse=True)
-        sums = np.bincount(which.reshape(-1), weights=ns[mine])
+        sums = np.bincount(which.reshape(-1), weights=ns[selected])
         for shape, lost in zip(values[first].tolist(), sums.tolist(), strict=True):
             if any(shape):
                 sides: dict[str, list[str]] = {}
@@ -185,11 +185,11 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                  if profile.unit_of(lane) == unit and "depends_on" in lane and len(lane)]  # fmt: skip
         for number in lanes if len(lanes) > 1 else ():
             # an engine without known waits for others has no dependencies in its registers
-            mine = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
-            if mine.start == mine.stop:
+            selected = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
+            if selected.start == selected.stop:
                 continue
             others = [profile.lanes[other] for other in lanes if other != number]
-            rows, begin, end_ns = _idle_unforced(profile.lanes[number], others, waited[mine], slack[mine])
+            rows, begin, end_ns = _idle_unforced(profile.lanes[number], others, waited[selected], slack[selected])
             inside = (end_ns > start) & (begin < end)
             rows, begin, end_ns = rows[inside], np.maximum(begin[inside], start), np.minimum(end_ns[inside], end)
             work = _work(others)

@@ -50,11 +50,11 @@ def _makers(query: Query, selected: Releases, barriers: Barriers) -> Table:
     took = selected.end - selected.start
     rows = []
     for unit in np.unique(selected.by[selected.by >= 0]).tolist():
-        mine = (selected.by == unit) & (selected.unit != unit)
-        if mine.any():
+        others = (selected.by == unit) & (selected.unit != unit)
+        if others.any():
             last = barriers.late_ns[barriers.unit == unit]
-            rows.append((int(took[mine].sum()), unit, int(mine.sum()), last, bool(selected.guessed[mine].any()),
-                         int(selected.releaser[mine][took[mine].argmax()])))  # fmt: skip
+            rows.append((int(took[others].sum()), unit, int(others.sum()), last, bool(selected.guessed[others].any()),
+                         int(selected.releaser[others][took[others].argmax()])))  # fmt: skip
     rows.sort(key=lambda row: (-row[0], row[1]))
     title = query.profile.groups.title
     columns = (

@@ -124,7 +124,7 @@ class _Plan(Struct):
         """Add the lanes of the host, and all others."""
         alignment = self.profile.facts.get(HOST_ALIGNMENT)
         description = alignment if isinstance(alignment, str) and alignment != EXACT else ""
-        shown = False
+        has_other_lanes = False
         for index, rows in self.chosen.items():
             lane = self.profile.lanes[index]
             if lane.kind in _DEVICE or not row_count(rows):
@@ -133,8 +133,8 @@ class _Plan(Struct):
             if parent is not None and all(job.track != parent for job in self.jobs):
                 self._add(parent)
             self._add(Track(lane.label, parent, description=description), "nested", ((index, rows),))
-            shown = True
-        if shown and description:
+            has_other_lanes = True
+        if has_other_lanes and description:
             self._add(Track("Host alignment", description=description), "notice")
 
 

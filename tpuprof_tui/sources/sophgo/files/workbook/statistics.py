@@ -75,8 +75,8 @@ def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int
         cores = lane.take("core", rows) if "core" in lane else np.full(len(numbers), -1)
         for core in np.unique(np.maximum(cores, -1)).tolist():
             owner = None if core < 0 else core
-            mine = numbers[cores < 0 if core < 0 else cores == core]
-            totals[owner] = totals.get(owner, Totals()) + _part(profile, lane, mine)
+            owned = numbers[cores < 0 if core < 0 else cores == core]
+            totals[owner] = totals.get(owner, Totals()) + _part(profile, lane, owned)
     return totals
 
 
@@ -199,10 +199,10 @@ def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, to
     def longest(engine: str, name: str = "working") -> int:
         return max((getattr(core[engine], name) for core in cores if engine in core), default=0)
 
-    def whole(engine: str) -> Totals:
+    def engine_totals(engine: str) -> Totals:
         return sum((core[engine] for core in cores if engine in core), loose if engine == "CDMA" else Totals())
 
-    tiu, gdma, sdma, cdma = (whole(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
+    tiu, gdma, sdma, cdma = (engine_totals(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
     tiu_ns, gdma_ns = to_ns(longest("TIU"), tiu_mhz), to_ns(longest("GDMA"), dma_mhz)
     moving = to_ns(longest("GDMA") + (longest("SDMA") if many else 0), dma_mhz)
 

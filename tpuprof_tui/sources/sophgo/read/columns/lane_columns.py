@@ -116,8 +116,8 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
     """Column of non-negative numbers as int64; missing where negative."""
 
     def some(rows: Rows) -> Array:
-        wanted = values[rows].astype(np.int64)
-        return np.where(wanted < 0, INT_MISSING, wanted)
+        numbers = values[rows].astype(np.int64)
+        return np.where(numbers < 0, INT_MISSING, numbers)
 
     return some
 

@@ -165,9 +165,9 @@ class LaneBuilder:
             return word
         family = family_of(stream.engine)
         length = stream.end[unbound] - stream.start[unbound]
-        odd = np.arange(len(unbound)) & 1
-        wait_parity = int(length[odd == 1].sum() > length[odd == 0].sum())
-        is_wait = (length > _LONG_WAIT_NS) | (odd == wait_parity)
+        parity = np.arange(len(unbound)) & 1
+        wait_parity = int(length[parity == 1].sum() > length[parity == 0].sum())
+        is_wait = (length > _LONG_WAIT_NS) | (parity == wait_parity)
         typ = self.chip.system_types[family]
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
         result: Words = word.copy()
@@ -182,8 +182,8 @@ class LaneBuilder:
         if nodes.generated is not None and overrides is not None:
             name_index, codes = overrides
             texts = zip(*([self.strings[key].text(code) for code in codes[key].tolist()] for key in codes), strict=True)
-            mine = np.array([generator_role(*text) for text in texts], np.int8)
-            roles[nodes.generated] = mine[name_index[nodes.generated]]
+            role_of_name = np.array([generator_role(*text) for text in texts], np.int8)
+            roles[nodes.generated] = role_of_name[name_index[nodes.generated]]
         return roles
 
     def _name_overrides(self, nodes: NodeWords, registers: LaneRegisters | None) -> _NameOverrides | None:

@@ -64,9 +64,9 @@ def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:
         np.maximum.at(lengths[:, engine], np.searchsorted(runs, key, side="right") - 1, each.records.id + 1)
     ranks = _ranks(lengths, _counts(static), _counts(dynamic))
     result = []
-    for lists, mine, other in zip(engines, static, dynamic, strict=True):
+    for lists, part, kernel in zip(engines, static, dynamic, strict=True):
         both = concatenated([lists.static, lists.dynamic])
-        both.node_index = np.concatenate([ranks[0][mine], ranks[1][other]])
+        both.node_index = np.concatenate([ranks[0][part], ranks[1][kernel]])
         result.append(both.take(np.argsort(both.node_index, kind="stable")))
     return result
 

@@ -91,8 +91,8 @@ class _Launch(Struct, frozen=True, eq=False):
 
     def moves(self, stream: _Stream) -> bool:
         """Whether every record moved exactly the bytes of the stream's command, where registers determine them."""
-        wanted = stream.size[self.number]
-        return bool(((wanted == self.size) | (wanted < 0) | self.system).all())
+        expected = stream.size[self.number]
+        return bool(((expected == self.size) | (expected < 0) | self.system).all())
 
 
 def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
@@ -110,10 +110,10 @@ def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Ch
     launches = [launch for port in ports for launch in _launches(port, chip)]
     chosen = _chosen(launches, streams)
     for port in ports:
-        mine = [(launch, found) for launch, found in zip(launches, chosen, strict=True) if launch.port is port]
-        _bind(port, mine)
+        own = [(launch, found) for launch, found in zip(launches, chosen, strict=True) if launch.port is port]
+        _bind(port, own)
         if streams:
-            _report_unbound(port, mine)
+            _report_unbound(port, own)
     _report_unused(cores, streams, chosen)
 
 
@@ -313,9 +313,9 @@ def _report_unbound(port: PortData, matches: Sequence[tuple[_Launch, _Stream | N
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:
     used = {id(stream.offsets) for stream in chosen if stream is not None}
     for core in cores:
-        mine = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
-        count = sum(len(stream.offsets) for stream in mine)
+        own = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
+        count = sum(len(stream.offsets) for stream in own)
         if count:
             what = "CDMA commands of a compiled model whose port is not known, or that left no record."
             done = "They belong to no instruction that is shown."
-            core.report.warning(what, done, offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1, count=count)
+            core.report.warning(what, done, offset=int(own[0].offsets[0]) if len(own[0].offsets) else -1, count=count)

@@ -75,8 +75,8 @@ class _Decoder:
             stream.engines[name] = self._commands(name, -1, indices[name], fills.get(name), stream)
         cdma = self._command_indices("CDMA")
         port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
-        wanted = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
-        for port in dict.fromkeys([*np.unique(port_of).tolist(), *wanted]):
+        in_des = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
+        for port in dict.fromkeys([*np.unique(port_of).tolist(), *in_des]):
             if port < self.rules.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
                 continue

@@ -315,8 +315,8 @@ class Matcher:
             command[~fits | contradicts(recorded.kind, issued.kind[command])] = -1
             command = ordered(command)
             # a record that fits nowhere casts doubt on the launch of its whole run
-            odd = np.bincount(self.run_of[engine], weights=command < 0, minlength=self.runs)
-            ambiguous[engine] |= (odd > 0)[self.run_of[engine]]
+            misfits = np.bincount(self.run_of[engine], weights=command < 0, minlength=self.runs)
+            ambiguous[engine] |= (misfits > 0)[self.run_of[engine]]
             bound = repaired(command, recorded, issued)
             result.append((bound, ambiguous[engine] & (bound >= 0)))
         return result

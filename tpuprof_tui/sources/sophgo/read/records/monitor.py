@@ -236,10 +236,10 @@ def _long_gap_seam(stream: RecordStream, chip: Chip) -> int:
     ids = stream.id
     if len(ids) < 3 or ids[0] == 0:
         return 0
-    odd = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
-    if len(odd) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
+    breaks = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
+    if len(breaks) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
         return 0
-    return int(odd[0])
+    return int(breaks[0])
 
 
 #: Texts of the problem for a step back in time.

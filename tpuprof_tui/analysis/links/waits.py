@@ -30,7 +30,7 @@ class Waits(Struct, frozen=True, eq=False):
         releaser: Number of the event that ended it; -1: unknown.
         start, end: The wait, ns.
         unit: Id of the unit that waited.
-        releasing_unit: Id of the unit that released it; -1: unknown.
+        released_by: Id of the unit that released it; -1: unknown.
         guessed: Whether the releaser is inferred rather than recorded.
     """
 
@@ -39,7 +39,7 @@ class Waits(Struct, frozen=True, eq=False):
     start: I64
     end: I64
     unit: I64
-    releasing_unit: I64
+    released_by: I64
     guessed: npt.NDArray[np.bool_]
 
 
@@ -95,15 +95,15 @@ def _find_waits(session: Session) -> Waits:
     link = link[known]
     released = np.full(len(numbers), -1, np.int64)
     released[known] = releaser[link]
-    releasing_unit, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
-    releasing_unit[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
+    released_by, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
+    released_by[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
     guessed[known] = np.isin(kind[link], list(links.guessed))
-    return Waits(numbers, released, start, end, unit, releasing_unit, guessed)
+    return Waits(numbers, released, start, end, unit, released_by, guessed)
 
 
 def barriers_in(session: Session, waits: Waits) -> Barriers:
     """The barriers among some waits, which must include all waits of each barrier. O(waits log waits)."""
-    waits = taken(waits, (waits.releasing_unit >= 0) & (waits.unit >= 0))
+    waits = taken(waits, (waits.released_by >= 0) & (waits.unit >= 0))
     waits = taken(waits, np.lexsort((waits.unit, waits.releaser)))
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
     first, last = bounds[:-1], bounds[1:] - 1
@@ -111,7 +111,7 @@ def barriers_in(session: Session, waits: Waits) -> Barriers:
     first, last = first[several], last[several]
     # reduceat also sums the rows between two barriers; [::2] drops these sums
     ends = np.column_stack((first, last + 1)).ravel()
-    others = waits.unit != waits.releasing_unit
+    others = waits.unit != waits.released_by
     took, start = np.where(others, waits.end - waits.start, 0), np.where(others, waits.start, np.iinfo(np.int64).min)
     waited, latest, guessed = (
         reduce(np.append(values, values[-1:]), ends)[::2]
@@ -122,7 +122,7 @@ def barriers_in(session: Session, waits: Waits) -> Barriers:
     time = _ends(session, releaser)
     order = np.argsort(-waited, kind="stable")
     found = Barriers(
-        releaser, waits.releasing_unit[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
+        releaser, waits.released_by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
     )
     return taken(found, order)
 

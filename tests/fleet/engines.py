@@ -15,13 +15,15 @@ from tpuprof_tui.dataset import query
 from tpuprof_tui.dataset.build import build, compact, local
 from tpuprof_tui.dataset.tables import GROUP
 
-#: Figures of each kernel's events, from columns of every encoding: differences without nulls and with, dictionaries of
-#: integers, fractions and texts.
+SAMPLES = Path(__file__).parents[2] / "samples"
+#: Figures of the events of each kernel, or of what is of none by its source: columns of every encoding (differences
+#: without nulls and with, dictionaries of integers, fractions and texts), and such as only some files have.
 SQL = """
-select kernel, count(*) n, sum(duration) total, sum(`end`) ends, sum(`order`) places, count(scope) scoped,
-max(scope) scope, count(sophgo_exposed) exposed, max(sophgo_exposed) most_exposed, sum(bytes) bytes,
-max(sophgo_at_peak) at_peak, max(sophgo_ddr_bandwidth) bandwidth, count(distinct name) names
-from events where role = 'work' and kernel is not null group by kernel order by kernel
+select coalesce(kernel, source) ran, count(*) n, sum(duration) total, sum(`end`) ends, sum(`order`) places,
+count(scope) scoped, max(scope) scope, max(bytes) bytes, count(distinct name) names,
+count(sophgo_exposed) exposed, max(sophgo_exposed) most_exposed, max(sophgo_at_peak) at_peak,
+max(sophgo_src_addr) address, count(torch_correlation) correlated, max(ascend_waited) waited
+from events where role = 'work' group by all order by ran
 """
 
 
@@ -33,17 +35,18 @@ def duckdb_says(out: Path) -> list[tuple[Any, ...]]:
 def polars_says(out: Path) -> list[tuple[Any, ...]]:
     import polars
 
-    events = polars.scan_parquet(out / "events" / "**" / "*.parquet", hive_partitioning=True, missing_columns="insert",
-                                 extra_columns="ignore")  # fmt: skip
+    col = polars.col
+    files = [polars.scan_parquet(file, hive_partitioning=True) for file in (out / "events").rglob("*.parquet")]
     found = (
-        events.filter((polars.col("role") == "work") & polars.col("kernel").is_not_null())
-        .group_by(polars.col("kernel").cast(polars.String))
-        .agg(polars.len(), polars.col("duration").sum(), polars.col("end").sum(), polars.col("order").sum(),
-             polars.col("scope").count().alias("scoped"), polars.col("scope").max(),
-             polars.col("sophgo_exposed").count().alias("exposed"), polars.col("sophgo_exposed").max(),
-             polars.col("bytes").sum(), polars.col("sophgo_at_peak").max(), polars.col("sophgo_ddr_bandwidth").max(),
-             polars.col("name").n_unique())
-        .sort("kernel").collect()
+        polars.concat(files, how="diagonal_relaxed")
+        .filter(col("role") == "work")
+        .group_by(col("kernel").cast(polars.String).fill_null(col("source")).alias("ran"))
+        .agg(polars.len(), col("duration").sum(), col("end").sum(), col("order").sum(),
+             col("scope").count().alias("scoped"), col("scope").max(), col("bytes").max(),
+             col("name").drop_nulls().n_unique(),
+             col("sophgo_exposed").count().alias("exposed"), col("sophgo_exposed").max(), col("sophgo_at_peak").max(),
+             col("sophgo_src_addr").max(), col("torch_correlation").count(), col("ascend_waited").max())
+        .sort("ran").collect()
     )  # fmt: skip
     return [tuple(row) for row in found.rows()]
 
@@ -94,14 +97,14 @@ def partitions_in_spark(paths: list[str], work: Path) -> int:
 
 
 def engines_agree(fleet: Fleet, out: Path, place: Path) -> dict[str, Any]:
-    """What three engines say of a copy with several captures in some folders, before and after compaction."""
+    """What three engines say, before and after compaction, of a copy with all sources and folders of several files."""
     shutil.rmtree(place / "engines", ignore_errors=True)
     out = shutil.copytree(out, place / "engines")
     # more captures of the first days, one of them with several row groups
     more = replace(fleet, days=3, unreadable=frozenset(), cut=frozenset(), first_run=1 + fleet.days * fleet.devices)
     more.write(place / "more")
     more.write_one(place / "more" / "long", 0, 0, records=3 * GROUP)
-    build(out, [str(place / "more")], local(2))
+    build(out, [str(place / "more"), str(SAMPLES)], local(2))
     told = duckdb_says(out)
     assert told
     assert polars_says(out) == told
@@ -118,4 +121,4 @@ def engines_agree(fleet: Fleet, out: Path, place: Path) -> dict[str, Any]:
     assert duckdb_says(out) == told
     assert polars_says(out) == told
     assert spark_says(out, place / "spark") == told
-    return {"kernels": len(told), "events": sum(row[1] for row in told), "compacted": (before, after)}
+    return {"groups": len(told), "events": sum(row[1] for row in told), "compacted": (before, after)}

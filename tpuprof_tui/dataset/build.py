@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -124,26 +124,20 @@ def write_table(table: Any, store: Store, file: str) -> None:
         sink.detach()
 
 
-@lru_cache(64)
 def _encodings(schema: Any, packed: str) -> dict[str, Any]:
     """How the columns of a table are written, as arguments of pyarrow's writer; ``packed``: by what."""
-    differences = {field.name: "DELTA_BINARY_PACKED" for field in schema if _differs(field)}
+    names = schema.names
+    whole = [field for field in schema if field.type == "int64"]
     # differences of times take as much room packed
-    loose = {field.name for field in schema if field.name in differences and _is_time(field)}
-    return {"use_dictionary": [name for name in schema.names if name not in differences],
+    times = {field.name for field in whole if field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS}
+    # whole numbers that are seldom the same, so that a dictionary of them gains nothing
+    differences = {field.name: "DELTA_BINARY_PACKED" for field in whole
+                   if field.name in times or field.name in _COUNTED or field.name.endswith(_IDS)}  # fmt: skip
+    return {"use_dictionary": [name for name in names if name not in differences],
             "column_encoding": differences or None,
             "compression": packed if packed == "snappy" else {
-                name: "none" if name in loose else packed for name in schema.names},
-            "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
-
-
-def _differs(field: Any) -> bool:
-    """Whether a column's whole numbers are seldom the same, so that a dictionary of them gains nothing."""
-    return field.type == "int64" and (field.name in _COUNTED or field.name.endswith(_IDS) or _is_time(field))
-
-
-def _is_time(field: Any) -> bool:
-    return field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS
+                name: "none" if name in times else packed for name in names},
+            "write_statistics": [name for name in names if name in _SKIPPED] or True}  # fmt: skip
 
 
 # all of them

@@ -34,20 +34,20 @@ class Intervals(Struct, frozen=True, eq=False):
         if not real.all():
             start, end = start[real], end[real]
         if bool((start[1:] >= end[:-1]).all()):
-            return _with_prefix_sums(start, end)
+            return _disjoint(start, end)
         if bool((start[1:] < start[:-1]).any()):
             # the stable sort merges runs that are sorted already in linear time
             order = np.argsort(start, kind="stable")
             start, end = start[order], end[order]
         reach = np.maximum.accumulate(end)
         opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
-        return _with_prefix_sums(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
+        return _disjoint(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
 
     @staticmethod
     def empty() -> Intervals:
         """The empty set."""
         nothing = np.zeros(0, dtype=np.int64)
-        return _with_prefix_sums(nothing, nothing)
+        return _disjoint(nothing, nothing)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -83,16 +83,14 @@ class Intervals(Struct, frozen=True, eq=False):
         if end <= start or low == high:
             return Intervals.empty()
         if self.starts[low] >= start and self.ends[high - 1] <= end:
-            return _with_prefix_sums(self.starts[low:high], self.ends[low:high])
-        return _with_prefix_sums(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
+            return _disjoint(self.starts[low:high], self.ends[low:high])
+        return _disjoint(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
 
     def intersect(self, other: Intervals) -> Intervals:
         """The intersection of both; O(fewer log more + pieces)."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
-        mine, theirs = _overlapping_pairs(few, many)
-        return _with_prefix_sums(
-            np.maximum(few.starts[mine], many.starts[theirs]), np.minimum(few.ends[mine], many.ends[theirs])
-        )
+        one, two = _overlapping_pairs(few, many)
+        return _disjoint(np.maximum(few.starts[one], many.starts[two]), np.minimum(few.ends[one], many.ends[two]))
 
     def difference(self, other: Intervals) -> Intervals:
         """The difference: this without ``other``; fast where this has few intervals."""
@@ -129,7 +127,7 @@ def _overlapping_pairs(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
     return mine, low[mine] + positions_in_runs(counts)
 
 
-def _with_prefix_sums(starts: Ints, ends: Ints) -> Intervals:
+def _disjoint(starts: Ints, ends: Ints) -> Intervals:
     cum = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=cum[1:])
     return Intervals(starts, ends, cum)

@@ -121,10 +121,8 @@ def barriers_in(session: Session, waits: Waits) -> Barriers:
     releaser = waits.releaser[first]
     time = _ends(session, releaser)
     order = np.argsort(-waited, kind="stable")
-    found = Barriers(
-        releaser, waits.released_by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
-    )
-    return taken(found, order)
+    columns = releaser, waits.released_by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
+    return taken(Barriers(*columns), order)
 
 
 def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:

@@ -202,9 +202,8 @@ def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tup
         events = slice(None) if known.any() else slice(0)
         # unknown shares have weight 0, so all events can be kept and the lane's arrays are shared, not copied
         starts, ends, shares, known = index.starts[events], index.lane["end"][events], shares[events], known[events]
-        return PiecewiseRate.of(starts, ends, np.where(known, shares, 0.0)), PiecewiseRate.of(
-            starts, ends, known.astype(np.float64)
-        )
+        rate = partial(PiecewiseRate.of, starts, ends)
+        return rate(np.where(known, shares, 0.0)), rate(known.astype(np.float64))
 
     return index.cache.get("colours", made, colouring)
 

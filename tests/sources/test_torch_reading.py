@@ -157,12 +157,12 @@ def sound(tmp_path_factory):
 def test_arguments_are_read_from_the_middle_of_a_packed_file(sound, monkeypatch, tmp_path):
     events = json.loads(gzip.decompress(sound.read_bytes()))["traceEvents"]
     wanted = [each.get("args", {}) for each in events if each["ph"] == "X"]
-    monkeypatch.setattr(inflate, "_BETWEEN", 1 << 16)
+    monkeypatch.setattr(inflate, "_RESTART_INTERVAL", 1 << 16)
     monkeypatch.setattr(chunks, "CHUNK", 1 << 15)
     path = tmp_path / sound.name
     path.write_bytes(sound.read_bytes())
     trace = read_trace(path)
-    assert len(trace.arguments.places) > 5
+    assert len(trace.arguments.restart_points) > 5
     rows = range(0, len(wanted), 97)
     assert [trace.arguments.of(number) for number in rows] == [wanted[number] for number in rows]
     path.write_bytes(sound.read_bytes() + b"\0")

@@ -23,16 +23,16 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
+from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    ended_at_border,
     memory_bytes,
     other_processes,
     sections_of,
     state_of,
-    was_section,
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
@@ -296,7 +296,7 @@ class _Reader:
     def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
         self._begin(part)
         size = os.fstat(raw.fileno()).st_size
-        source: Inflated | BinaryIO = Inflated(raw) if first_two(raw) == GZIP else raw
+        source: GzipText | BinaryIO = GzipText(raw) if first_two(raw) == GZIP else raw
         passed = 0
 
         def read(count: int) -> bytes:
@@ -307,11 +307,11 @@ class _Reader:
                 progress(min(raw.tell(), size), size)
             return data
 
-        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose)
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _event_from_dict)
         self._go_through(chunks)
         if not chunks.found:
             raise UnreadableError(f"{self._name} holds no list of events.")
-        self._judge(chunks, passed, damaged=isinstance(source, Inflated) and source.damaged)
+        self._judge(chunks, passed, damaged=isinstance(source, GzipText) and source.damaged)
 
     def take_sections(
         self, raw: BinaryIO, progress: Callable[[int, int], None] | None, section: Section,
@@ -326,9 +326,9 @@ class _Reader:
                 progress(min(raw.tell() * state[0] // section.end, state[0]), state[0])
             return text.read(count)
 
-        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose, whole=False)
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _event_from_dict, read_rest=False)
         self._go_through(chunks)
-        if not was_section(section, chunks):
+        if not ended_at_border(section, chunks):
             return False
         passed = 0
         for other in others:
@@ -336,7 +336,7 @@ class _Reader:
             if not isinstance(found, SectionEvents) or found.state != state:
                 return False
             self._join(found)
-            chunks.go_on(found.tallies, {}, truncated=found.truncated)
+            chunks.add_results(found.tallies, {}, truncated=found.truncated)
             passed = found.passed
         self._judge(chunks, passed)
         return True
@@ -344,11 +344,11 @@ class _Reader:
     def events_of_section(self, raw: BinaryIO, section: Section, *, in_object: bool) -> SectionEvents | None:
         """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
         chunks: EventChunks[Any] = EventChunks(
-            SectionText(raw, section).read, _ANY_EVENT, _loose, begin=section.begin, in_object=in_object,
-            whole=section.end < 0,
+            SectionText(raw, section).read, _ANY_EVENT, _event_from_dict, begin=section.begin, in_object=in_object,
+            read_rest=section.end < 0,
         )  # fmt: skip
         self._go_through(chunks)
-        if not was_section(section, chunks):
+        if not ended_at_border(section, chunks):
             return None
         return SectionEvents(
             state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
@@ -573,10 +573,10 @@ class _Reader:
 
     def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
         begins, ends = (self._columns[kind] for kind in (_Begin, _End))
-        category, ids, begin_ids = ends.whole("category", np.int8), ends.whole("id"), begins.whole("id")
+        category, ids, begin_ids = ends.column("category", np.int8), ends.column("id"), begins.column("id")
         begin = np.full(len(ids), -1, np.int64)
         for code in range(len(_FLOWS)):
-            mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.whole("category", np.int8) == code)
+            mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.column("category", np.int8) == code)
             others = others[np.argsort(begin_ids[others], kind="stable")]
             # of several starts with one id the last counts
             place = np.searchsorted(begin_ids[others], ids[mine], side="right") - 1
@@ -585,12 +585,12 @@ class _Reader:
             begin[mine[hit]] = others[place[hit]]
         end = np.flatnonzero(begin >= 0)
         begin = begin[end]
-        from_time, to_time = begins.whole("time")[begin], ends.whole("time")[end]
+        from_time, to_time = begins.column("time")[begin], ends.column("time")[end]
         timed = (from_time != INT_MISSING) & (to_time != INT_MISSING)
         begin, end, from_time, to_time = begin[timed], end[timed], from_time[timed], to_time[timed]
         category = category[end]
         from_track, to_track = (
-            track_of[each.whole("track", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
+            track_of[each.column("track", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
         )
         timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
@@ -732,7 +732,7 @@ def _shown(text: str, most: int = _LONGEST_NAME) -> str:
     return utf8_text(text[:most])
 
 
-def _loose(event: dict[str, Any]) -> Any:
+def _event_from_dict(event: dict[str, Any]) -> Any:
     """The struct of an event that was decoded alone; its numbers are texts."""
     phase = event.get("ph")
     kind = _PHASES.get(phase if isinstance(phase, str) else "", _PHASES[""])

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
-from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
+from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 
 _ZSTD: Final = b"\x28\xb5"
@@ -20,14 +20,14 @@ _PACKED: Final = 25
 _LARGE: Final = 256 << 20
 
 
-def text_of(path: Path, raw: BinaryIO) -> Inflated | Unpacked | BinaryIO:
+def text_of(path: Path, raw: BinaryIO) -> GzipText | Unpacked | BinaryIO:
     """A stream of the text of a file, decompressed if needed.
 
     Raises:
         UnreadableError: The package that decompresses it is not installed.
     """
     head = first_two(raw)
-    return Inflated(raw) if head == GZIP else Unpacked(path, raw) if head == _ZSTD else raw
+    return GzipText(raw) if head == GZIP else Unpacked(path, raw) if head == _ZSTD else raw
 
 
 def too_large(raw: BinaryIO, size: int) -> int:

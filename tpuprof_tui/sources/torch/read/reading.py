@@ -23,15 +23,15 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.inflate import GzipText
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    ended_at_border,
     other_processes,
     sections_of,
     state_of,
-    was_section,
 )
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
@@ -205,9 +205,9 @@ class _Reader:
     def with_others(self, others: Iterable[Callable[[], Any]]) -> Trace | None:
         """Reads the first section, joins those that others read; None if a border was wrong or a process failed."""
         assert self._section is not None
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, read_rest=False)
         self._go_through(chunks)
-        if not was_section(self._section, chunks):
+        if not ended_at_border(self._section, chunks):
             return None
         end = 0
         for other in others:
@@ -215,7 +215,7 @@ class _Reader:
             if not isinstance(found, SectionEvents) or found.state != state_of(self._raw.fileno()):
                 return None
             self._join(found)
-            chunks.go_on(found.tallies, found.metadata, truncated=found.truncated)
+            chunks.add_results(found.tallies, found.metadata, truncated=found.truncated)
             end = found.list_end
         return self._told(chunks, end)
 
@@ -224,10 +224,10 @@ class _Reader:
         section = self._section
         assert section is not None
         chunks: EventChunks[Any] = EventChunks(
-            self._read, ev.ANY_EVENT, ev.loose, begin=section.begin, in_object=in_object, whole=section.end < 0
+            self._read, ev.ANY_EVENT, ev.loose, begin=section.begin, in_object=in_object, read_rest=section.end < 0
         )
         self._go_through(chunks)
-        if not was_section(section, chunks):
+        if not ended_at_border(section, chunks):
             return None
         return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._pieces, self._offsets, list(self._names),
@@ -283,9 +283,9 @@ class _Reader:
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        packed = isinstance(self._source, (Inflated, Unpacked))
-        places = getattr(self._source, "places", None) if packed else ()
-        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._pieces, [*self._offsets, end], places)
+        packed = isinstance(self._source, (GzipText, Unpacked))
+        points = getattr(self._source, "restart_points", None) if packed else ()
+        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._pieces, [*self._offsets, end], points)
         return self._finished(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
 
     # -- one chunk
@@ -525,7 +525,7 @@ class _Reader:
 
     def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
         name, found = self._path.name, []
-        if isinstance(self._source, (Inflated, Unpacked)) and self._source.damaged:
+        if isinstance(self._source, (GzipText, Unpacked)) and self._source.damaged:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
                                  file=name, offset=self._passed))  # fmt: skip
         elif chunks.truncated:

@@ -109,7 +109,7 @@ class _Reading:
         if isinstance(found, Trace) and len(self._files) > 1:
             arguments = found.arguments
             # decompressor states cannot be copied
-            moved = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
+            moved = self._arrays.moved(replace(found, arguments=replace(arguments, restart_points=None)))
             self._arrays.give_back()
             found = replace(moved, arguments=arguments)
         self._found[number] = found
@@ -204,9 +204,9 @@ def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
     for line in asked:
         path, part = json.loads(line)
         found = _read(Path(path), None, Part(*part) if part is not None else None)
-        if isinstance(found, Trace) and found.arguments.places:
+        if isinstance(found, Trace) and found.arguments.restart_points:
             # decompressor states cannot be pickled
-            found = replace(found, arguments=replace(found.arguments, places=None))
+            found = replace(found, arguments=replace(found.arguments, restart_points=None))
         data, buffers = pickled(found if isinstance(found, Trace) else str(found))
         answer.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))
         answer.write(data)

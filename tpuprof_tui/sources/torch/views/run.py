@@ -17,7 +17,7 @@ from msgspec import Struct
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parents
+from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
@@ -292,20 +292,20 @@ class Tree:
         self.parent[merged] = -1
 
     @cached_property
-    def _behind(self) -> I64:
+    def _subtree_end(self) -> I64:
         """Index behind the last descendant of each node."""
-        return behind(depths(self._encloses))
+        return subtree_end(depths(self._encloses))
 
     def summed_up(self, own: I64) -> I64:
         """Sum of a value over each node and its descendants."""
         sums = np.concatenate([[0], np.cumsum(own)])
-        return np.asarray(sums[self._behind] - sums[:-1])
+        return np.asarray(sums[self._subtree_end] - sums[:-1])
 
     def summed_down(self, which: Mask) -> I64:
         """Number of nodes in a mask that each node is nested in, itself included."""
         change = np.zeros(len(self.rows) + 1, np.int64)
         change[:-1] += which
-        np.subtract.at(change, self._behind[which], 1)
+        np.subtract.at(change, self._subtree_end[which], 1)
         return np.asarray(np.cumsum(change[:-1]))
 
     def at(self, rows: I64) -> I64:

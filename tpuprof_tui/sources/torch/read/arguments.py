@@ -20,8 +20,8 @@ from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, events_with_
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint
 from tpuprof_tui.sources.chrome.sections import state_of
 
-from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
-from .packed import text_of
+from .events import KNOWN_PHASES, NULL, ArgumentsOf, from_dict
+from .text_stream import text_of
 
 I64 = npt.NDArray[np.int64]
 
@@ -55,7 +55,7 @@ class Arguments(Struct, frozen=True, eq=False):
             text = self._text(self.offset[chunk], self.offset[chunk + 1])
         except OSError:
             return {}
-        arguments = [] if text is None else _told(text)
+        arguments = [] if text is None else _raw_arguments(text)
         index = number - self.first[chunk]
         if index >= len(arguments) or not arguments[index]:
             return {}
@@ -96,22 +96,22 @@ class Arguments(Struct, frozen=True, eq=False):
         """
         decoders = [ArgumentsOf(kind) for kind, _ in wanted]
         edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
-        for piece, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
-            first = self.first[piece]
-            asked = [numbers[edge[piece] : edge[piece + 1]].tolist()
-                     for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
-            if any(asked):
-                told = _told(text)
-                yield [decoder.columns([told[number - first] or NULL for number in numbers])
-                       for decoder, numbers in zip(decoders, asked, strict=True)]  # fmt: skip
+        for chunk, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
+            first = self.first[chunk]
+            numbers_here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
+                            for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
+            if any(numbers_here):
+                arguments = _raw_arguments(text)
+                yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
+                       for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
 
     def events(
-        self, kind: Any, loose: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
+        self, kind: Any, from_dict: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
     ) -> Iterator[list[Any]]:  # fmt: skip
         """Decodes events that contain one of some words, one chunk of text at a time; ends early if unreadable.
 
         Args:
-            kind, loose: Types of the events (see ``EventChunks``).
+            kind, from_dict: Types of the events (see ``EventChunks``).
             words: Quoted strings. If a word is found outside flat objects, all events of that chunk are returned.
         """
         decode = msgspec.json.Decoder(list[kind]).decode
@@ -119,7 +119,7 @@ class Arguments(Struct, frozen=True, eq=False):
             try:
                 yield decode(b"[%b]" % b",".join(_simple_objects(text, words)))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                yield _events(text, kind, loose)
+                yield _events(text, kind, from_dict)
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each chunk; ends early if the file becomes unreadable."""
@@ -173,12 +173,12 @@ def _skip(source: Any, count: int) -> None:
         count -= len(data)
 
 
-def _told(text: bytes) -> list[msgspec.Raw]:
+def _raw_arguments(text: bytes) -> list[msgspec.Raw]:
     """Raw arguments of the complete events of a chunk of text."""
-    return [each.args for each in _events(text, _Complete, partial(loose, kind=_Complete)) if each.ph == "X"]
+    return [each.args for each in _events(text, _Complete, partial(from_dict, kind=_Complete)) if each.ph == "X"]
 
 
-def _events(text: bytes, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def _events(text: bytes, kind: Any, from_dict: Callable[[dict[str, Any]], Any]) -> list[Any]:
     waiting = [text.rstrip(b", \t\r\n") + b"]"]
-    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, loose)
+    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, from_dict)
     return [each for part in chunks.event_chunks() for each in part]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.query import Query
 
-from ..read.links import MODULE
+from ..read.steps import MODULE
 from .run import I64, Run, runs_of
 
 I32 = npt.NDArray[np.int32]

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.values import looked_up
+from ..read.values import lookup
 from .rules import ELEMENT_BYTES
 from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
@@ -122,14 +122,14 @@ def collectives_of(run: Run) -> Collectives:
     """The collectives of a worker, with their kernels assigned to them."""
     trace = run.trace
     rows = run.collectives
-    rows = rows[np.lexsort((trace.place[rows], -trace.end[rows], trace.start[rows]))]
+    rows = rows[np.lexsort((trace.file_order[rows], -trace.end[rows], trace.start[rows]))]
     kernels = np.flatnonzero(run.communicates)
     ordered = np.argsort(rows, kind="stable")
-    owner = looked_up(rows[ordered], run.launcher[kernels], ordered)
+    owner = lookup(rows[ordered], run.launcher[kernels], ordered)
     # kernels launched by another event belong to the innermost collective around their call
     lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
     around = run.around(np.sort(rows), run.call[kernels[lost]])
-    owner[lost] = looked_up(rows[ordered], around, ordered)
+    owner[lost] = lookup(rows[ordered], around, ordered)
     known = owner >= 0
     start = np.concatenate([trace.start[rows], run.work_start[kernels[known]]])
     end = np.concatenate([trace.end[rows], run.work_end[kernels[known]]])
@@ -218,7 +218,7 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
 
 def _bytes(found: Collectives) -> I64:
     """Input bytes of each collective, from shapes and types; 0 for unknown types."""
-    told = found.run.trace.operators_at(found.rows)
+    told = found.run.trace.operator_args_at(found.rows)
     known: dict[tuple[int, int], int] = {}
     sizes = []
     for codes in zip(told.dims.tolist(), told.types.tolist(), strict=True):

@@ -213,4 +213,4 @@ def _texts(codes: tuple[npt.NDArray[np.integer[Any]], ...], text_of: Callable[..
     told = [text_of(*each) for each in group.keys.tolist()]
     texts = sorted(set(told))
     known = {text: place for place, text in enumerate(texts)}
-    return np.array([known[text] for text in told], np.int64)[group.place], texts
+    return np.array([known[text] for text in told], np.int64)[group.index], texts

@@ -11,8 +11,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.links import MODULE
-from ..read.values import looked_up
+from ..read.steps import MODULE
+from ..read.values import lookup
 from ..vocabulary import MODULES
 from .run import Asked, Run
 from .tables import not_narrowed, of_workers
@@ -41,7 +41,7 @@ def module_facts(query: Query) -> tuple[Fact, ...]:
 def _counted(asked: Asked) -> Answer:
     trace, tree = asked.run.trace, asked.run.tree
     rows = tree.rows[tree.stays & tree.module]
-    ids = trace.frames_at(rows).module
+    ids = trace.frame_ids_at(rows).module
     known = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
     return Answer((Fact("modules", "Modules", len(set(known))),))
 
@@ -67,8 +67,8 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
     """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
     trace, tree = run.trace, run.tree
     nodes = np.flatnonzero(tree.stays & tree.module)
-    place = looked_up(trace.frame_rows, tree.rows[nodes])
-    ids = trace.frames.module[place]
+    place = lookup(trace.frame_rows, tree.rows[nodes])
+    ids = trace.frame_ids.module[place]
     keys: dict[int, tuple[str, int]] = {}
     number_of: dict[tuple[str, int], int] = {}
     code = np.zeros(len(nodes), np.int64)
@@ -93,11 +93,11 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
 def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
     """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name."""
     trace = run.trace
-    rows, ids = trace.frame_rows, trace.frames.id
+    rows, ids = trace.frame_rows, trace.frame_ids.id
     # of frames with the same id the last one is used
     distinct_ids, last = np.unique(ids[::-1], return_index=True)
-    parent = looked_up(distinct_ids, trace.frames.parent, len(ids) - 1 - last)
-    parent[trace.frames.parent == INT_MISSING] = -1
+    parent = lookup(distinct_ids, trace.frame_ids.parent, len(ids) - 1 - last)
+    parent[trace.frame_ids.parent == INT_MISSING] = -1
     module = np.isin(rows, list(known))
     # nearest module up the chain, by pointer doubling; modules point to themselves
     above = np.append(np.where(module, np.arange(len(rows)), parent), -1)

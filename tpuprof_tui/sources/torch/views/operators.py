@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from ..read.values import looked_up
+from ..read.values import lookup
 from .kernels import compact
 from .run import Asked
 from .tables import Grouped, of_each_worker, time_table
@@ -34,9 +34,9 @@ def operators(asked: Asked) -> Answer:
     nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
     rows = tree.rows[nodes]
     name = trace.name[rows].astype(np.int64)
-    known = looked_up(trace.operator_rows, rows)
+    known = lookup(trace.operator_rows, rows)
 
-    told = trace.operators
+    told = trace.operator_args
     shapes: dict[str, int] = {}
     dims = told.dims[known].astype(np.int64)
     of_code = {code: shapes.setdefault(compact(told.texts[code]) if code >= 0 else "[]", len(shapes))

@@ -17,8 +17,8 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
-from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
+from ..read.steps import STEP, executions, step_at
 from .rules import ELIGIBLE
 from .run import Asked, Run
 from .tables import not_narrowed, of_workers, ratio

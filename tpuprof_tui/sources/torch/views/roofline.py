@@ -14,7 +14,7 @@ import numpy as np
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
 from ..read.profile import properties_of
-from ..read.values import looked_up
+from ..read.values import lookup
 from ..vocabulary import DEVICE
 from .kernels import compact
 from .run import Asked
@@ -158,18 +158,18 @@ def roofline(asked: Asked) -> Answer:
         what = "There are no matrix products, convolutions or attention with shapes."
         return Answer(missing=(Missing(what, "record_shapes=True"),))
     rows = tree.rows[nodes]
-    place = looked_up(trace.operator_rows, rows)
-    group = Grouped(trace.name[rows].astype(np.int64), trace.operators.dims[place].astype(np.int64))
+    place = lookup(trace.operator_rows, rows)
+    group = Grouped(trace.name[rows].astype(np.int64), trace.operator_args.dims[place].astype(np.int64))
     calls, device = group.calls(), group.total(tree.device[1][nodes])
     first = np.full(group.count, len(rows))
-    np.minimum.at(first, group.place, np.arange(len(rows)))
+    np.minimum.at(first, group.index, np.arange(len(rows)))
     names = [str(each.get("name") or "") for each in properties_of(trace)]
     card = next((card for name in names for card in CARDS if re.search(card.name, name)), None)
     found, unknown = [], 0
     for number, (name, dims) in enumerate(group.keys.tolist()):
-        told = trace.arguments.of(int(trace.place[rows[first[number]]]))
-        line = _line(trace.names[name], trace.operators.texts[dims] if dims >= 0 else "[]", told, int(calls[number]),
-                     int(device[number]), card)  # fmt: skip
+        told = trace.arguments.of(int(trace.file_order[rows[first[number]]]))
+        line = _line(trace.names[name], trace.operator_args.texts[dims] if dims >= 0 else "[]", told,
+                     int(calls[number]), int(device[number]), card)  # fmt: skip
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))

@@ -22,9 +22,9 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.clocks import COMMUNICATION
-from ..read.links import MODULE, STEP, rows_named, step_numbers
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.values import looked_up
+from ..read.steps import MODULE, STEP, rows_named, step_numbers
+from ..read.values import lookup
 from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
@@ -148,8 +148,8 @@ class Run:
         trace = self.trace
         rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
                               & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
-        rows = rows[np.lexsort((trace.place[rows], trace.external[rows]))]
-        return looked_up(trace.external[rows], ids, rows)
+        rows = rows[np.lexsort((trace.file_order[rows], trace.external[rows]))]
+        return lookup(trace.external[rows], ids, rows)
 
     @cached_property
     def operators(self) -> Mask:
@@ -310,7 +310,7 @@ class Tree:
 
     def at(self, rows: I64) -> I64:
         """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
-        place = looked_up(self.rows, rows)
+        place = lookup(self.rows, rows)
         return np.where(place >= 0, self.same[place] if len(self.rows) else -1, -1)
 
     @cached_property

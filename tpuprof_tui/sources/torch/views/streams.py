@@ -59,7 +59,7 @@ def streams(asked: Asked) -> Answer:
     for number in range(group.count if group else 0):
         assert group is not None
         device, stream = (trace.texts[code] for code in group.keys[number].tolist())
-        rows.append((device, stream, *_stream(asked, chosen[group.place == number], shift)))
+        rows.append((device, stream, *_stream(asked, chosen[group.index == number], shift)))
     rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
     columns = (
         Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
@@ -73,7 +73,7 @@ def streams(asked: Asked) -> Answer:
 
 def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
     run, trace = asked.run, asked.run.trace
-    mine = mine[np.lexsort((trace.place[trace.work_rows[mine]], run.work_start[mine]))]
+    mine = mine[np.lexsort((trace.file_order[trace.work_rows[mine]], run.work_start[mine]))]
     start, end, call = run.work_start[mine], run.work_end[mine], run.call[mine]
     reach = np.maximum.accumulate(end)
     gap = start[1:] - reach[:-1]

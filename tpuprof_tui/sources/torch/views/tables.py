@@ -60,36 +60,36 @@ class Grouped:
 
     Attributes:
         keys: Distinct combinations of codes, one column per code.
-        place: Group index of each event.
+        index: Group index of each event.
         count: Number of groups.
     """
 
     def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
-        place, self.count = distinct_together(*codes)
-        self.place = place.astype(np.int64)
+        index, self.count = distinct_together(*codes)
+        self.index = index.astype(np.int64)
         example = np.zeros(self.count, np.int64)
-        example[self.place] = np.arange(len(place))
+        example[self.index] = np.arange(len(index))
         self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)
 
     def calls(self) -> I64:
         """Number of events of each group."""
-        return np.bincount(self.place, minlength=self.count).astype(np.int64)
+        return np.bincount(self.index, minlength=self.count).astype(np.int64)
 
     def total(self, values: I64, gather: np.ufunc = np.add, start: int = 0) -> I64:
         """Sum of values of each group, or another reduction (ufunc) with its initial value."""
         found = np.full(self.count, start, np.int64)
-        gather.at(found, self.place, values)
+        gather.at(found, self.index, values)
         return found
 
     def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether any value of each group is true."""
-        return np.bincount(self.place, weights=values, minlength=self.count) > 0
+        return np.bincount(self.index, weights=values, minlength=self.count) > 0
 
     def mean(self, values: npt.NDArray[np.float64], weights: I64) -> list[float | None]:
         """Weighted means; missing and negative values count as 0; None for a group without any value."""
         known = ~np.isnan(values) & (np.nan_to_num(values) >= 0)
-        whole = np.bincount(self.place, weights=weights, minlength=self.count)
-        part = np.bincount(self.place, weights=np.where(known, values, 0) * weights, minlength=self.count)
+        whole = np.bincount(self.index, weights=weights, minlength=self.count)
+        part = np.bincount(self.index, weights=np.where(known, values, 0) * weights, minlength=self.count)
         has = self.any(known)
         return [float(p / w) if h and w else None for h, p, w in zip(has, part, whole, strict=True)]
 

@@ -21,7 +21,7 @@ class AscendSource(Source):
     title = "an Ascend profile"
     expected = "a folder of torch_npu or msprof (*_ascend_pt, PROF_*), of several such ranks, or a file of one"
     vocabulary = "tpuprof_tui.sources.ascend.vocabulary:VOCABULARY"
-    turn = 3
+    priority = 3
 
     def recognises(self, path: Path) -> Verdict:
         """Recognises a path by names alone: its own, those of its entries, and those of its parents."""

@@ -101,8 +101,8 @@ def _read(
         sections = [] if alone or text_of(path, raw) is not raw else sections_of(raw, size, cores())
         trace = None
         if len(sections) > 1 and fitting_share(size) >= _MEMORY_FACTOR:
-            with other_processes(path, sections[1:], __name__) as others:
-                trace = _Reader(path, raw, progress, section=sections[0]).read_with_processes(others)
+            with other_processes(path, sections[1:], __name__) as results:
+                trace = _Reader(path, raw, progress, section=sections[0]).read_with_processes(results)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()

@@ -177,7 +177,7 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    own = {worker.key: worker.group for worker in workers_of(query)}
+    groups = {worker.key: worker.group for worker in workers_of(query)}
     if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
     rows = transfers(replace(query, scope=EVERYTHING))
@@ -187,9 +187,9 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     late = min(waits, key=lambda worker: waits[worker])
     in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
     gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
-    if gain >= least and late in own:
+    if gain >= least and late in groups:
         text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
-        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
+        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -29,8 +29,8 @@ def by_module(session: Session) -> tuple[list[str], list[I32]]:
 def _operators(run: Run) -> I64:
     """For each event the row of its operator; -1 if none."""
     found = np.array(run.call_owner)
-    own = np.flatnonzero(run.operators)
-    found[own] = own
+    operators = np.flatnonzero(run.operators)
+    found[operators] = operators
     found[run.trace.work_rows] = run.launcher
     return found
 

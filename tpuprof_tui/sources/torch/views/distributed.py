@@ -160,11 +160,11 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
     compute = run.work_union(run.kernels & ~run.communicates) if run.kernels.any() else run.union(
         np.flatnonzero(run.operators & ~run.has_collective_name)
     )  # fmt: skip
-    talk = run.work_union(run.communicates).union_with(run.union(run.collectives))
-    covered = compute.union_with(talk)
+    comm = run.work_union(run.communicates).union_with(run.union(run.collectives))
+    covered = compute.union_with(comm)
     counted = np.flatnonzero(steps.counted)
     start, end = steps.start[counted], steps.end[counted]
-    inside = [union.covered(end) - union.covered(start) for union in (compute, talk, covered)]
+    inside = [union.covered(end) - union.covered(start) for union in (compute, comm, covered)]
     overlap = inside[0] + inside[1] - inside[2]
     columns = [inside[0] - overlap, overlap, inside[1] - overlap, end - start - inside[2]]
     key = run.worker.key

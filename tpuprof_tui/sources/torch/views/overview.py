@@ -102,9 +102,9 @@ def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
     def union(rows: I64) -> Intervals:
         return run.union(selection.narrow(rows))
 
-    talk = run.work_union(run.communicates & counted_work).union_with(union(run.collectives))
+    comm = run.work_union(run.communicates & counted_work).union_with(union(run.collectives))
     unions = [
-        *(run.work_union(which & counted_work) for which in work), talk, union(run.calls), union(run.loaders),
+        *(run.work_union(which & counted_work) for which in work), comm, union(run.calls), union(run.loaders),
         union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
     ]  # fmt: skip
     so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []

@@ -100,16 +100,16 @@ def _attention(causal: int, dims: Sequence[Shape], args: Sequence[Any]) -> Work 
 
 def _convolution(dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
     """Input (batch, channels, ...), weight (channels out, channels in of a group, ...), then stride and padding."""
-    given, weight = dims[:2]
-    stride, padding, dilation = (_numbers(args[place], len(given) - 2) for place in (3, 4, 5))
-    if len(given) < 3 or len(given) != len(weight) or not stride or not padding or not dilation:
+    data, weight = dims[:2]
+    stride, padding, dilation = (_numbers(args[index], len(data) - 2) for index in (3, 4, 5))
+    if len(data) < 3 or len(data) != len(weight) or not stride or not padding or not dilation:
         return None
     if len(args) > 6 and str(args[6]) == "True":  # transposed: each input element is multiplied by the whole weight
-        return (2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
+        return (2 * math.prod(data) * weight[1] * math.prod(weight[2:]), math.prod(data) + math.prod(weight))
     sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
-             zip(given[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
-    out = given[0] * weight[0] * math.prod(sizes)
-    return (2 * out * math.prod(weight[1:]), math.prod(given) + math.prod(weight) + out)
+             zip(data[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
+    out = data[0] * weight[0] * math.prod(sizes)
+    return (2 * out * math.prod(weight[1:]), math.prod(data) + math.prod(weight) + out)
 
 
 def _numbers(text: Any, count: int) -> list[int]:

@@ -32,26 +32,26 @@ def streams(selection: ViewSelection) -> Answer:
         return selection.clip(run.work_union(which & work))
 
     everything = union(np.ones(len(work), np.bool_))
-    talk = union(run.communicates)
+    comm = union(run.communicates)
     compute = union(run.kernels & ~run.communicates)
     copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
     if selection.window is None:
         window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
     else:
         window = selection.window[1] - selection.window[0]
-    covered = talk.union_with(compute)
+    covered = comm.union_with(compute)
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
         Fact("window_us", "Window", window, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
         Fact("idle_us", "Idle", window - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),
-        Fact("communication_us", "Communication", talk.total, "duration"),
+        Fact("communication_us", "Communication", comm.total, "duration"),
         Fact("memcpy_us", "Copies", copies.total, "duration"), Fact("memset_us", "Sets", sets.total, "duration"),
         Fact("exposed_communication_us", "Exposed communication", exposed, "duration"),
         Fact("exposed_memcpy_us", "Exposed copies", exposed_copies, "duration"),
-        Fact("overlap_us", "Overlap", talk.total - exposed, "duration"),
-        Fact("overlap_share", "Overlap share", ratio(talk.total - exposed, talk.total), "share"),
+        Fact("overlap_us", "Overlap", comm.total - exposed, "duration"),
+        Fact("overlap_share", "Overlap share", ratio(comm.total - exposed, comm.total), "share"),
     )  # fmt: skip
     rows = []
     chosen = np.flatnonzero(work)

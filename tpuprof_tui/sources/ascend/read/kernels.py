@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
-from .categories import COMMUNICATION_CORES, What
+from .categories import COMMUNICATION_CORES, SliceClass
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import Timeline
 
@@ -256,7 +256,7 @@ class _Others(Mapping[str, Texts]):
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
     """Compute tasks of the streams and communication operators; cores are as coarse as in the timeline."""
     rows = timeline.work
-    collective = timeline.what[rows] == What.COLLECTIVE
+    collective = timeline.slice_class[rows] == SliceClass.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start = timeline.start[rows]

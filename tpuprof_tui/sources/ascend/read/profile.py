@@ -43,7 +43,7 @@ from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
-from .categories import STEP, Layer, What
+from .categories import STEP, Layer, SliceClass
 from .communication import late
 from .csv_table import Texts
 from .kernels import Kernels, rows_of_work
@@ -231,7 +231,7 @@ class _Maker:
             self._add_timeline(rank, timeline, ids, unit, top)
         elif rank.kernels is not None:
             self._add_kernels(rank.kernels, unit)
-        for each in timeline.measured if timeline is not None else ():
+        for each in timeline.counters if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
         return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
@@ -247,8 +247,9 @@ class _Maker:
         self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
         called = timeline.start.copy()
-        device = np.isin(timeline.what, (What.KERNEL, What.COPY, What.COLLECTIVE, What.WAIT, What.SYNC, What.PART,
-                                         What.DERIVED))  # fmt: skip
+        device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
+                                                SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
+                                                SliceClass.DERIVED))  # fmt: skip
         called[device] = INT_MISSING
         flows = timeline.flows
         links = flows.of(ASYNC_NPU)
@@ -381,13 +382,13 @@ class _Columns:
             self._kernel[rows] = found
         self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
         self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
-        roles = np.full(len(What), Role.WORK, np.int8)
-        roles[[What.WAIT, What.SYNC]] = (Role.WAIT, Role.SYNC)
-        self._role = roles[timeline.what]
+        roles = np.full(len(SliceClass), Role.WORK, np.int8)
+        roles[[SliceClass.WAIT, SliceClass.SYNC]] = (Role.WAIT, Role.SYNC)
+        self._role = roles[timeline.slice_class]
         # on planes, the waits of a collective's tasks can only be told by name
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
         notes = timeline.named(lambda name: "record" in name.lower())
-        parts = timeline.what == What.PART
+        parts = timeline.slice_class == SliceClass.COLLECTIVE_TASK
         self._role[parts & waits] = Role.WAIT
         self._role[parts & notes] = Role.SYNC
 
@@ -401,8 +402,8 @@ class _Columns:
             found, _ = split_overlaps(start, end)
             sublane = np.zeros(count, np.int16) if found is None else found
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": timeline.place[rows], "sublane": sublane, "role": self._role[rows],
-            "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+            "start": start, "end": end, "order": timeline.file_order[rows], "sublane": sublane,
+            "role": self._role[rows], "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
         }  # fmt: skip
         if kind in ("cann", "stream", "communication"):
             columns["connection"] = timeline.connection[rows]
@@ -421,14 +422,14 @@ class _Columns:
         counted = kind not in ("plane", "overlap")
         if kind == "stream":
             columns["blocks"] = self._blocks[rows]
-            what, parts = timeline.what[rows], timeline.in_collectives(rows)
+            what, parts = timeline.slice_class[rows], timeline.in_collectives(rows)
             doing = np.full(count, Activity.COMPUTE, np.int8)
-            doing[what == What.COPY] = Activity.TRANSFER
-            doing[parts & (what != What.KERNEL)] = Activity.COMMUNICATION
+            doing[what == SliceClass.COPY] = Activity.TRANSFER
+            doing[parts & (what != SliceClass.KERNEL)] = Activity.COMMUNICATION
             columns["activity"] = doing
             # a stream with only tasks of collectives repeats the planes: it does not count as busy
             work = self._role[rows] == Role.WORK
-            counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
+            counted = not (parts & work).any() or bool((work & (what == SliceClass.KERNEL)).any())
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 

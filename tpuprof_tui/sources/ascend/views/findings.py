@@ -22,7 +22,7 @@ from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.categories import What
+from ..read.categories import SliceClass
 from ..read.communication import Communicated, late
 from ..read.coverage import covered_time
 from ..read.kernels import Kernels
@@ -316,8 +316,8 @@ def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
     timeline = run.timeline
     if timeline is None:
         return
-    host = timeline.rows(What.OPERATOR, What.CALL, What.HOST, What.STEP)
-    rows = timeline.rows(What.OPERATOR, What.CALL)
+    host = timeline.rows(SliceClass.OPERATOR, SliceClass.CALL, SliceClass.HOST, SliceClass.STEP)
+    rows = timeline.rows(SliceClass.OPERATOR, SliceClass.CALL)
     rows = rows[timeline.named(_SYNCHRONISES.match)[rows]]
     if not len(rows):
         return

@@ -8,7 +8,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 
 from ..read.rank import STEP_COLUMNS
 from .run import Run
-from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_each_worker
+from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, ViewSelection, lacks, per_worker
 
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
 COARSE: Final = ("stage_us", "preparing_us")
@@ -33,12 +33,12 @@ def difference(run: Run) -> float | None:
     return largest
 
 
-@of_each_worker(filtered=False)
-def overview(asked: Asked) -> Answer:
+@per_worker(filtered=False)
+def overview(selection: ViewSelection) -> Answer:
     """The overview of one worker."""
-    run = asked.run
+    run = selection.run
     file = run.steps[0]
-    told = asked.steps
+    told = selection.steps
     recorded = run.rank.recorded_steps
     rows = [(each.label, *each.values) for each in told]
     sums = {key: _sum([each.values[place] for each in told]) for place, key in enumerate(_KEYS)}
@@ -68,14 +68,14 @@ def overview(asked: Asked) -> Answer:
     if not rows:
         missing.append(lacks("steps", "Nothing tells how the steps spent their time.", "kernels, a timeline or "
                              "step_trace_time.csv", "profiler_level=Level1, or msprof --task-time=on"))  # fmt: skip
-    return Answer(tuple(facts), tuple(tables), notes=_notes(asked), missing=tuple(missing), source=file)
+    return Answer(tuple(facts), tuple(tables), notes=_notes(selection), missing=tuple(missing), source=file)
 
 
-def _notes(asked: Asked) -> tuple[str, ...]:
+def _notes(selection: ViewSelection) -> tuple[str, ...]:
     notes = []
-    if asked.window is not None:
+    if selection.window is not None:
         notes.append("Steps are told whole: they do not follow the range.")
-    run = asked.run
+    run = selection.run
     if run.timeline is not None and not len(run.timeline.steps):
         notes.append("No step was marked: call prof.step() after each.")
     return tuple(notes)

@@ -13,11 +13,11 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.categories import Layer, What
-from .tables import Asked, lacks, of_workers
+from ..read.categories import Layer, SliceClass
+from .tables import ViewSelection, lacks, of_workers
 
 _NO: Final = np.zeros(0, np.int64)
-_WORK: Final = (What.KERNEL, What.COPY, What.COLLECTIVE)
+_WORK: Final = (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE)
 #: Most streams compared pairwise, the busiest.
 _MOST: Final = 64
 
@@ -27,8 +27,8 @@ def streams(query: Query) -> Answer:
     return of_workers(query, partial(_streams, query))
 
 
-def _streams(query: Query, asked: Asked) -> Answer:
-    found = sorted(_busy(asked), key=lambda each: -each[2].total)
+def _streams(query: Query, selection: ViewSelection) -> Answer:
+    found = sorted(_busy(selection), key=lambda each: -each[2].total)
     if not found:
         return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
@@ -55,8 +55,8 @@ def _streams(query: Query, asked: Asked) -> Answer:
         Column("stream", "Stream"), Column("other", "Other"), Column("both_us", "Both work", "duration", bar=True),
         Column("share", "Of the stream", "share"), Column("other_share", "Of the other", "share"),
     )  # fmt: skip
-    source = asked.run.timeline.file if asked.run.timeline is not None else ""
-    lanes = query.session.lanes_in(Scope(asked.run.worker.group))
+    source = selection.run.timeline.file if selection.run.timeline is not None else ""
+    lanes = query.session.lanes_in(Scope(selection.run.worker.group))
     lane_of = {query.profile.lanes[number].label: number for number in lanes}
 
     def target(of: list[tuple[Any, ...]], row: int) -> Target | None:
@@ -67,19 +67,19 @@ def _streams(query: Query, asked: Asked) -> Answer:
         Table.of_rows("streams", "Streams", columns, rows, word="stream", target=partial(target, rows), one_unit=True,
                       notes=("Work: kernels, copies and communication operators; no waits.",)),
         Table.of_rows("pairs", "Two that work at once", heads, pairs, word="pair", target=partial(target, pairs)),
-    ), source=source or (asked.run.kernels.file if asked.run.kernels is not None else ""))  # fmt: skip
+    ), source=source or (selection.run.kernels.file if selection.run.kernels is not None else ""))  # fmt: skip
 
 
-def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
+def _busy(selection: ViewSelection) -> list[tuple[str, int, Intervals]]:
     """Name, number of tasks and busy intervals of each stream and communication group with any work."""
-    timeline, kernels = asked.run.timeline, asked.run.kernels
+    timeline, kernels = selection.run.timeline, selection.run.kernels
     if timeline is not None:
         # tasks of collectives are on streams as well: they count for their group only
-        copies = timeline.rows(What.COPY)
-        chosen = np.isin(timeline.what, _WORK) & asked.among(timeline.start)
+        copies = timeline.rows(SliceClass.COPY)
+        chosen = np.isin(timeline.slice_class, _WORK) & selection.work_mask(timeline.start)
         chosen[copies[timeline.in_collectives(copies)]] = False
-        if asked.slices is not None:
-            chosen &= asked.slices
+        if selection.slices is not None:
+            chosen &= selection.slices
         names = [track.label for track in timeline.tracks]
         place, start, end = timeline.track, timeline.start, timeline.end
         kept = [track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in timeline.tracks]
@@ -87,7 +87,7 @@ def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
         stream = kernels.other("stream")
         names = [*(f"Stream {text}" for text in stream.texts), "Communication"]
         place = np.where(kernels.communicates, len(stream.texts), stream.codes)
-        rows = asked.kernels_asked(kernels)
+        rows = selection.kernel_rows(kernels)
         chosen = np.isin(np.arange(len(kernels)), rows) & kernels.timed & (place >= 0)
         start, end, kept = kernels.start, kernels.end, [True] * len(names)
     else:

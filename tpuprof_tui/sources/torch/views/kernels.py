@@ -13,7 +13,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import ViewSelection
-from .tables import Grouped, of_each_worker, time_table
+from .tables import Grouped, per_worker, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
@@ -26,7 +26,7 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-@of_each_worker(DEVICE)
+@per_worker(DEVICE)
 def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
     run = selection.run

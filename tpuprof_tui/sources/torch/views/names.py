@@ -13,14 +13,14 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 
 from ..read.categories import Kind
 from .run import ViewSelection
-from .tables import Grouped, of_each_worker
+from .tables import Grouped, per_worker
 
 #: Kinds of host events, without those of the profiler itself.
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
 _OPEN: Final = {">": "<", ")": "("}
 
 
-@of_each_worker()
+@per_worker()
 def names(selection: ViewSelection) -> Answer:
     """The names view of one worker."""
     run = selection.run

@@ -14,7 +14,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from ..read.values import lookup
 from .kernels import compact
 from .run import ViewSelection
-from .tables import Grouped, of_each_worker, time_table
+from .tables import Grouped, per_worker, time_table
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -27,7 +27,7 @@ _FIGURES: Final = (
 )  # fmt: skip
 
 
-@of_each_worker()
+@per_worker()
 def operators(selection: ViewSelection) -> Answer:
     """The operators view of one worker."""
     trace, tree = selection.run.trace, selection.run.tree

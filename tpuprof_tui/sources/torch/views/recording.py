@@ -8,7 +8,7 @@ from typing import Any, Final
 from tpuprof_tui.views.answer import Answer, Column, Table
 
 from .run import ViewSelection
-from .tables import of_each_worker
+from .tables import per_worker
 
 _WORDS: Final = r"(?:token|secret|key|passw|passphrase|credential|auth|cookie)"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
@@ -17,7 +17,7 @@ _GIVEN: Final = re.compile(rf"([\w.-]*{_WORDS}[\w.-]*[\"']?\s*[=:\s]\s*)[^\s,;]+
 _MASK: Final = "********"
 
 
-@of_each_worker()
+@per_worker()
 def recording(selection: ViewSelection) -> Answer:
     """The recording view of one worker."""
     rows: list[tuple[str, str]] = []

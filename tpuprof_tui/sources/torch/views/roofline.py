@@ -18,7 +18,7 @@ from ..read.values import lookup
 from ..vocabulary import DEVICE
 from .kernels import compact
 from .run import ViewSelection
-from .tables import Grouped, of_each_worker
+from .tables import Grouped, per_worker
 
 Shape = Sequence[int]
 #: Bytes per element, by type.
@@ -146,7 +146,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-@of_each_worker(DEVICE)
+@per_worker(DEVICE)
 def roofline(selection: ViewSelection) -> Answer:
     """The roofline view of one worker, by name and shapes."""
     trace, tree = selection.run.trace, selection.run.tree

@@ -13,7 +13,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from ..read.categories import Kind
 from ..vocabulary import DEVICE
 from .run import ViewSelection
-from .tables import Grouped, of_each_worker, ratio
+from .tables import Grouped, per_worker, ratio
 
 I64 = npt.NDArray[np.int64]
 #: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
@@ -22,7 +22,7 @@ _KERNEL_GAP: Final = 30_000
 _LONG_DELAY: Final = 100_000
 
 
-@of_each_worker(DEVICE)
+@per_worker(DEVICE)
 def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
     run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
@@ -90,7 +90,7 @@ def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
     return (len(work), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
 
 
-@of_each_worker(DEVICE)
+@per_worker(DEVICE)
 def launches(selection: ViewSelection) -> Answer:
     """The launches view of one worker: durations of launching calls, and delays until the work starts."""
     run, trace = selection.run, selection.run.trace

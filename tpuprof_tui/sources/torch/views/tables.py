@@ -38,7 +38,7 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: 
     return joined(found, [worker.group for worker in workers_of(query)])
 
 
-def of_each_worker(needs: str = "") -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:
+def per_worker(needs: str = "") -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:
     """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, needs)
 

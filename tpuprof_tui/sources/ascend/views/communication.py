@@ -12,7 +12,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..read.categories import SliceClass
-from ..read.communication import Communicated, Operation, Pair
+from ..read.communication import CommunicationData, Operation, Pair
 from .tables import ViewSelection, lacks, of_operator, per_worker
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
@@ -39,7 +39,7 @@ def times(each: Operation) -> tuple[float | None, ...]:
 @per_worker()
 def communication(selection: ViewSelection) -> Answer:
     """The communication view of one worker."""
-    found = selection.run.rank.communicated
+    found = selection.run.rank.communication
     missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
         ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip
     if found is None:
@@ -62,7 +62,7 @@ def communication(selection: ViewSelection) -> Answer:
     return Answer(facts, tuple(tables), notes=tuple(notes), missing=tuple(kept), source=found.file)
 
 
-def _selected(selection: ViewSelection, found: Communicated) -> tuple[Communicated, list[str]]:
+def _selected(selection: ViewSelection, found: CommunicationData) -> tuple[CommunicationData, list[str]]:
     """The selected data, by step, start, and operator name; and notes on what the selection does not apply to."""
     if selection.is_everything:
         return found, []
@@ -143,14 +143,14 @@ def _by_operator(operations: Sequence[Operation]) -> Table:
                          target=lambda row: of_operator(rows[row][-1]))  # fmt: skip
 
 
-def _bandwidth(found: Communicated) -> Table:
+def _bandwidth(found: CommunicationData) -> Table:
     columns = (*_OF, *LINK, Column("large_packet_ratio", "Large packets", "share", spare=1))
     rows = [(each.step, each.kind, each.op, each.link, each.size_mb, each.transit, each.bandwidth, each.large_packets)
             for each in found.transfers]  # fmt: skip
     return Table.of_rows("bandwidth", "Links", columns, rows, target=lambda row: of_operator(rows[row][2]))
 
 
-def _packets(found: Communicated) -> Table:
+def _packets(found: CommunicationData) -> Table:
     columns = (*_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
                Column("count", "Count", "number"), Column("total_us", "Total", "duration"))  # fmt: skip
     rows = [

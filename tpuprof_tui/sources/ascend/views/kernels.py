@@ -66,13 +66,13 @@ def kernels(selection: ViewSelection) -> Answer:
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if not found.type.texts:
-        told, needs = "The types of the kernels are not known.", "operator types (Level1)"
+        message, needs = "The types of the kernels are not known.", "operator types (Level1)"
         if selection.run.timeline is not None and found.file == selection.run.timeline.file:
-            told, needs = (
+            message, needs = (
                 "The timeline alone tells no operator types, and cores coarsely.",
                 "kernel_details.csv or op_summary",
             )
-        missing.append(lacks("by_type", told, needs,
+        missing.append(lacks("by_type", message, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     return Answer(_facts(selection, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
@@ -107,46 +107,44 @@ def _every(selection: ViewSelection, found: Kernels, rows: I64) -> Table:
         if stop - start > _PAGE:
             return read(start, stop)
         first = start - start % _PAGE
-        among, places = read(first, max(stop, first + _PAGE))
-        return among, places[start - first : stop - first]
+        page, page_rows = read(first, max(stop, first + _PAGE))
+        return page, page_rows[start - first : stop - first]
 
-    def later(values: Callable[[Kernels, I64], Any]) -> Later:
+    def lazy(values: Callable[[Kernels, I64], Any]) -> Later:
         return Later(len(rows), lambda some: values(*part(some.start, some.stop)))
 
-    def known(values: Callable[[I64], list[Any]]) -> Later:
+    def in_memory(values: Callable[[I64], list[Any]]) -> Later:
         return Later(len(rows), lambda some: values(rows[some]))
 
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), known(found.other("step").plain_values)),
-        (Column("name", "Name"), known(found.name.values)),
-        (Column("type", "Type", spare=2), known(found.type.values)),
-        (Column("core", "Accelerator Core", spare=1), known(found.core.values)),
+        (Column("step", "Step", spare=3), in_memory(found.other("step").plain_values)),
+        (Column("name", "Name"), in_memory(found.name.values)),
+        (Column("type", "Type", spare=2), in_memory(found.type.values)),
+        (Column("core", "Accelerator Core", spare=1), in_memory(found.core.values)),
         (selection.moment("start_us", "Start Time", spare=5), selection.moments(found.start[rows])),
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), known(found.other("blocks").plain_values)),
-        (Column("bound", "Bound", level="bound_ratio"), later(lambda among, places: among.bound[0].values(places))),
-        (Column("bound_ratio", "Ratio", "share"), later(lambda among, places: among.bound[1][places])),
+        (Column("blocks", "Block Dim", "count", spare=6), in_memory(found.other("blocks").plain_values)),
+        (Column("bound", "Bound", level="bound_ratio"), lazy(lambda page, page_rows: page.bound[0].values(page_rows))),
+        (Column("bound_ratio", "Ratio", "share"), lazy(lambda page, page_rows: page.bound[1][page_rows])),
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
-            told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
-            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
+            values_of = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
+            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), lazy(values_of)))
     for name in found.others:
         # unknown columns have the names of the file
         if name not in (*OTHERS, "step", "blocks"):
-            columns.append(
-                (Column(name, name, spare=30, shown=False), later(partial(_other, name, Texts.plain_values)))
-            )
+            columns.append((Column(name, name, spare=30, shown=False), lazy(partial(_other, name, Texts.plain_values))))
     for name in found.metrics:
-        columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
+        columns.append((Column(name, name, "number", spare=30, shown=False), lazy(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
                  word="kernel")  # fmt: skip
 
 
-def _other(key: str, told: Callable[[Texts, I64], list[Any]], among: Kernels, places: I64) -> list[Any]:
-    return told(among.other(key), places)
+def _other(key: str, values_of: Callable[[Texts, I64], list[Any]], kernels: Kernels, rows: I64) -> list[Any]:
+    return values_of(kernels.other(key), rows)
 
 
-def _metric(name: str, among: Kernels, places: I64) -> npt.NDArray[np.float64]:
-    return among.metric(name)[places]
+def _metric(name: str, kernels: Kernels, rows: I64) -> npt.NDArray[np.float64]:
+    return kernels.metric(name)[rows]

@@ -36,7 +36,7 @@ def other_tables(selection: ViewSelection) -> Answer:
     rank = selection.run.rank
     rows: list[tuple[str, int, int]] = []
     tables: list[Table] = []
-    for role in rank.place.files:
+    for role in rank.paths.by_role:
         shown_columns = _SUMMED.get(role)
         table = rank.table(role) if role.endswith(".csv") and (shown_columns is not None or role not in SHOWN) else None
         if table is None or (shown_columns is not None and shown_columns.issuperset(table.columns)):

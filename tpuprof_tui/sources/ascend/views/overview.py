@@ -27,9 +27,9 @@ def difference(run: Run) -> float | None:
     largest = None
     for each in steps:
         other = of_label.get(each.label)
-        for key, mine, told in zip(_KEYS, each.values, other or (), strict=False):
-            if key not in COARSE and mine is not None and told is not None:
-                largest = max(largest or 0, abs(mine - told))
+        for key, computed_value, recorded_value in zip(_KEYS, each.values, other or (), strict=False):
+            if key not in COARSE and computed_value is not None and recorded_value is not None:
+                largest = max(largest or 0, abs(computed_value - recorded_value))
     return largest
 
 
@@ -38,10 +38,10 @@ def overview(selection: ViewSelection) -> Answer:
     """The overview of one worker."""
     run = selection.run
     file = run.steps[0]
-    told = selection.steps
+    steps = selection.steps
     recorded = run.rank.recorded_steps
-    rows = [(each.label, *each.values) for each in told]
-    sums = {key: _sum([each.values[place] for each in told]) for place, key in enumerate(_KEYS)}
+    rows = [(each.label, *each.values) for each in steps]
+    sums = {key: _sum([each.values[index] for each in steps]) for index, key in enumerate(_KEYS)}
     stage = sums["stage_us"]
     facts = [
         Fact(key, title, sums[key], "duration", share=_share(sums[key], stage),
@@ -50,7 +50,7 @@ def overview(selection: ViewSelection) -> Answer:
     ]  # fmt: skip
     if rows:
         facts.append(Fact("difference_us", "Recorded table differs by", difference(run), "duration"))
-    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number),
+    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=steps[row].number),
                             notes=(STEP_NOTE,), one_unit=True, longest="stage_us")]  # fmt: skip
     if recorded is not None:
         tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,

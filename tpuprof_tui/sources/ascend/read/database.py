@@ -75,11 +75,11 @@ class Database:
         """
         if table not in self.tables:
             return []
-        known = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
+        selected = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
         found: list[tuple[Any, ...]] = []
         try:
-            mine = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
-            for row in self._connection.execute(f"select {known} from {_quoted(table)} {mine}"):
+            condition = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
+            for row in self._connection.execute(f"select {selected} from {_quoted(table)} {condition}"):
                 found.append(row)
         except self._error as error:
             if not any(f" {table} " in each.what for each in self.problems):

@@ -576,13 +576,13 @@ class _Reader:
         category, ids, begin_ids = ends.column("category", np.int8), ends.column("id"), begins.column("id")
         begin = np.full(len(ids), -1, np.int64)
         for code in range(len(_FLOWS)):
-            mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.column("category", np.int8) == code)
-            others = others[np.argsort(begin_ids[others], kind="stable")]
+            here, starts = np.flatnonzero(category == code), np.flatnonzero(begins.column("category", np.int8) == code)
+            starts = starts[np.argsort(begin_ids[starts], kind="stable")]
             # of several starts with one id the last counts
-            index = np.searchsorted(begin_ids[others], ids[mine], side="right") - 1
+            index = np.searchsorted(begin_ids[starts], ids[here], side="right") - 1
             hit = np.flatnonzero(index >= 0)
-            hit = hit[begin_ids[others[index[hit]]] == ids[mine[hit]]]
-            begin[mine[hit]] = others[index[hit]]
+            hit = hit[begin_ids[starts[index[hit]]] == ids[here[hit]]]
+            begin[here[hit]] = starts[index[hit]]
         end = np.flatnonzero(begin >= 0)
         begin = begin[end]
         from_time, to_time = begins.column("time")[begin], ends.column("time")[end]
@@ -597,9 +597,9 @@ class _Reader:
         # class of the slices that flows of a category start in; other categories start in any slice
         wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
         for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
-            mine = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
-            if len(mine):
-                from_row[mine] = timeline.enclosing(from_track[mine], from_time[mine], wanted.get(kinds[0]))
+            here = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
+            if len(here):
+                from_row[here] = timeline.enclosing(from_track[here], from_time[here], wanted.get(kinds[0]))
         return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting_at(to_track, to_time))
 
     def _series(self) -> Any:

@@ -33,18 +33,18 @@ def _streams(query: Query, selection: ViewSelection) -> Answer:
         return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     rows = []
-    for place, (name, count, busy) in enumerate(found):
-        others = [each for other, (_, _, each) in enumerate(found) if other != place]
+    for index, (name, count, busy) in enumerate(found):
+        others = [each for other, (_, _, each) in enumerate(found) if other != index]
         rest = Intervals.union(*(np.concatenate([getattr(each, key) for each in others] or [_NO])
                                  for key in ("starts", "ends")))  # fmt: skip
         covered = busy.intersect(rest).total
         share = covered / busy.total if busy.total else None
         rows.append((name, count, busy.total, covered, busy.total - covered, share))
     pairs = []
-    for (one, _, mine), (other, _, theirs) in combinations(found[:_MOST], 2):
-        both = mine.intersect(theirs).total
+    for (one, _, one_busy), (other, _, other_busy) in combinations(found[:_MOST], 2):
+        both = one_busy.intersect(other_busy).total
         if both:
-            pairs.append((one, other, both, both / mine.total, both / theirs.total))
+            pairs.append((one, other, both, both / one_busy.total, both / other_busy.total))
     pairs.sort(key=lambda row: -row[2])
     columns = (
         Column("stream", "Stream"), Column("tasks", "Tasks", "count"), Column("busy_us", "Busy", "duration", bar=True),
@@ -81,21 +81,21 @@ def _busy(selection: ViewSelection) -> list[tuple[str, int, Intervals]]:
         if selection.slices is not None:
             chosen &= selection.slices
         names = [track.label for track in timeline.tracks]
-        place, start, end = timeline.track, timeline.start, timeline.end
-        kept = [track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in timeline.tracks]
+        lane_number, start, end = timeline.track, timeline.start, timeline.end
+        is_shown = [track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in timeline.tracks]
     elif kernels is not None:
         stream = kernels.other("stream")
         names = [*(f"Stream {text}" for text in stream.texts), "Communication"]
-        place = np.where(kernels.communicates, len(stream.texts), stream.codes)
+        lane_number = np.where(kernels.communicates, len(stream.texts), stream.codes)
         rows = selection.kernel_rows(kernels)
-        chosen = np.isin(np.arange(len(kernels)), rows) & kernels.timed & (place >= 0)
-        start, end, kept = kernels.start, kernels.end, [True] * len(names)
+        chosen = np.isin(np.arange(len(kernels)), rows) & kernels.timed & (lane_number >= 0)
+        start, end, is_shown = kernels.start, kernels.end, [True] * len(names)
     else:
         return []
     rows = np.flatnonzero(chosen)
     found = []
-    for number in np.flatnonzero(np.bincount(place[rows])).tolist():
-        mine = rows[place[rows] == number]
-        if kept[number]:
-            found.append((names[number], len(mine), Intervals.union(start[mine], end[mine])))
+    for number in np.flatnonzero(np.bincount(lane_number[rows])).tolist():
+        rows_of_lane = rows[lane_number[rows] == number]
+        if is_shown[number]:
+            found.append((names[number], len(rows_of_lane), Intervals.union(start[rows_of_lane], end[rows_of_lane])))
     return found

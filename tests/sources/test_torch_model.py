@@ -92,7 +92,7 @@ def test_kernels_by_name(trace, table, oracle):
         wanted[row["Kernel name"]][1] += float(row["Kernel duration (µs)_sum"])
     found: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
-    kernels = stream.doing((Activity.COMPUTE,), slice(0, len(stream)))
+    kernels = stream.activity_mask((Activity.COMPUTE,), slice(0, len(stream)))
     for code, lasted in zip(stream["name"][kernels].tolist(), (stream["end"] - stream["start"])[kernels], strict=True):
         found[trace.text("name", code)][0] += 1
         found[trace.text("name", code)][1] += lasted / 1000

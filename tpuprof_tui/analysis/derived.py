@@ -191,7 +191,7 @@ def memory_of(session: Session) -> Memory:
     counted, profile = Counted(), session.profile
     columns: dict[str, int] = {}
     for lane in profile.lanes:
-        columns[lane.kind] = columns.get(lane.kind, 0) + counted.of(*lane.kept_arrays())
+        columns[lane.kind] = columns.get(lane.kind, 0) + counted.of(*lane.stored_arrays())
     names = counted.of(profile.strings)
     records = counted.of(profile)
     derived: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 from .shell.garbage_collection import STARTING, be_patient
 
@@ -48,7 +48,7 @@ def run(
         Exception: The unexpected error that ended the explorer; the terminal has been restored.
     """
     be_patient(STARTING)
-    with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
+    with requires_package("The explorer", "Without it, `tpuprof summary` prints where the time went."):
         from .shell.application import TpuprofApp
 
     path = paths[0] if len(paths) == 1 else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.exit_status import FINE, LOST
+from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built
@@ -118,19 +118,19 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
     if options.address is not None and options.executor != "ray":
         raise UsageError("--address goes with --executor ray.")
 
-    def told(done: int, count: int) -> None:
+    def print_progress(done: int, count: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{done:,} of {count:,} captures", end="\n" if done == count else "", file=sys.stderr, flush=True)
 
     executor = ray(options.address) if options.executor == "ray" else local(options.jobs)
-    built = build(out, words, executor, prune=options.prune, told=told)
+    built = build(out, words, executor, prune=options.prune, progress=print_progress)
     if options.json:
         from tpuprof_tui.formats.answers import answer_text
 
         print(answer_text({"action": "build", **asdict(built)}, indent=None))
     else:
         _print_built(out, built, pruned=options.prune)
-    return LOST if built.unreadable or built.missing or built.internal_errors else FINE
+    return DATA_LOSS if built.unreadable or built.missing or built.internal_errors else OK
 
 
 def _print_built(out: str, built: Built, *, pruned: bool) -> None:
@@ -160,7 +160,7 @@ def _compact(out: str, options: argparse.Namespace) -> int:
     else:
         alone = ": no folder (source, day, device) has two that can be joined" if before == after else ""
         print(f"{before:,} files became {after:,}{alone}")
-    return FINE
+    return OK
 
 
 # -- queries ----------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
                 raise UsageError("--limit and --offset do not go with --parquet.", "Write LIMIT in the SQL.")
             count = query.write_parquet(data, words[0], Path(options.parquet))
             print(f"{options.parquet}: {count:,} rows")
-            return FINE
+            return OK
         asked: dict[str, Callable[[], Rows]] = {
             "query": lambda: query.asked(data, words[0]),
             "top": lambda: query.top(data),
@@ -190,7 +190,7 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
             _print_json(options.action, found, limit, passed)
         else:
             show([_page(out, options.action, found, limit or _ROWS, passed)], "--limit N shows all.")
-    return FINE
+    return OK
 
 
 def _print_csv(found: Rows, limit: int | None) -> None:
@@ -255,11 +255,11 @@ def _print_schema(options: argparse.Namespace) -> int:
 
         tables = {name: [asdict(field) for field in fields] for name, fields in FIELDS.items()}
         print(answer_text({"action": "schema", "version": SCHEMA, "folders": list(FOLDERS), "tables": tables}))
-        return FINE
+        return OK
     print(f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet")
     print("Every table also has source, day (UTC, of the host's clock or else of the newest file) and device.")
     for name, columns in FIELDS.items():
         print(f"\n{name}", *(f"  {field.name:13}{field.kind:7}{field.help}" for field in columns), sep="\n")
         if name == "events":
             print("  SOURCE_COLUMN       Further columns of the source, as tpuprof help COLUMNS has them.")
-    return FINE
+    return OK

@@ -19,7 +19,7 @@ from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.registry import missing_for, views_of
 
-from .opening import each
+from .opening import for_each_capture
 
 #: Maximum size of the text, and of the JSON without the path, bytes.
 MOST_BYTES: Final = 2000
@@ -39,8 +39,10 @@ _MORE: Final = "..."
 def print_description(options: argparse.Namespace) -> int:
     """Prints descriptions, as text or as one line of JSON each; returns the exit status."""
     if options.json:
-        return each(options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False)
-    return each(options, lambda profile: print(_text(description_record(profile), profile), end=""))
+        return for_each_capture(
+            options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False
+        )
+    return for_each_capture(options, lambda profile: print(_text(description_record(profile), profile), end=""))
 
 
 def description_record(profile: Profile) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.vocabulary import Output, imported
+from tpuprof_tui.model.vocabulary import Output, import_entry
 from tpuprof_tui.sources.catalog import Catalog
 
-from .opening import filter_asked, opened, status_of
+from .opening import combined_filter, open_capture, status_of
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Minimum interval between progress reports, seconds.
@@ -66,7 +66,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
         UsageError: A core, step, range or filter is invalid.
     """
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    text = filter_asked(options, profile)
+    text = combined_filter(options, profile)
     groups = profile.groups
     chosen = None if options.cores is None else parse_cores(options.cores, profile)
     selection = Selection(
@@ -82,7 +82,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
 
 
-def run_asked(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Writes the requested files; prints progress, paths, and the table of the summary.
 
     Returns:
@@ -92,23 +92,23 @@ def run_asked(options: argparse.Namespace) -> int:
         TpuprofError: A file could not be written, or the capture has changed since ``--expect``.
     """
     check_expected(options.expect, options.capture)
-    profile = opened(options.capture, options)
+    profile = open_capture(options.capture, options)
     job = job_asked(options, profile)
     check_selection(profile, job.selection)
     outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
-    titles = {output.key: output.told or output.title for output in outputs}
+    titles = {output.key: output.progress_name or output.title for output in outputs}
     teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
     stop_as_interrupted()
     found = len(profile.problems)
     for output in outputs:
-        profile = imported(output.prepare)(profile) if output.prepare else profile
+        profile = import_entry(output.prepare)(profile) if output.prepare else profile
     if options.redact:
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
     written = run_export(profile, job, teller.progress)
     notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
-    ends = [imported(output.finish)(profile, job.selection) for output in outputs if output.finish]
+    ends = [import_entry(output.finish)(profile, job.selection) for output in outputs if output.finish]
     teller.written(written, [*notes, *(note for note, _ in ends if note)])
     if not options.machine:
         print(*(text() for _, text in ends), sep="", end="")

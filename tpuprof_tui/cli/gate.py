@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FAILED, FINE, LOST, UNCERTAIN
+from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
@@ -33,10 +33,10 @@ from tpuprof_tui.views.gating import (
 )
 from tpuprof_tui.views.query import Query
 
-from .opening import opened
+from .opening import open_capture
 from .pages import Pages
 
-_STATUS: Final = {"PASS": FINE, "FAIL": FAILED, "INCONCLUSIVE": UNCERTAIN}
+_STATUS: Final = {"PASS": OK, "FAIL": GATE_FAILED, "INCONCLUSIVE": GATE_INCONCLUSIVE}
 #: Suffixes of result files.
 _FORMS: Final = (".json", ".md", ".xml")
 _MOST_NAMED: Final = 6
@@ -91,7 +91,7 @@ def save_baseline(options: argparse.Namespace) -> int:
 
 
 def _unread_status(*sides: Side) -> int:
-    return LOST if any(side.unread for side in sides) else FINE
+    return DATA_LOSS if any(side.unread for side in sides) else OK
 
 
 def _rule(text: str) -> Rule:
@@ -118,7 +118,8 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
             if known.is_file() and is_baseline(known):
                 side = read_baseline(known)
             else:
-                side = side_of(Query(Session.of(opened(path, options))), path, findings=findings and found is None)
+                query = Query(Session.of(open_capture(path, options)))
+                side = side_of(query, path, findings=findings and found is None)
         except UnreadableError as error:
             unread.append((path, error))
             continue

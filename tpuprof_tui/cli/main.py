@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import Struct
 
 from tpuprof_tui.dataset import is_data_set
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, needed_for
-from tpuprof_tui.exit_status import FINE, LANGUAGES, STOPPED, help_lines
-from tpuprof_tui.model.vocabulary import imported, joined
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, requires_package
+from tpuprof_tui.exit_status import INTERRUPTED, LANGUAGES, OK, help_lines
+from tpuprof_tui.model.vocabulary import import_entry, join_words
 from tpuprof_tui.sources.catalog import SOURCES, Catalog
 
 from . import dataset, texts
-from .opening import check_step, each, given, must_exist, told
+from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error
 from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .pages import pages_of
 
@@ -84,7 +84,7 @@ class Command(Struct, frozen=True):
 
 def entry(where: str) -> Any:
     """Imports the function that an entry of a command ("module:function", within this package) refers to."""
-    return imported(f"{__package__}.{where}")
+    return import_entry(f"{__package__}.{where}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,31 +102,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
-        with needed_for("tpuprof"):
+        with requires_package("tpuprof"):
             # parse first: --help and usage errors need none of the command's imports
             options = parsed(name, rest)
             status: int = entry(COMMANDS[name].run)(options)
         sys.stdout.flush()
         return status
     except TpuprofError as error:
-        return told(str(error), error.exit_code)
+        return report_error(str(error), error.exit_code)
     except BrokenPipeError:
         # the reader closed the pipe, such as head
         _drop_output()
-        return FINE
+        return OK
     except KeyboardInterrupt:
-        return STOPPED
+        return INTERRUPTED
     except MemoryError:
-        return told(NO_MEMORY)
+        return report_error(NO_MEMORY)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             _drop_output()
-            return told(f"The output could not be written: {os.strerror(error.errno or 0)}.")
+            return report_error(f"The output could not be written: {os.strerror(error.errno or 0)}.")
         if "--debug" in words:
             raise
         from tpuprof_tui.crash_log import reported
 
-        return told(reported(error, words))
+        return report_error(reported(error, words))
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -258,7 +258,7 @@ def info_command(options: argparse.Namespace) -> int:
     if options.why:
         from .source_choice import tell_source_choice
 
-        return tell_source_choice(given(options), as_json=options.json)
+        return tell_source_choice(capture_arguments(options), as_json=options.json)
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
     from tpuprof_tui.views.pages import info_report
@@ -273,13 +273,15 @@ def info_command(options: argparse.Namespace) -> int:
 
     limit, offset = options.limit, options.offset
     if options.json:
-        return each(
+        return for_each_capture(
             options,
             lambda profile: print(info_json(profile, memory(profile), limit=limit, offset=offset)),
             headed=False,
         )
     rows, show = ROWS if limit is None else limit, pages_of(options).show
-    return each(options, lambda profile: show([info_report(profile, memory(profile), limit=rows, offset=offset)], MORE))
+    return for_each_capture(
+        options, lambda profile: show([info_report(profile, memory(profile), limit=rows, offset=offset)], MORE)
+    )
 
 
 def summary_command(options: argparse.Namespace) -> int:
@@ -294,7 +296,7 @@ def summary_command(options: argparse.Namespace) -> int:
         check_step(step, profile)
         show([summary_report(profile, step, ROWS if limit is None else limit)], MORE)
 
-    return each(options, tell)
+    return for_each_capture(options, tell)
 
 
 def dataset_command(options: argparse.Namespace) -> int:
@@ -331,7 +333,7 @@ COMMANDS: Final = {
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
-        f"Explore a profile in the terminal: {joined((source.title for source in SOURCES), 'or')}.\n"
+        f"Explore a profile in the terminal: {join_words((source.title for source in SOURCES), 'or')}.\n"
         "Without a terminal the summary is printed.",
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
@@ -379,12 +381,10 @@ COMMANDS: Final = {
         (_captures(IN_ORDER),),
         texts.INFO_HELP,
     ),
-    "instructions": Command(
-        texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:write_asked", (_CAPTURE,)
-    ),
+    "instructions": Command(texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)),
     "export": Command(
-        joined(output.title for output in known_outputs()),
-        "export:run_asked",
+        join_words(output.title for output in known_outputs()),
+        "export:run",
         (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?")),
     ),
     "dataset": Command(

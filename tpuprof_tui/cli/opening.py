@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FINE, LOST, NOTHING
+from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NAMED: Final = 8
 NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
 
 
-def told(message: str, status: int = NOTHING) -> int:
+def report_error(message: str, status: int = NO_RESULT) -> int:
     """Prints a sentence to stderr; returns the exit status."""
     from tpuprof_tui.formats.escape import line_text
 
@@ -32,7 +32,7 @@ def told(message: str, status: int = NOTHING) -> int:
     return status
 
 
-def given(options: argparse.Namespace) -> list[str]:
+def capture_arguments(options: argparse.Namespace) -> list[str]:
     """The captures on the command line.
 
     Raises:
@@ -44,29 +44,29 @@ def given(options: argparse.Namespace) -> list[str]:
 
 
 def status_of(profile: Profile) -> int:
-    """Exit status of a command that has shown a profile: `LOST` if it has errors."""
+    """Exit status of a command that has shown a profile: `DATA_LOSS` if it has errors."""
     from tpuprof_tui.model import Severity, worst
 
-    return LOST if worst(profile.problems) == Severity.ERROR else FINE
+    return DATA_LOSS if worst(profile.problems) == Severity.ERROR else OK
 
 
-def each(options: argparse.Namespace, answer: Callable[[Profile], object], *, headed: bool = True) -> int:
+def for_each_capture(options: argparse.Namespace, answer: Callable[[Profile], object], *, headed: bool = True) -> int:
     """Calls ``answer`` for each capture in order; returns the worst exit status.
 
     Of several captures, unreadable ones are reported and skipped.
     """
-    captures = given(options)
+    captures = capture_arguments(options)
     if len(captures) == 1:
-        profile = opened(captures[0], options)
+        profile = open_capture(captures[0], options)
         answer(profile)
         return status_of(profile)
-    status = FINE
+    status = OK
     for place, capture in enumerate(captures):
         try:
-            profile = opened(capture, options)
+            profile = open_capture(capture, options)
         except UnreadableError as error:
             sys.stdout.flush()
-            status = max(status, told(str(error), error.exit_code))
+            status = max(status, report_error(str(error), error.exit_code))
             continue
         if headed:
             from tpuprof_tui.formats.escape import line_text
@@ -78,7 +78,7 @@ def each(options: argparse.Namespace, answer: Callable[[Profile], object], *, he
     return status
 
 
-def opened(capture: str | None, options: argparse.Namespace) -> Profile:
+def open_capture(capture: str | None, options: argparse.Namespace) -> Profile:
     """Opens a capture, or standard input (``-``), with the given options.
 
     Raises:
@@ -101,14 +101,14 @@ def opened(capture: str | None, options: argparse.Namespace) -> Profile:
     return replace(profile, notes=notes) if notes else profile
 
 
-def all_opened(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
+def open_captures(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
     """Opens captures, in parallel if their source supports it."""
     from tpuprof_tui import open_profiles
 
     try:
         return open_profiles(captures, part=_part(options), **options.source)
     except UnreadableError:
-        return [opened(each, options) for each in captures]  # raises an error that names the capture
+        return [open_capture(each, options) for each in captures]  # raises an error that names the capture
 
 
 def _part(options: argparse.Namespace) -> Part | None:
@@ -197,7 +197,7 @@ def check_step(step: int | None, profile: Profile) -> None:
         raise UsageError(f"The capture has no {found.word.one} {step}.", f"There are: {found.numbers_text(_NAMED)}.")
 
 
-def filter_asked(options: argparse.Namespace, profile: Profile) -> str:
+def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
     """``--filter`` and ``--step`` combined into one filter; empty without both.
 
     Raises:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui import __version__
 from tpuprof_tui.export.outputs import TABLES, outputs_of_all
-from tpuprof_tui.model.vocabulary import Output, joined
+from tpuprof_tui.model.vocabulary import Output, join_words
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 
 from .texts import own_text, said
@@ -94,7 +94,7 @@ def output_keys() -> tuple[str, ...]:
 
 def _titles(name: str) -> str:
     """Joined titles of the export formats of a set (``Output.sets``)."""
-    return joined(output.title for output in known_outputs() if name in output.sets)
+    return join_words(output.title for output in known_outputs() if name in output.sets)
 
 
 def source_option(option: SourceOption) -> Option:

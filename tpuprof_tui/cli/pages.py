@@ -49,12 +49,12 @@ class Pages(Struct, frozen=True):
             pages: The reports.
             more: Hint how to see omitted parts, printed if reports are shortened.
         """
-        told = list(pages)
+        reports = list(pages)
         left_out = ""
         if not self.whole:
-            told, left_out = brief(told, _markdown if self.markdown else _text, more)
+            reports, left_out = shortened(reports, _markdown if self.markdown else _text, more)
         tell = (lambda page: print(_markdown(page))) if self.markdown else _for_stdout()
-        for number, page in enumerate(told):
+        for number, page in enumerate(reports):
             if number:
                 print()
             tell(page)
@@ -62,7 +62,7 @@ class Pages(Struct, frozen=True):
             print(f"\n{left_out}")
 
 
-def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
+def shortened(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
     """Shortens reports to at most `MOST_BYTES`; returns them and a line that lists omitted tables.
 
     Rows are removed before tables; tables of `_FIRST` are kept longest, then the first ones.

@@ -14,13 +14,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FINE, LOST, NOTHING
+from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.options import explaining
 from tpuprof_tui.options.checking import check
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import Order, Records, largest, make, most_records
+from tpuprof_tui.options.making import MakeRequest, Records, largest, make, most_records
 from tpuprof_tui.options.reading import Written, from_environment, read
 from tpuprof_tui.options.tables import (
     LANGUAGES,
@@ -135,7 +135,7 @@ def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, 
         _print_json(explaining.overview_json(written, kind, tables))
     else:
         _print(explaining.overview_lines(written, kind, tables))
-    return FINE
+    return OK
 
 
 def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Tables, Option]]:
@@ -153,7 +153,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
             _print_json(explaining.explained(option, tables))
         else:
             _print(explaining.lines_of(option, tables))
-        return FINE
+        return OK
     known = {str(each): each for each in ((True, False) if option.type == "boolean" else option.values)}
     if known and value not in known and not (option.custom and value.startswith(option.custom["prefix"])):
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
@@ -162,7 +162,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
         _print_json(explaining.explained(explaining.narrowed(option, meant), tables) | {"value": meant})
     else:
         _print(explaining.lines_of(option, tables, meant))
-    return FINE
+    return OK
 
 
 # -- check ------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
         _print_json(explaining.checked_json(checked, notes, tables))
     else:
         _print(explaining.checked_lines(checked, notes, tables))
-    return NOTHING if not checked.readable else LOST if checked.verdict == "errors" else FINE
+    return NO_RESULT if not checked.readable else DATA_LOSS if checked.verdict == "errors" else OK
 
 
 # -- make -------------------------------------------------------------------------
@@ -196,12 +196,12 @@ def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kin
         raise UsageError(f"{kind.name} can be explained and checked, not made.", "Superseded: make torch NPU.")
     given = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
     records = _records(options.capture) if options.capture is not None else None
-    made = make(words, tables, Order(given, records, _context(options, records=False)))
+    made = make(words, tables, MakeRequest(given, records, _context(options, records=False)))
     if options.json:
         _print_json(explaining.made_json(made, kind))
     else:
         _print(explaining.made_lines(made, tables))
-    return FINE
+    return OK
 
 
 # -- input ------------------------------------------------------------------------

@@ -13,15 +13,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.child_process import share_cores
-from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
+from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
 from .listing import LIST, keep_list
 from .manifest import Entry, Manifest
-from .places import captures_of, fingerprint, is_address, lies
+from .places import captures_of, exists, fingerprint, is_address
 from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
-from .tables import GROUP, Folders, OneCapture, partitions
+from .tables import GROUP, CachingCatalog, Folders, partitions
 
 #: Integer columns whose values seldom repeat: times, counters, and columns with these units or suffixes.
 _TIMES: Final = ("start", "end", "duration")
@@ -77,7 +77,7 @@ def write_capture(out: str, path: str) -> Entry:
         out: Path or address of the data set.
         path: Path or address of the capture.
     """
-    store, catalog = store_at(out), OneCapture()
+    store, catalog = store_at(out), CachingCatalog()
     found = fingerprint(path, catalog)
     files: list[str] = []
 
@@ -208,7 +208,7 @@ def ray(address: str | None) -> Executor:
     """
 
     def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
-        with needed_for("--executor ray"):
+        with requires_package("--executor ray"):
             import ray as cluster
 
         begun = not cluster.is_initialized()
@@ -243,7 +243,7 @@ def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
 
 
 def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, prune: bool = False,
-          told: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
+          progress: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
     """Brings a data set up to date with captures.
 
     Args:
@@ -251,7 +251,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         words: Captures to read, see `captures_of`; captures of the data set that they do not name are kept.
         run: Executor.
         prune: Whether to remove captures whose path no longer exists; they are reported in any case.
-        told: Progress callback: number of captures done, and in total.
+        progress: Progress callback: number of captures done, and in total.
 
     Raises:
         UsageError: The folder contains something else, or another process writes the data set.
@@ -267,7 +267,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     place = os.fspath(out) if is_address(out) else os.path.abspath(out)
     with Manifest.opened(place) as manifest:
         there = manifest.sweep()
-        built.deleted = [path for path in manifest.entries if not lies(path)]
+        built.deleted = [path for path in manifest.entries if not exists(path)]
         for path in built.deleted if prune else ():
             gone = manifest.entries[path]
             manifest.log(gone=[path])
@@ -282,9 +282,9 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         for _ in range(2):
             for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
                 _take(manifest, entry, built)
-                told(done, len(due))
+                progress(done, len(due))
             entries = manifest.entries.values()
-            due = [each.path for each in entries if each.capture not in manifest.owners and lies(each.path)]
+            due = [each.path for each in entries if each.capture not in manifest.owners and exists(each.path)]
             if not due:
                 break
         manifest.rewrite()
@@ -312,7 +312,7 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
     if not all(manifest.has(file) for file in entry.files):
         # its files were deleted meanwhile with an identical capture that was replaced: the second round reads it again
         manifest.log([replace(entry, files=())])
-    elif owner is not None and lies(owner.path):
+    elif owner is not None and exists(owner.path):
         surplus = set(entry.files) - set(owner.files)
         entry = replace(entry, files=())
         manifest.log([entry])

@@ -151,7 +151,7 @@ class Listing(Struct, frozen=True):
         return [*known, *(row for row in rows if row.values[column] is None)]
 
 
-def told_apart(paths: Sequence[str], width: int) -> list[str]:
+def shortened_paths(paths: Sequence[str], width: int) -> list[str]:
     """Shortens paths to ``width`` cells by removing common parts, if any path is wider.
 
     First removes common leading and trailing folders, then common prefixes and suffixes of names of each level, then

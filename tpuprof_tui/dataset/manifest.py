@@ -139,7 +139,7 @@ class Manifest:
             UsageError: The folder contains something else, or another process writes the data set.
         """
         found = cls(store_at(out))
-        with found.store.held():
+        with found.store.locked():
             if found.store.read_log() is None:
                 found.rewrite()
             found._read()

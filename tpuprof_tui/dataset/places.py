@@ -17,7 +17,7 @@ from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
-from tpuprof_tui.errors import MissingPackageError, UnreadableError, needed_for
+from tpuprof_tui.errors import MissingPackageError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
 #: Maximum depth of folders to search.
@@ -80,13 +80,13 @@ def _found(path: str, catalog: Catalog) -> list[str]:
     return [str(catalog.whole(each)) for each in found]
 
 
-def lies(path: str) -> bool:
+def exists(path: str) -> bool:
     """Whether a path or address exists; True if this cannot be determined."""
     if not is_address(path):
         return os.path.lexists(path)
     system, place = system_of(path)
     try:
-        return bool(tried(path, lambda: system.exists(place)))
+        return bool(with_retries(path, lambda: system.exists(place)))
     except UnreadableError:
         return True
 
@@ -106,7 +106,7 @@ def fingerprint(path: str, catalog: Catalog) -> str:
 
 
 @contextmanager
-def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
+def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
     """Context manager that returns a local path of a capture; remote ones are copied, with names and times.
 
     Raises:
@@ -129,7 +129,7 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
                 continue
             target = os.path.join(copy, inner) if inner else copy
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            tried(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
+            with_retries(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
             changed = _seconds(details)
             if changed is not None:
                 os.utime(target, (changed, changed))
@@ -138,7 +138,7 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def system_of(address: str) -> tuple[Any, str]:
     """The fsspec file system of an address, and the path in it."""
-    with needed_for(
+    with requires_package(
         "An address of another file system", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."
     ):
         from fsspec.core import url_to_fs
@@ -151,7 +151,7 @@ def system_of(address: str) -> tuple[Any, str]:
     return system, str(place)
 
 
-def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
+def with_retries(address: str, action: Callable[[], _Answer]) -> _Answer:
     """Runs an action on another file system, with retries.
 
     Raises:
@@ -184,7 +184,7 @@ def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
         system.invalidate_cache()
         return {str(file): dict(details) for file, details in system.find(place, detail=True).items()}
 
-    return tried(address, listing)
+    return with_retries(address, listing)
 
 
 def _seconds(details: dict[str, Any]) -> float | None:
@@ -201,7 +201,7 @@ def _seconds(details: dict[str, Any]) -> float | None:
 def _captures_at(address: str, catalog: Catalog) -> list[str]:
     """Addresses of the captures at and below an address, or at addresses that a pattern matches."""
     system, place = system_of(address)
-    places = tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
+    places = with_retries(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
     found: dict[str, None] = {}
     for each in places:
         files = list(_listed(address, system, each))
@@ -217,7 +217,7 @@ def _captures_at(address: str, catalog: Catalog) -> list[str]:
 
 
 def _names_in(address: str, system: Any, folder: str) -> list[str]:
-    return [posixpath.basename(str(name)) for name in tried(address, lambda: system.ls(folder, detail=False))]
+    return [posixpath.basename(str(name)) for name in with_retries(address, lambda: system.ls(folder, detail=False))]
 
 
 def _among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:

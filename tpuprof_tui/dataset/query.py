@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.errors import UnreadableError, UsageError, needed_for
+from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 
@@ -71,7 +71,7 @@ select capture, path, source, chip, device, day, count(*) as figures,
 from scored where abs(z) > 3.5 group by all order by figures desc, max(abs(z)) desc, path
 """
 #: SQL expression by which neighbours are grouped, by name of the grouping.
-AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
+GROUP_BY: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
 
 
 class Rows(Struct):
@@ -130,7 +130,7 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
     folder = manifest.store.out
     if utf8_text(folder) != folder:
         raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
-    with needed_for("Asking a data set", "Its Parquet files can be read with anything else."):
+    with requires_package("Asking a data set", "Its Parquet files can be read with anything else."):
         import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -320,4 +320,4 @@ def trend(data: DataSet, figure: str) -> Rows:
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
-    return asked(data, OUTLIERS.replace("{among}", AMONG[among]))
+    return asked(data, OUTLIERS.replace("{among}", GROUP_BY[among]))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tpuprof_tui import __version__
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 #: Version of the tables: minor version for added columns, major version for changed or removed ones. Captures of other
 #: versions are read again by the next build.
@@ -123,7 +123,7 @@ def needs_pyarrow() -> None:
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
+    with requires_package("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
         import pyarrow  # noqa: F401
 
 

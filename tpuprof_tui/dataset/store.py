@@ -19,7 +19,7 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 
 from . import LOG
-from .places import is_address, system_of, tried
+from .places import is_address, system_of, with_retries
 
 _LOCK: Final = "_tpuprof.lock"
 #: Folder for log lines on file systems where files cannot be appended to; query engines ignore it.
@@ -27,8 +27,8 @@ _PARTS: Final = "_tpuprof"
 #: Time for which log lines are collected before they are written as such a file, seconds.
 _WAITING: Final = 1.0
 #: Age at which a lock is considered stale, and interval at which its owner renews it, seconds.
-_FORGOTTEN: Final = 600.0
-_SIGN: Final = 60.0
+_STALE_AFTER: Final = 600.0
+_RENEWAL: Final = 60.0
 #: Number of files that are opened in parallel.
 AT_A_TIME: Final = 16
 _Answer = TypeVar("_Answer")
@@ -91,7 +91,7 @@ class FolderStore:
             (self._folder / name).unlink(missing_ok=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Context manager that holds the write lock of the data set; creates the folder.
 
         Raises:
@@ -181,7 +181,7 @@ class AddressStore:
 
     def open(self, name: str) -> BinaryIO:
         """See `FolderStore`."""
-        return cast(BinaryIO, Steady(self._fresh(), self.out).open(self._place(name)))
+        return cast(BinaryIO, RetryingFileSystem(self._fresh(), self.out).open(self._place(name)))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
@@ -198,7 +198,7 @@ class AddressStore:
             self._remove(name)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """See `FolderStore`."""
         if self._got(LOG) is None and set(self._beside()) - {_LOCK, _PARTS}:
             raise _no_data_set(self.out)
@@ -207,7 +207,7 @@ class AddressStore:
         ended = threading.Event()
 
         def live() -> None:
-            while not ended.wait(_SIGN):
+            while not ended.wait(_RENEWAL):
                 with suppress(WriteError):
                     self._put(_LOCK, _lock_text(mine))
 
@@ -225,7 +225,7 @@ class AddressStore:
         """See `FolderStore`."""
         from pyarrow import fs
 
-        system = fs.PyFileSystem(fs.FSSpecHandler(Steady(self._fresh(), self.out)))
+        system = fs.PyFileSystem(fs.FSSpecHandler(RetryingFileSystem(self._fresh(), self.out)))
         return fs.SubTreeFileSystem(self._root, system)
 
     def _take_lock(self, mine: dict[str, Any]) -> None:
@@ -243,7 +243,7 @@ class AddressStore:
             if found.get("token") == mine["token"]:
                 # an attempt that reported an error did succeed
                 return
-            if not _is_forgotten(found):
+            if not _is_stale(found):
                 who = f"process {found.get('process')} of {found.get('host')}"
                 raise UsageError(f"{self.out} is being written by another process ({who}).",
                                  f"Wait until it has ended; if it has, delete {self.path(_LOCK)}.")  # fmt: skip
@@ -266,7 +266,7 @@ class AddressStore:
         return self._system
 
     def _tried(self, action: Callable[[], _Answer]) -> _Answer:
-        return tried(self.out, action)
+        return with_retries(self.out, action)
 
     def _got(self, name: str) -> bytes | None:
         def got() -> bytes | None:
@@ -330,7 +330,7 @@ def store_at(out: str | os.PathLike[str]) -> Store:
     return AddressStore(told) if is_address(told) else FolderStore(told)
 
 
-class Steady:
+class RetryingFileSystem:
     """Read-only fsspec file system with retries; implements what pyarrow needs.
 
     Args:
@@ -344,18 +344,18 @@ class Steady:
 
     def open(self, place: str, mode: str = "rb") -> Any:
         """Opens a file for reading with retries."""
-        return _SteadyFile(tried(self._address, lambda: self._system.open(place, mode)), self._address)
+        return _RetryingFile(with_retries(self._address, lambda: self._system.open(place, mode)), self._address)
 
     def info(self, place: str) -> Any:
         """Details of a file."""
-        return tried(self._address, lambda: self._system.info(place))
+        return with_retries(self._address, lambda: self._system.info(place))
 
     def isfile(self, place: str) -> bool:
         """True for any path: pyarrow asks for files only."""
         return bool(place)
 
 
-class _SteadyFile(io.BufferedIOBase):
+class _RetryingFile(io.BufferedIOBase):
     """A file whose reads are retried from the same offset."""
 
     def __init__(self, file: Any, address: str) -> None:
@@ -370,7 +370,7 @@ class _SteadyFile(io.BufferedIOBase):
             self._file.seek(place)
             return self._file.read(-1 if count is None else count)
 
-        return tried(self._address, read)
+        return with_retries(self._address, read)
 
     def readable(self) -> bool:
         """Always True."""
@@ -410,8 +410,8 @@ def _lock_of(data: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_forgotten(lock: dict[str, Any]) -> bool:
-    """Whether a lock is stale: its process on this machine has ended, or it was not renewed for ``_FORGOTTEN`` s."""
+def _is_stale(lock: dict[str, Any]) -> bool:
+    """Whether a lock is stale: its process on this machine has ended, or it was not renewed for ``_STALE_AFTER`` s."""
     process, seen = lock.get("process"), lock.get("time")
     if lock.get("host") == socket.gethostname() and isinstance(process, int) and process > 0:
         try:
@@ -420,4 +420,4 @@ def _is_forgotten(lock: dict[str, Any]) -> bool:
             return True
         except OSError:
             return False
-    return not isinstance(seen, (int, float)) or time.time() - seen > _FORGOTTEN
+    return not isinstance(seen, (int, float)) or time.time() - seen > _STALE_AFTER

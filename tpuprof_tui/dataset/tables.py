@@ -27,7 +27,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severi
 from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.sources.catalog import Catalog
 
-from .places import on_this_machine
+from .places import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Tables(Struct, frozen=True):
 Taker = Callable[[str, Folders, Any], Any]
 
 
-class OneCapture(Catalog):
+class CachingCatalog(Catalog):
     """Catalog that caches the source and the files of paths; to be used for one capture."""
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ def partitions(path: str | os.PathLike[str], take: Taker | None = None, catalog:
     needs_pyarrow()
     told = os.fspath(path)
     try:
-        with on_this_machine(path) as here:
+        with local_copy(path) as here:
             whole: Taker = lambda capture, folders, batches: batches.read_all()  # noqa: E731
-            return _tables(here, told, take or whole, catalog or OneCapture())
+            return _tables(here, told, take or whole, catalog or CachingCatalog())
     except UnreadableError as error:
         capture = _identity_of_path(told)
         return Tables(capture, (None, _day(0), None), _fatal(capture, told, error.message), False, fetched=False)
@@ -385,7 +385,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     rows: dict[str, dict[str, Any]] = {}
     fault = ""
     for view in views_of(query.vocabulary):
-        if not view.compared or view.together or not (view.facts or view.id in _TABLES):
+        if not view.compared or view.all_workers or not (view.facts or view.id in _TABLES):
             continue
         try:
             found = answer(view, query) if view.id in _TABLES else None
@@ -415,13 +415,13 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
     """Rows of figures: sum, count and maximum of durations of device work, by kernel, operation and so on.
 
-    The text columns to group by are ``Vocabulary.work_cuts``.
+    The text columns to group by are ``Vocabulary.work_breakdowns``.
     """
     lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
     works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
     times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
              for lane, rows in zip(lanes, works, strict=True)]  # fmt: skip
-    for view, key in dict(profile.vocabulary.work_cuts).items():
+    for view, key in dict(profile.vocabulary.work_breakdowns).items():
         kind = _PARTS.get(view, view)
         texts = profile.strings.get(key, ())
         known = [each for each in zip(lanes, works, times, strict=True) if knows(profile, each[0], key)]

@@ -18,7 +18,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import row_count
-from tpuprof_tui.model.vocabulary import Output, imported
+from tpuprof_tui.model.vocabulary import Output, import_entry
 
 from .outputs import outputs_of
 from .selection import Selection
@@ -74,18 +74,18 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
     if target == capture or capture in target.parents:
         raise WriteError(f"{job.folder} lies inside the capture.", "Choose an output folder outside it.")
-    outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.turn)
+    outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.write_order)
     chosen = [output for output in outputs if output.key in job.kinds]
     before, existed = _own_files(job.folder, outputs), os.path.exists(job.folder)
     planned = {name for output in chosen for name in output.files}
-    planned |= {name for output in chosen if output.names for name in imported(output.names)(profile, job)}
+    planned |= {name for output in chosen if output.names for name in import_entry(output.names)(profile, job)}
     # written first, so that the next export knows these files even if this process is killed
     _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
         for output in chosen:
             paths = [job.folder / name for name in output.files]
-            written += imported(output.writer)(profile, job, paths, partial(report, output.key))
+            written += import_entry(output.writer)(profile, job, paths, partial(report, output.key))
     except BaseException:
         _write_list(
             job.folder, {name for name in before | planned if name in before or os.path.exists(job.folder / name)}

@@ -23,7 +23,7 @@ from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows, row_numbers
 
-from .selection import Page, Selection
+from .selection import RowPage, Selection
 
 Ints = npt.NDArray[np.int64]
 TextForm = Literal["jsonl", "csv"]
@@ -111,7 +111,7 @@ class TableRows(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def on(self, page: Page) -> TableRows:
+    def on(self, page: RowPage) -> TableRows:
         """The rows of a page."""
         return replace(self, numbers=self.numbers[page.take(len(self.numbers))], whole=self.numbers)
 

@@ -142,14 +142,14 @@ def numbers(text: Bytes, begin: I64, end: I64) -> Numbers:
         text: The text; a number may be surrounded by quotes and blanks.
         begin, end: int64, byte offsets of each range.
     """
-    mantissa, places, known = _plain(text, begin, end)
+    mantissa, places, known = _parse_fast(text, begin, end)
     rows = np.flatnonzero(~known & (end > begin))
     # N/A is frequent: skip it before the slow path
     rows = rows[(end[rows] - begin[rows] != 3) | (text.words(begin[rows]) & MASKS[3] != _NOTHING)]
     others, bad = [], []
     for low in range(0, len(rows), _ROWS):
         mine = rows[low : low + _ROWS]
-        found = _some(text.array, begin[mine], end[mine])
+        found = _parse_slow(text.array, begin[mine], end[mine])
         mantissa[mine], places[mine], known[mine] = found.mantissa, found.places, found.known
         others += [(int(mine[row]), number) for row, number in found.others]
         bad += mine[list(found.bad)].tolist()
@@ -162,7 +162,7 @@ def numbers_in(text: bytes) -> Numbers:
     return numbers(Bytes(text), np.append(0, ends[:-1] + 1)[: len(ends)], ends)
 
 
-def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
+def _parse_fast(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
     """Fast path: parses digits with an optional point that fit into int64, eight bytes at a time.
 
     Returns:
@@ -213,7 +213,7 @@ def _eight(words: Words, digits: I64) -> tuple[Words, Mask]:
     return words, sound
 
 
-def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
+def _parse_slow(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     """Slow path: parses any decimal numbers, byte by byte, and unusual ones (exponents, many digits) one by one."""
     count = len(begin)
     width = int(min((end - begin).max(initial=0), _WIDEST))
@@ -248,7 +248,7 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     others, bad = [], []
     for row in np.flatnonzero(odd).tolist():
         text = data[begin[row] : min(end[row], begin[row] + 4 * _LONGEST)].tobytes().strip(_BLANK)
-        number = _one(text)
+        number = _parse_decimal(text)
         if number is not None:
             others.append((row, number))
         elif text not in _NONE:
@@ -256,7 +256,7 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     return Numbers(np.where(minus, -mantissa, mantissa), places, known, others, tuple(bad))
 
 
-def _one(text: bytes) -> Decimal | None:
+def _parse_decimal(text: bytes) -> Decimal | None:
     if not text or len(text) > _LONGEST or b"_" in text:
         return None
     try:

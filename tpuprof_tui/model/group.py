@@ -61,7 +61,7 @@ class Groups(tuple[Group, ...]):
         """Numbers of the units, in the order of `units`."""
         return tuple(self[unit].number for unit in self.units)
 
-    def keeping(self, units: Collection[int]) -> Groups:
+    def with_units(self, units: Collection[int]) -> Groups:
         """The same groups with only ``units`` (ids) marked as units."""
         return Groups(replace(group, is_unit=place in units) for place, group in enumerate(self))
 

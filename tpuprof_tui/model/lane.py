@@ -26,8 +26,8 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
-#: Maximum number of rows that `last_kept` caches.
-_MOST_KEPT = 1 << 14
+#: Maximum number of rows that `cache_last_slice` caches.
+_MOST_CACHED = 1 << 14
 Columns = TypeVar("Columns", bound=Struct)
 
 
@@ -67,7 +67,7 @@ def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
         yield row_part(rows, first, last), last - first
 
 
-def taken(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
+def select_rows(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
     """Selects rows of a struct whose fields are columns of one length."""
     return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))
 
@@ -82,7 +82,7 @@ def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     return values
 
 
-def last_kept(read: LazyColumn) -> LazyColumn:
+def cache_last_slice(read: LazyColumn) -> LazyColumn:
     """Caches the result of ``read`` for the last slice, for columns that are derived from it one after the other.
 
     Callers must not modify the arrays.
@@ -95,7 +95,7 @@ def last_kept(read: LazyColumn) -> LazyColumn:
         if isinstance(rows, slice) and known is not None and known[0] == rows:
             return known[1]
         found = read(rows)
-        last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_KEPT else None
+        last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_CACHED else None
         return found
 
     return values
@@ -212,7 +212,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         """Whether sums over several lanes include its events; sums of this lane alone always do."""
         return self.counted and not self.on_host
 
-    def doing(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
+    def activity_mask(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
         """Mask of the rows with one of the wanted activities; None if all rows have one.
 
         Reads no column if all events of the lane have the same activity.
@@ -223,11 +223,11 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
             return None
         return np.zeros(len(self.take("start", rows)), np.bool_)
 
-    def may_do(self, wanted: Collection[Activity]) -> bool:
+    def can_have_activity(self, wanted: Collection[Activity]) -> bool:
         """Whether events can have one of the wanted activities; always True for lanes of mixed activities."""
         return self.activity is None or self.activity in wanted
 
-    def reading(self, row: int) -> str:
+    def description(self, row: int) -> str:
         """One line that describes the event of a row; empty if the lane has no ``describe``."""
         return "" if self.describe is None else self.describe(row)
 
@@ -248,7 +248,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         """A copy of the lane with a column added or replaced."""
         return replace(self, columns={**self.columns, key: values})
 
-    def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
+    def select_rows(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
         """A lane with the selected rows, in that order, without registers; ``parent`` is renumbered to the new rows.
 
         Args:
@@ -278,7 +278,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
 
         return values
 
-    def kept_arrays(self) -> Iterator[Array]:
+    def stored_arrays(self) -> Iterator[Array]:
         """Columns stored as arrays, without the lazy ones."""
         return (values for values in self.columns.values() if isinstance(values, np.ndarray))
 

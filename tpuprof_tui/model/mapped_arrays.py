@@ -53,14 +53,14 @@ class MappedArrays:
         """Whether the memory limit is reached, so that new arrays are stored in files."""
         return self._left <= 0
 
-    def place(self, size: int) -> memoryview:
+    def allocate(self, size: int) -> memoryview:
         """Allocates a writable buffer of ``size`` bytes, in memory or in a file; to be written once."""
         with self._lock:
             self._left -= size
         found = self._in_file(size)
         return memoryview(bytearray(size)) if found is None else found
 
-    def kept(self, array: Array) -> Array:
+    def stored(self, array: Array) -> Array:
         """A read-only copy of an array in a file.
 
         Returns the array itself if the memory limit is not reached, if it is small or a view of a part of another
@@ -79,30 +79,30 @@ class MappedArrays:
         return found
 
     def moved(self, thing: Thing) -> Thing:
-        """A copy of a picklable object whose large arrays are stored by `place`."""
+        """A copy of a picklable object whose large arrays are stored by `allocate`."""
         data, buffers = pickled(thing)
         places = []
         for each in buffers:
-            places.append(self.place(len(each)))
+            places.append(self.allocate(len(each)))
             places[-1][:] = each
         found: Thing = unpickled(data, places)
         return found
 
-    def put_away(self, *things: Any) -> None:
+    def spill(self, *things: Any) -> None:
         """Moves arrays in attributes of objects (also within structs and tuples of them) to files, if it `spills`."""
         if not self.spills:
             return
         for thing in things:
             for name, value in list(vars(thing).items()):
                 if isinstance(value, np.ndarray):
-                    vars(thing)[name] = self.kept(value)
+                    vars(thing)[name] = self.stored(value)
                 for columns in value if isinstance(value, tuple) else (value,):
                     for key in columns.__struct_fields__ if isinstance(columns, Struct) else ():
                         if isinstance(column := getattr(columns, key), np.ndarray):
-                            force_setattr(columns, key, self.kept(column))
-        self.give_back()
+                            force_setattr(columns, key, self.stored(column))
+        self.release_pages()
 
-    def give_back(self) -> None:
+    def release_pages(self) -> None:
         """Releases resident pages of the files if they exceed ``_MOST_MAPPED``; later accesses read them from disk."""
         if not self._maps:
             return

@@ -11,7 +11,7 @@ from msgspec import Struct
 from .conditions import Context, passes, shown, subjects
 from .reading import Number, Other, Written, line_of
 from .tables import Kind, Option, Rule, Tables, nearest
-from .values import NOTHING, expected, flaws
+from .values import NO_FIX, expected, flaws
 
 OK: Final = "ok"
 #: Maximum number of unknown names for which a similar one is searched, which is slow.
@@ -100,7 +100,7 @@ def _findings(written: Written, kind: Kind, tables: Tables, context: Context) ->
 
 def _of_value(option: Option, value: Any, tables: Tables, context: Context) -> Iterator[Finding]:
     for flaw in flaws(option, value, context):
-        repair = None if flaw.better is NOTHING else _setting({option.name: flaw.better})
+        repair = None if flaw.better is NO_FIX else _setting({option.name: flaw.better})
         words = {"reason": flaw.reason, "expected": expected(option, tables)}
         yield _about(tables.rules[flaw.code], option.name, {option.name: value}, context, repair=repair, **words)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from .checking import Checked, plain
 from .conditions import Context, passes, shown
-from .making import Made
+from .making import GeneratedOptions
 from .reading import Written
 from .tables import Kind, Option, Tables
 
@@ -245,7 +245,7 @@ def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Ite
         yield from (tables.say("corrected"), *checked.line.split("\n"))
 
 
-def made_json(made: Made, kind: Kind) -> dict[str, Any]:
+def made_json(made: GeneratedOptions, kind: Kind) -> dict[str, Any]:
     """Generated options for JSON: each run with its options, their reasons and the lines to paste."""
     runs = [{"wishes": [wish.wish for wish in run.wishes],
              "options": {name: plain(value) for name, value in run.values.items()},
@@ -254,7 +254,7 @@ def made_json(made: Made, kind: Kind) -> dict[str, Any]:
     return {"kind": kind.name, "runs": runs, "notes": list(made.notes), "command": made.command}
 
 
-def made_lines(made: Made, tables: Tables) -> Iterator[str]:
+def made_lines(made: GeneratedOptions, tables: Tables) -> Iterator[str]:
     """Generated options as lines to paste; explanations are comments that start with #."""
     yield from (f"# {note}" for note in made.notes)
     for number, run in enumerate(made.runs, 1):

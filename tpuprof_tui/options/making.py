@@ -41,7 +41,7 @@ class Records(Struct, frozen=True):
     size: int = 0
 
     @property
-    def take(self) -> int:
+    def new_size(self) -> int:
         """Buffer capacity to request: the old one if it exceeds the count by a quarter, else the next power of two.
 
         If the old buffer was full, so that records may be lost, twice the count is required.
@@ -55,8 +55,8 @@ class Records(Struct, frozen=True):
     def said(self, tables: Tables) -> str:
         """Sentence that states the counts and the requested capacity."""
         lost = self.size and self.count >= self.size
-        key = "counted" if not self.size else "lost" if lost else "enough" if self.take == self.size else "more"
-        return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.take)
+        key = "counted" if not self.size else "lost" if lost else "enough" if self.new_size == self.size else "more"
+        return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.new_size)
 
 
 class Run(Struct, frozen=True):
@@ -75,7 +75,7 @@ class Run(Struct, frozen=True):
     forms: Mapping[str, Sequence[str]]
 
 
-class Made(Struct, frozen=True):
+class GeneratedOptions(Struct, frozen=True):
     """Result of `make`: runs, notes, text about the next step, and its command."""
 
     runs: Sequence[Run]
@@ -84,7 +84,7 @@ class Made(Struct, frozen=True):
     command: str
 
 
-class Order(Struct, frozen=True):
+class MakeRequest(Struct, frozen=True):
     """Input of `make` besides wishes: values by argument name, records of an earlier capture, and context."""
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Order(Struct, frozen=True):
     context: Context = field(default_factory=Context)
 
 
-def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
+def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> GeneratedOptions:
     """Generates options that fulfil wishes in few runs.
 
     Raises:
@@ -100,24 +100,24 @@ def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
     """
     making = tables.making
     kind = tables.kinds[making["kind"]]
-    context = replace(order.context, mode=order.context.mode or making.get("mode"))
+    context = replace(request.context, mode=request.context.mode or making.get("mode"))
     wishes = understood(words, tables)
     groups = _groups(wishes, kind, tables) or [[]]
     notes = [tables.say("runs", count=len(groups))] if len(groups) > 1 else []
-    if order.records is not None:
-        notes.append(order.records.said(tables))
+    if request.records is not None:
+        notes.append(request.records.said(tables))
     if tables.products.get(context.product or "", {}).get("unstated"):
         notes.append(tables.say("unstated_product", product=tables.products[str(context.product)]["title"]))
-    runs = [_run(group, kind, tables, order, context) for group in groups]
+    runs = [_run(group, kind, tables, request, context) for group in groups]
     for group, run in zip(groups, runs, strict=True):
         notes += _gives_way(group, run, tables)
     for name, rule in making.get("given", {}).items():
-        if name in order.given and not any(rule["option"] in run.values for run in runs):
+        if name in request.given and not any(rule["option"] in run.values for run in runs):
             notes.append(tables.say("not_used", option=rule["option"]))
     after = making["after"]
-    folder = order.given.get(after.get("option", ""), after.get("otherwise", ""))
+    folder = request.given.get(after.get("option", ""), after.get("otherwise", ""))
     command = after["command"].replace("{output}", shlex.quote(folder) if folder else "")
-    return Made(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
+    return GeneratedOptions(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
 
 
 def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
@@ -211,19 +211,19 @@ def _gives_way(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]
                 yield tables.say("kept_level", wishes=wishes, option=option, value=value)
 
 
-def _run(group: Sequence[Wish], kind: Kind, tables: Tables, order: Order, context: Context) -> Run:
+def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest, context: Context) -> Run:
     making, options = tables.making, tables.of_kind(kind.name)
     values = _merged(group, kind, tables) or {}
-    if order.records is not None:
-        values |= {option: order.records.take if form == "number" else str(order.records.take)
+    if request.records is not None:
+        values |= {option: request.records.new_size if form == "number" else str(request.records.new_size)
                    for option, form in making.get("records", {}).items()}  # fmt: skip
     for added in making["added"]:
         test = {key: value for key, value in added.items() if key != "sets"}
         if subjects(test, kind.name, values, context):
             values = {**added["sets"], **values}
     for name, rule in making.get("given", {}).items():
-        if name in order.given and (rule.get("always") or rule["option"] in values):
-            values[rule["option"]] = _given(name, order.given[name], rule, tables)
+        if name in request.given and (rule.get("always") or rule["option"] in values):
+            values[rule["option"]] = _given(name, request.given[name], rule, tables)
     values = {name: Other(values[name]) if option.type == "expression" else values[name]
               for name, option in options.items() if values.get(name) is not None}  # fmt: skip
     forms = {}

@@ -94,9 +94,9 @@ def failure(error: Exception) -> str:
 
 def vocabularies() -> tuple[Vocabulary, ...]:
     """Vocabularies of this package's sources, for help and completion without a profile; imports no numpy."""
-    from tpuprof_tui.model.vocabulary import imported
+    from tpuprof_tui.model.vocabulary import import_entry
 
-    return tuple(imported(source.vocabulary) for source in SOURCES if source.vocabulary)
+    return tuple(import_entry(source.vocabulary) for source in SOURCES if source.vocabulary)
 
 
 def open_profile(

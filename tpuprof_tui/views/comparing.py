@@ -121,7 +121,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         if comparison.work.base or comparison.work.other:
             return comparison.cuts
         found = {}
-        for view, table, column in self.base.vocabulary.host_cuts:
+        for view, table, column in self.base.vocabulary.host_breakdowns:
             known = self.answer(view_to_compare(self.base.profile, view))
             rows = next((each for each in known.tables if each.key == table), None)
             if rows is None:
@@ -149,7 +149,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         if view.id == "alignment":
             return _alignment(self)
         parts = []
-        if view.together or view.id == "waits":
+        if view.all_workers or view.id == "waits":
             told = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
             return joined(told[0], told[1], self._judge(view), self._renamed)
         for ours, theirs in self.pairs:

@@ -278,7 +278,7 @@ def verdict_answer(compared: Compared) -> Answer:
     tables = []
     for view, parts in compared.cuts.items():
         changed = [each for each in parts if each.delta]
-        column = dict(words.work_cuts).get(view, "")
+        column = dict(words.work_breakdowns).get(view, "")
         tables.append(Table.of_rows(
             view, f"{_cut_title(compared, view)}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],

@@ -94,7 +94,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         for part in parts:
             figures[f"{kind}:{part.name}"] = _figure_of(part)
     for each in views_of(query.vocabulary):
-        if not each.compared or each.together:
+        if not each.compared or each.all_workers:
             continue
         for fact in answer(each, query).facts:
             value = plain(fact.value)
@@ -113,7 +113,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
     places = dict(_places(query, compared.comparison)) if findings else {}
-    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""), found, places)
+    return Side((run,), words.source, chip, dict(words.work_breakdowns).get("kernels", ""), found, places)
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
@@ -134,7 +134,7 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     launches = work.launches
     if not len(work):
         yield from _host_places(query)
-    for view, key in query.vocabulary.work_cuts:
+    for view, key in query.vocabulary.work_breakdowns:
         single = key == "name"
         if not single and not launches.whole:
             continue
@@ -161,7 +161,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
             for row in last_of_each(np.lexsort((end - start, name)), name).tolist():
                 spans = known.get(int(name[row]), (0, -1)), (int(start[row]), int(end[row]))
                 known[int(name[row])] = max(reversed(spans), key=lambda each: each[1] - each[0])
-    for view, _, _ in query.vocabulary.host_cuts:
+    for view, _, _ in query.vocabulary.host_breakdowns:
         for code, (start_ns, end_ns) in known.items():
             if code >= 0:
                 place = Place(range_text(start_ns, max(end_ns, start_ns + 1)), None)

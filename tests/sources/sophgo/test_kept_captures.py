@@ -40,7 +40,7 @@ def test_every_field_is_the_reference_s(tmp_path: Path, name: str) -> None:
     profile = open_profile(unpacked(name, tmp_path))
     ours = _written(profile)
     cores = kept_truth(name).meta["written_cores"]
-    guessed = profile.own == {"mode": 0, "bmodel": False}
+    guessed = profile.source_data == {"mode": 0, "bmodel": False}
     compared = 0
     for lane in lanes:
         rows = ours[lane["engine"], lane["index"] if lane["engine"] == "CDMA" else cores[lane["index"]]]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model.profile import turns_among
+from tpuprof_tui.model.profile import occurrence_numbers
 
 from ..index.intervals import turns
 from .sequences import matched
@@ -94,7 +94,7 @@ def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: st
     for side, rows in ((base, ours), (other, theirs)):
         place = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
         known = side.unit[rows] >= 0
-        turn = turns_among(place, side.signature[rows])
+        turn = occurrence_numbers(place, side.signature[rows])
         keys.append(np.rec.fromarrays([place[known], side.signature[rows][known], turn[known]]))
         ours, theirs = (ours[known], theirs) if side is base else (ours, theirs[known])
     _, one, two = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)

@@ -23,7 +23,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
-from tpuprof_tui.model.vocabulary import imported
+from tpuprof_tui.model.vocabulary import import_entry
 
 from ..index.ordering import knows, lane_values
 
@@ -204,7 +204,7 @@ class _Parser:
             return _role_condition(token)
         own = next((each for each in self.vocabulary.conditions if each.key == token.key.lower()), None)
         if own is not None:
-            word, mask = token.text.lower(), imported(own.mask)
+            word, mask = token.text.lower(), import_entry(own.mask)
             if token.op not in ("=", "!=") or word not in own.words:
                 raise FilterError(own.fault, token.place)
             return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)

@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
-from tpuprof_tui.model.vocabulary import Category, Shades, imported
+from tpuprof_tui.model.vocabulary import Category, Shades, import_entry
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -180,7 +180,7 @@ def summed(session: Session, passing: Passing | None, colouring: Colouring) -> I
     profile, named = session.profile, session.profile.vocabulary.names(colouring)
     numbers: Sequence[npt.NDArray[np.int32]] = ()
     if named is not None:
-        _, numbers = session.derived.get("names of colours", partial(imported(named.entry), session), colouring)
+        _, numbers = session.derived.get("names of colours", partial(import_entry(named.entry), session), colouring)
     for lane, index in enumerate(session.indexes):
         shown: list[tuple[LaneIndex, Rows]] = [(index, ALL)]
         if passing is not None:
@@ -189,7 +189,7 @@ def summed(session: Session, passing: Passing | None, colouring: Colouring) -> I
             if named is None:
                 share_flows(profile, each, colouring)
             else:
-                each.derived.get("colours", partial(profile.arrays.kept, numbers[lane][rows]), colouring)
+                each.derived.get("colours", partial(profile.arrays.stored, numbers[lane][rows]), colouring)
         yield
 
 

@@ -167,7 +167,7 @@ class ExplorerScreen(DrawnScreen[None]):
                 # without lanes the timeline is empty
                 self.manager.focus("summary")
         if self.session.profile.arrays.spills:
-            self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.give_back)
+            self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.release_pages)
 
     def on_unmount(self) -> None:
         """Closes the store, so that answers of overlays that are still open are ignored."""

@@ -77,7 +77,7 @@ def entries_of(
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
-    reading = clean(lane.reading(row))
+    reading = clean(lane.description(row))
     if reading:
         yield Entry("text", reading)
     for problem in problem_rows(session).about(number, row):

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
-from tpuprof_tui.model.vocabulary import Condition, imported
+from tpuprof_tui.model.vocabulary import Condition, import_entry
 
 
 def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class _Nodes:
 def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:
     """Node of the part of a lane that meets a condition, such as one direction of a port; None if it is empty."""
     profile, lane = session.profile, session.profile.lanes[number]
-    chosen = imported(condition.mask)(profile, lane, word)
+    chosen = import_entry(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
         return None
     work = chosen & (lane["role"] == Role.WORK)

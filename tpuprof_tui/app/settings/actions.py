@@ -360,7 +360,7 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
     letters = (output.letter,) if has_keys and output.letter else ()
     needs = f" (needs {output.needs})" if output.needs else ""
     how = f", as it is: columns, order, scope, filter{needs}" if output.is_table else ", of scope and filter"
-    what = output.told or f"the {output.title}"
+    what = output.progress_name or f"the {output.title}"
     yield Action(
         f"explorer.export-{output.id}", tuple(f"alt+{letter}" for letter in letters), "explorer",
         f"Export {output.title}", f"Write {what}{how}.", f"do('export-output', {output.id!r})",

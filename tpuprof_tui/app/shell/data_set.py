@@ -15,8 +15,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line, told_apart
-from tpuprof_tui.dataset.places import is_address, on_this_machine
+from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
+from tpuprof_tui.dataset.places import is_address, local_copy
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
@@ -151,7 +151,7 @@ class CaptureTable(LinesView):
         items = [-1, -1]
         out = self.looked.out.rstrip("/") if is_address(self.looked.out) else os.path.abspath(self.looked.out)
         beside = f"{out.rpartition('/')[0]}/"
-        paths = told_apart([clean(row.path.removeprefix(beside)) for row in shown], path_width - 2)
+        paths = shortened_paths([clean(row.path.removeprefix(beside)) for row in shown], path_width - 2)
         for number, (row, path) in enumerate(zip(shown, paths, strict=True)):
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
@@ -196,7 +196,7 @@ class CaptureTable(LinesView):
     def _fetch(self, path: str) -> None:
         """Opens a local copy of a capture from a remote file system."""
         try:
-            copy = self.looked.copies.enter_context(on_this_machine(path))
+            copy = self.looked.copies.enter_context(local_copy(path))
         except TpuprofError as error:
             self.post_message(Say(error.message))
             return

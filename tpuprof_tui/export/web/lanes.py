@@ -62,7 +62,7 @@ class ChosenLane(Struct, frozen=True, eq=False):
         if isinstance(self.rows, slice):
             return build_index(self.lane)
         needed = ("start", "end", "role", "bytes")
-        return build_index(self.lane.taking(self.rows, eager=needed, only=needed))
+        return build_index(self.lane.select_rows(self.rows, eager=needed, only=needed))
 
 
 def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 from ..escape import utf8_text
 from .wire import U8, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
@@ -230,7 +230,7 @@ def descriptor(track: Track) -> bytes:
 
 
 def _protos() -> Any:
-    with needed_for("The Perfetto trace"):
+    with requires_package("The Perfetto trace"):
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
     return perfetto_trace_pb2

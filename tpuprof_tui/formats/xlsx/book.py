@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 from ..escape import sheet_text, starts_formula
 from ..rendering import EXACT
@@ -146,7 +146,7 @@ class Book:
         Raises:
             MissingPackageError: openpyxl is not installed.
         """
-        with needed_for("The workbook"):
+        with requires_package("The workbook"):
             from openpyxl import Workbook
 
         self.workbook: Workbook = Workbook()

@@ -16,7 +16,7 @@ from tpuprof_tui.model.vocabulary import (
     LaneKind,
     Output,
     Shades,
-    Share,
+    ShareColouring,
     Vocabulary,
     Word,
 )
@@ -28,26 +28,26 @@ OUTPUTS: Final = (
         "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
         prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", letter="x",
-        help="Write the workbook and the merged CSV.", short="Workbook", place=10, turn=40,
+        help="Write the workbook and the merged CSV.", short="Workbook", list_order=10, write_order=40,
         sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),
     Output(
         "pftrace", "Perfetto trace", f"{_HERE}.files.outputs:write_trace", files=("perfetto.pftrace",),
         action="perfetto", letter="p",
-        help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
+        help="Write the trace for Perfetto.", short="Perfetto", list_order=30, write_order=20,
         sets=frozenset(("perfetto", "enable_doc")),
     ),
     Output(
-        "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",), told="summary.txt",
-        finish=f"{_HERE}.files.outputs:summary_told", letter="s", help="Write the summary as text.", short="Summary",
-        place=40, turn=10,
+        "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",),
+        progress_name="summary.txt", finish=f"{_HERE}.files.outputs:summary_told", letter="s",
+        help="Write the summary as text.", short="Summary", list_order=40, write_order=10,
         sets=frozenset(("perfetto", "enable_doc", "summary")),
     ),
     Output(
         "regs", "register text", f"{_HERE}.files.outputs:write_registers",
         shown="tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ...", pattern=r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt",
         names=f"{_HERE}.files.outputs:register_names", action="registers", letter="r",
-        help="Write the registers of all commands as text.", short="Registers", place=50, turn=30,
+        help="Write the registers of all commands as text.", short="Registers", list_order=50, write_order=30,
         sets=frozenset(("beside", "enable_doc", "num_core")),
     ),
 )  # fmt: skip
@@ -98,11 +98,11 @@ VOCABULARY: Final = Vocabulary(
         Capability(DETAIL, "detailed commands", "mode 2"),
     ),
     shares=(
-        Share(
+        ShareColouring(
             "bandwidth", "bandwidth, share of the peak", (("ddr_bandwidth", "DDR"), ("l2_bandwidth", "L2")),
             "the DDR or L2 peak of one core",
         ),
-        Share("uarch", "uArch rate", (("uarch_rate", ""),)),
+        ShareColouring("uarch", "uArch rate", (("uarch_rate", ""),)),
     ),
     conditions=(
         Condition("link", ("tx", "rx"), "link is tx or rx, the direction over a CDMA port's link",
@@ -170,7 +170,7 @@ VOCABULARY: Final = Vocabulary(
         View("waits", "Who waits for whom", "Which {unit} makes the others wait, and who comes last to each barrier.",
              f"{_HERE}.views.waits:waits", facts=False),
         View("kernel_launches", "Kernel functions by launch", "How long launches took, and the work in them.",
-             f"{_HERE}.views.kernel_launches:kernel_launches", (NAMES,), summed_up=False, place="", compared=False),
+             f"{_HERE}.views.kernel_launches:kernel_launches", (NAMES,), in_summary=False, place="", compared=False),
         View("published", "As bigTpuProfile counts", "The summary of the published converter, by its own definitions.",
              f"{_HERE}.views.published_summary:published", facts=False),
     ),

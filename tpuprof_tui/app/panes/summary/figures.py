@@ -102,7 +102,7 @@ class SummaryFigures:
     @property
     def is_cluster(self) -> bool:
         """Whether a view of all workers has rows: figures of a cluster may exist without any events."""
-        together = (view.id for view in views_of(self._vocabulary) if view.together)
+        together = (view.id for view in views_of(self._vocabulary) if view.all_workers)
         return any(len(table) for key in together if key in self.answers for table in self.answers[key].tables)
 
 

@@ -131,7 +131,7 @@ def copied(session: Session, lane_number: int, row: int) -> str:
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row) or session.say("{event} {row}", row=row)
-    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
+    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.description(row))
     times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
     parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
     return "  ".join(part for part in parts if part)

@@ -88,7 +88,8 @@ def _remarks(profile: Profile, chosen: Profile) -> str:
     """Notes on the reference's table."""
     lines = []
     if not profile.has(DETAIL):
-        lines.append(f"uArchURate says nothing in mode {profile.own['mode']}: operations are known from mode 2 on.")
+        mode = profile.source_data["mode"]
+        lines.append(f"uArchURate says nothing in mode {mode}: operations are known from mode 2 on.")
     device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
     if chosen.instructions != device:
         lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these alone.")

@@ -199,7 +199,7 @@ class _Builder(Struct):
             ),
             recording=recording_of(mode, bmodel),
             capabilities=capabilities_of(mode, bmodel),
-            own={"mode": mode, "bmodel": bmodel},
+            source_data={"mode": mode, "bmodel": bmodel},
             groups=groups,
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},

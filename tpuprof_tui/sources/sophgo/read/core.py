@@ -80,7 +80,7 @@ def _report_unpaired(result: CoreData) -> None:
             lost = int(skipped[skipped > 0].sum())
             if lost and lost < len(skipped):
                 warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
-                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
+                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, after_gap=True,
                      records=engine.stream.dumped(rows[1:][skipped > 0]))  # fmt: skip
             continue
         rows = np.arange(len(engine.bound))[engine.keep]
@@ -94,7 +94,7 @@ def _report_unpaired(result: CoreData) -> None:
             done = "Times and sums lack what they took."
             behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 lost=lost, behind=True, records=behind)  # fmt: skip
+                 lost=lost, after_gap=True, records=behind)  # fmt: skip
     if result.engines:
         note_unrecorded(result)
 

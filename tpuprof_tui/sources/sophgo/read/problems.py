@@ -41,7 +41,7 @@ class Where(TypedDict, total=False):
     count: int
     lost: int
     rows: I64
-    behind: bool
+    after_gap: bool
     records: I64
 
 

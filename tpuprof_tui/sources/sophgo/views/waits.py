@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in,
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model.lane import taken
+from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.views.answer import Answer, Column, Later, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -24,13 +24,13 @@ _MOST_CORES: Final = 16
 def waits(query: Query) -> Answer:
     """Waits that start in the window, by the core that released them."""
     everything = releases_of(query.session)
-    asked = taken(everything, _asked(query, everything))
+    asked = select_rows(everything, _asked(query, everything))
     if not len(asked.waiter):
         return Answer(missing=(Missing("Nothing waits here."),))
     known = asked.by >= 0
     if not known.any():
         return Answer(missing=(Missing("What let the waits go is not known here."),))
-    barriers = barriers_in(query.session, taken(everything, np.isin(everything.releaser, asked.releaser[known])))
+    barriers = barriers_in(query.session, select_rows(everything, np.isin(everything.releaser, asked.releaser[known])))
     return Answer(tables=(_makers(query, asked, barriers), _matrix(query, asked), _barriers(query, barriers)))
 
 
@@ -109,7 +109,7 @@ def _matrix(query: Query, asked: Releases) -> Table:
 
 def _barriers(query: Query, barriers: Barriers) -> Table:
     """One row per barrier, the costliest first."""
-    session, told = query.session, taken(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
+    session, told = query.session, select_rows(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
         Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),

@@ -71,8 +71,8 @@ def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], 
             chosen = known[asked[known]]
             side += np.bincount(found[chosen], trace.end[chosen] - trace.start[chosen], len(codes))
         for lane, of_lane in run.worker.lane_rows.items():
-            numbers[lane] = profile.arrays.kept(found[of_lane])
+            numbers[lane] = profile.arrays.stored(found[of_lane])
     order = np.lexsort(-times[::-1])
     place = np.append(np.argsort(order), -1).astype(np.int32)
     texts = list(codes)
-    return [texts[code] for code in order.tolist()], [profile.arrays.kept(place[each]) for each in numbers]
+    return [texts[code] for code in order.tolist()], [profile.arrays.stored(place[each]) for each in numbers]

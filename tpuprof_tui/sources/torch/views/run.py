@@ -470,14 +470,14 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.put_away(run, *run.known, run.trace)
+        query.profile.arrays.spill(run, *run.known, run.trace)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Thing]) -> Iterator[Thing]:
     """Yields items of workers one at a time; after each, memory of its columns is returned to the system."""
     for each in of_workers:
         yield each
-        query.profile.arrays.give_back()
+        query.profile.arrays.release_pages()
 
 
 def asked_of(query: Query, run: Run) -> Asked:

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.lane import LazyColumn, Rows, last_kept
+from tpuprof_tui.model.lane import LazyColumn, Rows, cache_last_slice
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
@@ -96,7 +96,7 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
 
         return values
 
-    depends = last_kept(dependency)
+    depends = cache_last_slice(dependency)
     columns: dict[str, LazyColumn] = {
         "dependency": part(depends, lambda held: held),
         "depends_on": part(depends, lambda held: _depends(chip, detail.engine, held)),
@@ -106,7 +106,7 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
     rule = chip.messages.get(family)
     if rule is not None:
         ids, first, counts = (1 << rule.id_bits) - 1, rule.count_bit, (1 << rule.count_bits) - 1
-        held = last_kept(register(rule))
+        held = cache_last_slice(register(rule))
         columns["message"] = part(held, lambda values: values & ids)
         columns["message_count"] = part(held, lambda values: values >> first & counts)
         columns["message_destination"] = part(held, lambda values: values & ~(ids | counts << first))

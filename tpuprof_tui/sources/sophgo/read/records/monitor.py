@@ -154,7 +154,7 @@ def read_stream(
         offset=int(where[rows[0]]),
         lane=stream.label,
         count=len(rows),
-        behind=True,
+        after_gap=True,
         records=rows,
     )
     stream.left_out = len(rows)

@@ -114,9 +114,9 @@ def test_an_unexpected_error_is_one_sentence_and_a_log(broken, capsys):
 
 
 def test_only_the_newest_logs_are_kept(broken, capsys):
-    for _ in range(crash_log.KEPT + 3):
+    for _ in range(crash_log.MOST_LOGS + 3):
         main(["info", "X"])
-    assert len(list(broken.glob("*.log"))) == crash_log.KEPT
+    assert len(list(broken.glob("*.log"))) == crash_log.MOST_LOGS
 
 
 def test_debug_shows_the_traceback(broken):

@@ -56,12 +56,12 @@ _HEADINGS: Final = ("exit status:", "退出状态：")
 
 def meanings(command: str = "", language: str = "en") -> Iterator[tuple[str, str]]:
     """Yields (code, meaning) for a command; without a command, the general meaning and those of single commands."""
-    place = LANGUAGES.index(language)
+    index = LANGUAGES.index(language)
     for status in TABLE:
-        text = status.also.get(command, status.meaning)[place]
+        text = status.also.get(command, status.meaning)[index]
         if not command and status.also:
-            others = (f"{name}{_COLONS[place]}{texts[place]}" for name, texts in status.also.items())
-            text += _BRACKETS[place].format(_BETWEEN[place].join(others))
+            by_command = (f"{name}{_COLONS[index]}{texts[index]}" for name, texts in status.also.items())
+            text += _BRACKETS[index].format(_BETWEEN[index].join(by_command))
         yield str(status.code), text
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.profiles import make_profile, small_profile
-from tpuprof_tui.cli.export import kinds_asked
+from tpuprof_tui.cli.export import requested_kinds
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, run_export
@@ -165,13 +165,13 @@ def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
 )
 def test_options_of_the_published_tool(options: str, kinds: str) -> None:
     parsed = build_parser("export").parse_args(["capture", *options.split()])
-    assert sorted(kinds_asked(parsed, outputs_of(VOCABULARY))) == kinds.split()
+    assert sorted(requested_kinds(parsed, outputs_of(VOCABULARY))) == kinds.split()
 
 
 def test_nothing_to_write_is_an_error() -> None:
     parsed = build_parser("export").parse_args(["capture", "--disable_web", "--disable_doc"])
     with pytest.raises(UsageError, match="nothing to write"):
-        kinds_asked(parsed, outputs_of(VOCABULARY))
+        requested_kinds(parsed, outputs_of(VOCABULARY))
 
 
 def test_unknown_options_are_an_error() -> None:

@@ -78,7 +78,7 @@ def test_small_arrays_those_of_objects_and_parts_of_others_stay():
 
 
 def test_what_is_pickled_is_moved_with_its_arrays():
-    moved = MappedArrays(0).moved({"columns": Columns(LARGE, "x"), "few": np.arange(3), "text": "y"})
+    moved = MappedArrays(0).with_stored_arrays({"columns": Columns(LARGE, "x"), "few": np.arange(3), "text": "y"})
     assert moved["columns"].name == "x"
     assert moved["columns"].start.tolist() == LARGE.tolist()
     assert moved["few"].tolist() == [0, 1, 2]

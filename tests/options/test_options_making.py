@@ -208,7 +208,7 @@ def test_the_call_of_torch():
     ],
 )
 def test_the_record_size_from_an_earlier_capture(settings, said):
-    assert most_records(settings).said(SOPHGO).startswith(said)
+    assert most_records(settings).sentence(SOPHGO).startswith(said)
 
 
 def test_settings_that_count_nothing():

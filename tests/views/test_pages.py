@@ -44,7 +44,7 @@ def test_plain_tables_line_up():
 
 
 def test_too_wide_tables_are_turned_with_every_number_kept():
-    parts = NUMBERS.turned(7)
+    parts = NUMBERS.transposed(7)
     assert [part.header for part in parts] == [("A", "1"), ("A", "10")]
     assert [part.rows for part in parts] == [(("Bee", "2"), ("C", "3")), (("Bee", "20"), ("C", "30"))]
     assert NUMBERS.fitted(80) == [NUMBERS]

@@ -176,20 +176,20 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
             count = query.write_parquet(data, words[0], Path(options.parquet))
             print(f"{options.parquet}: {count:,} rows")
             return OK
-        asked: dict[str, Callable[[], Rows]] = {
+        queries: dict[str, Callable[[], Rows]] = {
             "query": lambda: query.asked(data, words[0]),
             "top": lambda: query.top(data),
             "trend": lambda: query.trend(data, words[0]),
             "outliers": lambda: query.outliers(data, options.among),
         }
-        found = asked[options.action]()
-        limit, passed = options.limit, sum(1 for _ in islice(found.rows, options.offset))
+        found = queries[options.action]()
+        limit, skipped = options.limit, sum(1 for _ in islice(found.rows, options.offset))
         if options.csv:
             _print_csv(found, limit)
         elif options.json:
-            _print_json(options.action, found, limit, passed)
+            _print_json(options.action, found, limit, skipped)
         else:
-            show([_page(out, options.action, found, limit or _ROWS, passed)], "--limit N shows all.")
+            show([_page(out, options.action, found, limit or _ROWS, skipped)], "--limit N shows all.")
     return OK
 
 
@@ -201,8 +201,8 @@ def _print_csv(found: Rows, limit: int | None) -> None:
         print(",".join("" if value is None else csv_text(str(value)) for value in row))
 
 
-def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> None:
-    """Prints one JSON object, streaming its rows; ``passed``: number of skipped rows before them."""
+def _print_json(action: str, found: Rows, limit: int | None, skipped: int) -> None:
+    """Prints one JSON object, streaming its rows; ``skipped``: number of skipped rows before them."""
     from tpuprof_tui.formats.answers import answer_text
 
     columns = [{"name": name, "type": kind} for name, kind in found.columns]
@@ -213,11 +213,11 @@ def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> Non
         # answer_text applies the common rules for NaN, infinity and types unknown to JSON
         text = answer_text({"row": list(row)}, indent=None)
         print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
-    total = passed + count + sum(1 for _ in found.rows)
+    total = skipped + count + sum(1 for _ in found.rows)
     print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
-def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report:
+def _page(out: str, action: str, found: Rows, limit: int, skipped: int) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
@@ -225,7 +225,7 @@ def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report
     more = next(found.rows, None) is not None
     notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
     left = frozenset(
-        place for place, (_, kind) in enumerate(found.columns)
+        index for index, (_, kind) in enumerate(found.columns)
         if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))
     )  # fmt: skip
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)

@@ -112,11 +112,11 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
     yield "Device", "; ".join((", ".join((record["device"], *clocks)), record["recording"]))
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in record["lanes"]["kinds"].items())
     lanes = words.lane.of(record["lanes"]["count"])
-    held = [words.unit.of(record["units"]["count"]), f"{lanes} ({kinds})" if kinds else lanes,
+    holds = [words.unit.of(record["units"]["count"]), f"{lanes} ({kinds})" if kinds else lanes,
             words.event.of(record["events"]["count"])]  # fmt: skip
     if record["launches"]:
-        held.append(Word("launch", "launches").of(record["launches"]))
-    yield "Holds", ", ".join(held)
+        holds.append(Word("launch", "launches").of(record["launches"]))
+    yield "Holds", ", ".join(holds)
     yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
     if record["steps"]["count"]:
         guessed = " (found by repetition)" if record["steps"]["guessed"] else ""

@@ -32,7 +32,7 @@ _EVERY: Final = 0.1
 _BAR: Final = 24
 
 
-def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
+def requested_kinds(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
     """Keys of the outputs that the options request.
 
     Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, like
@@ -59,7 +59,7 @@ def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> froze
     return frozenset(kinds)
 
 
-def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
+def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
     """Converts the options to an export job.
 
     Raises:
@@ -78,7 +78,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     documents = None
     if options.num_core is not None:
         documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
-    kinds = kinds_asked(options, outputs_of(profile.vocabulary))
+    kinds = requested_kinds(options, outputs_of(profile.vocabulary))
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
 
 
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     """
     check_expected(options.expect, options.capture)
     profile = open_capture(options.capture, options)
-    job = job_asked(options, profile)
+    job = requested_job(options, profile)
     check_selection(profile, job.selection)
     outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
     titles = {output.key: output.progress_name or output.title for output in outputs}
@@ -151,13 +151,13 @@ class _Lines:
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._titles = titles
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
 
     def progress(self, kind: str, done: float) -> None:
         """Prints a line when an output begins."""
         del done
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._announced:
+            self._announced.add(kind)
             print(f"Writing {self._titles[kind]} ...", file=sys.stderr)
 
     def written(self, files: list[Written], notes: list[str]) -> None:

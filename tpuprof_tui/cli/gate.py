@@ -58,7 +58,7 @@ def print_gate(options: argparse.Namespace) -> int:
     refuse_unlike_sides(base, other)
     base, other, called = with_one_name(base, other)
     rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
-    _known(rules, base, other)
+    _check_figures(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
     record = answer_text(gate_record(result, base, other, why_gated(result, base, other)),
                          indent=None)  # fmt: skip
@@ -131,7 +131,7 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
     return replace(found, unread=tuple((path, str(error)) for path, error in unread))
 
 
-def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
+def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
     """Checks that the figures of all rules exist.
 
     Raises:

@@ -150,8 +150,8 @@ def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
 
     profile = rows.profile
-    asked = options.columns
-    columns = known_columns(profile) if asked is None else parse_columns(asked, profile.vocabulary)
+    names = options.columns
+    columns = known_columns(profile) if names is None else parse_columns(names, profile.vocabulary)
     if options.format == "parquet":
         from tpuprof_tui.export.table_parquet import write_parquet
 

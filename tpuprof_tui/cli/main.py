@@ -82,9 +82,9 @@ class Command(Struct, frozen=True):
     completions: str = ""
 
 
-def entry(where: str) -> Any:
+def entry(path: str) -> Any:
     """Imports the function that an entry of a command ("module:function", within this package) refers to."""
-    return import_entry(f"{__package__}.{where}")
+    return import_entry(f"{__package__}.{path}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,16 +135,16 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     The command is the first word that is neither an option nor an option's value, so options may precede it.
     """
     valued = {flag for option in OPTIONS if "action" not in option.settings for flag in option.flags}
-    place = 0
-    while place < len(words):
-        word = words[place]
+    index = 0
+    while index < len(words):
+        word = words[index]
         if word == "--":
             break
         if word.startswith("-") and word != "-":
-            place += 2 if word in valued else 1
+            index += 2 if word in valued else 1
             continue
         if word in COMMANDS and word != "open":
-            return word, [*words[:place], *words[place + 1 :]]
+            return word, [*words[:index], *words[index + 1 :]]
         break
     return "open", list(words)
 

@@ -61,7 +61,7 @@ def for_each_capture(options: argparse.Namespace, answer: Callable[[Profile], ob
         answer(profile)
         return status_of(profile)
     status = OK
-    for place, capture in enumerate(captures):
+    for index, capture in enumerate(captures):
         try:
             profile = open_capture(capture, options)
         except UnreadableError as error:
@@ -71,7 +71,7 @@ def for_each_capture(options: argparse.Namespace, answer: Callable[[Profile], ob
         if headed:
             from tpuprof_tui.formats.escape import line_text
 
-            between = "\n" if place else ""
+            between = "\n" if index else ""
             print(f"{between}==> {line_text(capture)} <==")
         answer(profile)
         status = max(status, status_of(profile))
@@ -115,8 +115,8 @@ def _part(options: argparse.Namespace) -> Part | None:
     """The part of a profile that ``--range`` and ``--step`` select; None: all."""
     from tpuprof_tui.sources.catalog import Part
 
-    asked = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
-    return asked if asked != Part("", None) else None
+    part = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
+    return part if part != Part("", None) else None
 
 
 def _piped(options: argparse.Namespace) -> Profile:
@@ -154,12 +154,12 @@ def must_exist(path: str, hint: str) -> None:
         UnreadableError: The path does not exist.
     """
     if "://" in path:
-        raise _elsewhere(path)
+        raise _remote_error(path)
     if not os.path.exists(path):
         raise UnreadableError(f"{path}: no such file or directory.", hint)
 
 
-def _elsewhere(path: str) -> UnreadableError:
+def _remote_error(path: str) -> UnreadableError:
     return UnreadableError(f"{path} lies on another file system: there one data set at a time is opened.",
                            f"Make one: tpuprof dataset build OUT {path}.")  # fmt: skip
 
@@ -169,7 +169,7 @@ def _folder_error(path: str) -> UnreadableError | None:
     if is_data_set(path):
         return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
     if "://" in path:
-        return _elsewhere(path)
+        return _remote_error(path)
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None

@@ -81,25 +81,25 @@ def shortened(pages: Sequence[Report], form: Callable[[Report], str], more: str 
     room = MOST_BYTES - _ROOM
     cut: dict[int, Report] = {}
     left_out: list[str] = []
-    for place in sorted(range(len(shorter)), key=lambda place: min(map(_rank, shorter[place].tables), default=9)):
-        head = replace(shorter[place], tables=())
+    for index in sorted(range(len(shorter)), key=lambda index: min(map(_rank, shorter[index].tables), default=9)):
+        head = replace(shorter[index], tables=())
         if size((head,)) <= room - MOST_BYTES // 3:
             room -= size((head,))
-            cut[place] = head
+            cut[index] = head
         else:
             left_out.append(head.title)
-    tables = [(place, table) for place in cut for table in shorter[place].tables]
-    for place, table in sorted(tables, key=lambda each: (_rank(each[1]), each[0])):
-        need = size((replace(cut[place], title="", lines=(), tables=(table,)),))
+    tables = [(index, table) for index in cut for table in shorter[index].tables]
+    for index, table in sorted(tables, key=lambda each: (_rank(each[1]), each[0])):
+        need = size((replace(cut[index], title="", lines=(), tables=(table,)),))
         if need <= room:
             room -= need
-            cut[place] = replace(cut[place], tables=(*cut[place].tables, table))
+            cut[index] = replace(cut[index], tables=(*cut[index].tables, table))
         else:
             left_out.append(table.view or table.title)
     named = ", ".join(dict.fromkeys(left_out))
     if len(named) > _ROOM - 120:
         named = f"{named[: _ROOM - 140].rpartition(', ')[0]}, ..."
-    kept = [cut[place] for place in sorted(cut) if cut[place].tables or cut[place].lines]
+    kept = [cut[index] for index in sorted(cut) if cut[index].tables or cut[index].lines]
     return kept, f"Left out, as it is long: {named}. {more}".rstrip()
 
 

@@ -60,20 +60,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bp-point", metavar="NAME")
     parser.add_argument("--lang", choices=LANGUAGES)
     parser.add_argument("--json", action="store_true")
-    _tell(parser, help_texts(LANGUAGES[0]))
+    _set_help(parser, help_texts(LANGUAGES[0]))
 
 
 def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """Translates a parser's help to the language of ``--lang`` in ``words`` or of the locale; returns the language."""
-    asked = [after for word, after in pairwise(words) if word == "--lang"]
-    asked += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
-    language = next((word for word in asked if word in LANGUAGES), language_of(os.environ))
+    requested = [after for word, after in pairwise(words) if word == "--lang"]
+    requested += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
+    language = next((word for word in requested if word in LANGUAGES), language_of(os.environ))
     if language != LANGUAGES[0]:
-        _tell(parser, help_texts(language))
+        _set_help(parser, help_texts(language))
     return language
 
 
-def _tell(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
+def _set_help(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
     parser.description, parser.epilog = texts["description"], texts["epilog"]
     parser._positionals.title, parser._optionals.title = texts["headings"]["positional"], texts["headings"]["optional"]
     for action in parser._actions:
@@ -110,9 +110,9 @@ def options_command(options: argparse.Namespace) -> int:
         raise UsageError(f"{named} has no kind {options.kind}.", f"Its kinds: {', '.join(kinds)}.")
     name = options.kind or kinds[0]
     tables = load(sources[name], options.lang or language_of(os.environ))
-    given = [each for each in _GIVEN if getattr(options, each) is not None]
-    if given and options.action != "make":
-        raise UsageError(f"--{given[0].replace('_', '-')} is for tpuprof options make.")
+    inputs = [each for each in _GIVEN if getattr(options, each) is not None]
+    if inputs and options.action != "make":
+        raise UsageError(f"--{inputs[0].replace('_', '-')} is for tpuprof options make.")
     commands = {"explain": _explain, "check": _check, "make": _make}
     return commands[options.action](options, words, tables, tables.kinds[name])
 
@@ -194,9 +194,9 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
 def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
     if kind.name != tables.making["kind"]:
         raise UsageError(f"{kind.name} can be explained and checked, not made.", "Superseded: make torch NPU.")
-    given = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
+    inputs = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
     records = _records(options.capture) if options.capture is not None else None
-    made = make(words, tables, MakeRequest(given, records, _context(options, records=False)))
+    made = make(words, tables, MakeRequest(inputs, records, _context(options, records=False)))
     if options.json:
         _print_json(explaining.made_json(made, kind))
     else:

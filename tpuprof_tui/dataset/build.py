@@ -16,7 +16,7 @@ from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
-from .listing import LIST, keep_list
+from .listing import LIST, write_list
 from .manifest import Entry, Manifest
 from .places import captures_of, exists, fingerprint, is_address
 from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
@@ -264,15 +264,15 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     if not paths and len(built.missing) == len(words):
         raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
-    place = os.fspath(out) if is_address(out) else os.path.abspath(out)
-    with Manifest.opened(place) as manifest:
-        there = manifest.sweep()
+    target = os.fspath(out) if is_address(out) else os.path.abspath(out)
+    with Manifest.opened(target) as manifest:
+        existing = manifest.sweep()
         built.deleted = [path for path in manifest.entries if not exists(path)]
         for path in built.deleted if prune else ():
             gone = manifest.entries[path]
             manifest.log(gone=[path])
             _delete_rows(manifest, gone, set())
-        due = [path for path in paths if not _is_current(manifest, path, catalog, there)]
+        due = [path for path in paths if not _is_current(manifest, path, catalog, existing)]
         built.unchanged = len(paths) - len(due)
         known = filter(None, map(manifest.entries.get, due))
         if any(entry.internal_error or entry.schema != SCHEMA for entry in known):
@@ -280,26 +280,26 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
             manifest.delete([LIST])
         # second round: copies of a capture whose files were replaced in the first round are now read themselves
         for _ in range(2):
-            for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
-                _take(manifest, entry, built)
+            for done, entry in enumerate(run(partial(write_capture, target), due) if due else (), 1):
+                _record(manifest, entry, built)
                 progress(done, len(due))
             entries = manifest.entries.values()
             due = [each.path for each in entries if each.capture not in manifest.owners and exists(each.path)]
             if not due:
                 break
         manifest.rewrite()
-        keep_list(manifest)
+        write_list(manifest)
     return built
 
 
-def _is_current(manifest: Manifest, path: str, catalog: Catalog, there: set[str]) -> bool:
+def _is_current(manifest: Manifest, path: str, catalog: Catalog, existing: set[str]) -> bool:
     known = manifest.entries.get(path)
     if known is None or known.schema != SCHEMA or not known.fingerprint or known.internal_error:
         return False
-    return there.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
+    return existing.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
 
 
-def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
+def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
     """Logs a written capture, and deletes files that it replaces."""
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
@@ -380,7 +380,7 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
     with Manifest.opened(out) as manifest:
         manifest.sweep()
         before = len(manifest.files)
-        for parts in list(_joined(manifest)):
+        for parts in list(_files_to_join(manifest)):
             tables = [_read(manifest, file) for file in parts]
             renamed = f"{parts[0].rpartition('/')[0]}/"
             owners = {path for file in parts for path in manifest.sharing[file]}
@@ -392,11 +392,11 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
             manifest.join(parts, renamed)
             manifest.delete(set(parts) - {renamed})
         manifest.rewrite()
-        keep_list(manifest)
+        write_list(manifest)
         return before, len(manifest.files)
 
 
-def _joined(manifest: Manifest) -> Iterator[list[str]]:
+def _files_to_join(manifest: Manifest) -> Iterator[list[str]]:
     """Groups of files to join: adjacent files of a folder, up to `_MOST_ROWS` rows together."""
     from itertools import groupby
 

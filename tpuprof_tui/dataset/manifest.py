@@ -81,18 +81,18 @@ class Manifest:
         if log is None:
             raise UnreadableError(f"{out} is no data set.", f"Make it: tpuprof dataset build {out} PATH ...")
         lines = log.split(b"\n")
-        for place, line in enumerate(lines):
+        for number, line in enumerate(lines):
             try:
-                self._take(json.loads(line))
+                self._replay(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # the last line may be truncated by a killed build
-                if line and place < len(lines) - 1:
+                if line and number < len(lines) - 1:
                     raise UnreadableError(
-                        f"{self.store.path(LOG)}: line {place + 1} cannot be read.",
+                        f"{self.store.path(LOG)}: line {number + 1} cannot be read.",
                         "Build it anew into another folder.",
                     ) from None
 
-    def _take(self, record: dict[str, Any]) -> None:
+    def _replay(self, record: dict[str, Any]) -> None:
         if "gone" in record:
             self._drop(str(record["gone"]))
             return
@@ -192,9 +192,9 @@ class Manifest:
 
     def sweep(self) -> set[str]:
         """Deletes files that are not in the manifest, such as of a killed build; returns the valid existing ones."""
-        kept, there = self.files, {name for table in FIELDS for name in self.store.names(table)}
-        self.delete(sorted(there - kept))
-        return there & kept
+        valid, existing = self.files, {name for table in FIELDS for name in self.store.names(table)}
+        self.delete(sorted(existing - valid))
+        return existing & valid
 
 
 def _line(record: dict[str, Any]) -> bytes:

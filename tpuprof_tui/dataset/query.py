@@ -212,22 +212,22 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
     _only_select(sql)
     try:
-        cursor = _answered(data, sql, lambda: data.connection.execute(sql, list(parameters)))
+        cursor = _run_with_views(data, sql, lambda: data.connection.execute(sql, list(parameters)))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
 
     def rows() -> Iterator[tuple[Any, ...]]:
         try:
             while part := cursor.fetchmany(_ROWS):
                 yield from part
         except duckdb.Error as error:
-            raise _wrong(error) from None
+            raise _sql_error(error) from None
 
     return Rows(columns, rows())
 
 
-def _answered(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
+def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
     """Runs a query after creating the views that it names; retries with all views if DuckDB misses one."""
     import duckdb
 
@@ -251,9 +251,9 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
 
     _only_select(sql)
     try:
-        relation = _answered(data, sql, lambda: data.connection.sql(sql))
+        relation = _run_with_views(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
-            raise _no_select()
+            raise _not_one_select()
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         count = 0
         with whole_file(file) as stream:
@@ -263,7 +263,7 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
                     writer.write_batch(batch)
                     count += batch.num_rows
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
     return count
 
 
@@ -273,19 +273,19 @@ def _only_select(sql: str) -> None:
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise _no_select()
+        raise _not_one_select()
 
 
-def _no_select() -> UsageError:
+def _not_one_select() -> UsageError:
     return UsageError("Only one SELECT can be asked.", f"Its tables: {', '.join(FIELDS)}.")
 
 
-def _wrong(error: Exception) -> UsageError:
+def _sql_error(error: Exception) -> UsageError:
     """Error with the first line of DuckDB's message."""
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
-    return UsageError(f"{said.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
+    message = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
+    return UsageError(f"{message.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
 
 
 # predefined queries

@@ -46,13 +46,13 @@ def row_part(rows: Rows, first: int, last: int) -> Rows:
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
 
 
-def rows_at(rows: Rows, places: Rows) -> npt.NDArray[np.int64]:
-    """Row indices (int64) at positions ``places`` of a selection; a slice ``rows`` must have both ends."""
+def rows_at(rows: Rows, positions: Rows) -> npt.NDArray[np.int64]:
+    """Row indices (int64) at positions ``positions`` of a selection; a slice ``rows`` must have both ends."""
     if not isinstance(rows, slice):
-        return np.asarray(rows[places], np.int64)
-    if not isinstance(places, slice):
-        return np.asarray(places + rows.start, np.int64)
-    first, last, stride = places.indices(rows.stop - rows.start)
+        return np.asarray(rows[positions], np.int64)
+    if not isinstance(positions, slice):
+        return np.asarray(positions + rows.start, np.int64)
+    first, last, stride = positions.indices(rows.stop - rows.start)
     return np.arange(rows.start + first, rows.start + last, stride, dtype=np.int64)
 
 
@@ -76,8 +76,8 @@ def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     """A lazy column of ``count`` rows that all hold ``value``."""
 
     def values(rows: Rows) -> Array:
-        asked = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
-        return np.full(asked, value, dtype)
+        length = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+        return np.full(length, value, dtype)
 
     return values
 
@@ -91,9 +91,9 @@ def cache_last_slice(read: LazyColumn) -> LazyColumn:
 
     def values(rows: Rows) -> Array:
         nonlocal last
-        known = last
-        if isinstance(rows, slice) and known is not None and known[0] == rows:
-            return known[1]
+        cached = last
+        if isinstance(rows, slice) and cached is not None and cached[0] == rows:
+            return cached[1]
         found = read(rows)
         last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_CACHED else None
         return found
@@ -259,22 +259,22 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
         now = {"start", *eager}
-        columns = {key: self.take(key, numbers) if key in now else _later(self, key, numbers) for key in keys}
+        columns = {key: self.take(key, numbers) if key in now else _lazy_selection(self, key, numbers) for key in keys}
         if "parent" in columns:
-            columns["parent"] = self._parents_among(numbers)
+            columns["parent"] = self._remapped_parents(numbers)
         return replace(self, columns=columns, registers=None, describe=None, arguments=None)
 
-    def _parents_among(self, numbers: npt.NDArray[Any]) -> LazyColumn:
+    def _remapped_parents(self, numbers: npt.NDArray[Any]) -> LazyColumn:
         """Lazy column ``parent`` of a selection: the innermost enclosing row within the selection; -1 without one."""
 
         def values(rows: Rows) -> Array:
             parents = self["parent"]
-            place = np.full(len(self) + 1, -1, np.int64)  # the last entry is for parent -1
-            place[numbers] = np.arange(len(numbers))
+            position = np.full(len(self) + 1, -1, np.int64)  # the last entry is for parent -1
+            position[numbers] = np.arange(len(numbers))
             found = parents[numbers[rows]]
-            while (left_out := (found >= 0) & (place[found] < 0)).any():
+            while (left_out := (found >= 0) & (position[found] < 0)).any():
                 found = np.where(left_out, parents[found], found)
-            return np.asarray(place[found])
+            return np.asarray(position[found])
 
         return values
 
@@ -287,5 +287,5 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return {key: self[key] for key in self.columns}
 
 
-def _later(lane: Lane, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
+def _lazy_selection(lane: Lane, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
     return lambda wanted: lane.take(key, numbers[wanted])

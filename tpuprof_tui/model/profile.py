@@ -265,14 +265,14 @@ class Problem:
         """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""
         record = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
         number = groups.unit_number(record["group"])
-        told = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
+        overrides = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
                 "group": None if number < 0 else number}  # fmt: skip
-        return {unit if key == "group" else key: told.get(key, value) for key, value in record.items()}
+        return {unit if key == "group" else key: overrides.get(key, value) for key, value in record.items()}
 
     def is_about(self, lane: Lane, groups: Groups) -> bool:
         """Whether the problem concerns a lane."""
-        place = self.group < 0 or lane.group in groups.within(self.group)
-        return bool(self.lane) and self.lane == lane.label and place
+        in_group = self.group < 0 or lane.group in groups.within(self.group)
+        return bool(self.lane) and self.lane == lane.label and in_group
 
 
 class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
@@ -362,16 +362,16 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             yield "port", constant(count, lane.number, np.int64)
 
     def __repr__(self) -> str:
-        return f"<Profile {short(self.name)}: {', '.join(self._told())}>"
+        return f"<Profile {short(self.name)}: {', '.join(self._summary_words())}>"
 
     def _repr_html_(self) -> str:
         words = self.vocabulary
         lanes = [(self.title_of(lane), lane.kind, f"{len(lane):,}") for lane in self.lanes[:_MOST_SHOWN]]
         more = len(self.lanes) - len(lanes)
-        notes = (", ".join(self._told()), *((f"{more:,} more {words.lane.plural}",) if more else ()))
+        notes = (", ".join(self._summary_words()), *((f"{more:,} more {words.lane.plural}",) if more else ()))
         return html_table(self.name, (words.lane.one, "kind", words.event.plural), lanes, notes)
 
-    def _told(self) -> Iterator[str]:
+    def _summary_words(self) -> Iterator[str]:
         words = self.vocabulary
         yield words.title or "a profile"
         yield words.unit.of(len(self.units))
@@ -413,26 +413,26 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             rows: Ascending rows to keep, one entry per lane; None: the lane is dropped.
         """
         lanes = tuple(
-            lane if isinstance(some, slice) and some == slice(0, len(lane)) else lane.select_rows(some)
-            for lane, some in zip(self.lanes, rows, strict=True)
-            if some is not None
+            lane if isinstance(kept, slice) and kept == slice(0, len(lane)) else lane.select_rows(kept)
+            for lane, kept in zip(self.lanes, rows, strict=True)
+            if kept is not None
         )
         links = self.links
         if links is None:
             return replace(self, lanes=lanes)
 
-        def among_kept() -> Links:
+        def restricted_links() -> Links:
             parts, first = [], 0
-            for lane, some in zip(self.lanes, rows, strict=True):
+            for lane, kept in zip(self.lanes, rows, strict=True):
                 numbers = np.full(len(lane), -1, np.int64)
-                if some is not None:
-                    count = row_count(some)
-                    numbers[some] = np.arange(first, first + count)
+                if kept is not None:
+                    count = row_count(kept)
+                    numbers[kept] = np.arange(first, first + count)
                     first += count
                 parts.append(numbers)
             return links().renumbered(np.concatenate(parts) if parts else np.zeros(0, np.int64))
 
-        return replace(self, lanes=lanes, links=among_kept)
+        return replace(self, lanes=lanes, links=restricted_links)
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -471,9 +471,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def numbers_in(self, kind: str) -> tuple[int, ...]:
         """Numbers of the lanes and direct child groups of all groups of a kind, ascending."""
-        own = {place for place, group in enumerate(self.groups) if group.kind == kind}
-        below = [group.number for group in self.groups if group.parent in own and not group.lost]
-        return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in own)}))
+        parents = {id_ for id_, group in enumerate(self.groups) if group.kind == kind}
+        below = [group.number for group in self.groups if group.parent in parents and not group.lost]
+        return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in parents)}))
 
     def text(self, key: str, code: int) -> str:
         """Text for a code of a text column."""

@@ -411,8 +411,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         hosts and users to redact (``views.redacting``); ``findings``: additional findings (``views.finding_rules``);
         ``page_summary``, ``page_memory``: parts of the web page.
         """
-        where = self.entries.get(name)
-        return import_entry(where) if where else None
+        entry = self.entries.get(name)
+        return import_entry(entry) if entry else None
 
 
 #: Default vocabulary while no profile is open.
@@ -425,7 +425,7 @@ def join_words(words: Iterable[str], last: str = "and") -> str:
     return f" {last} ".join(part for part in (", ".join(first), end) if part)
 
 
-def import_entry(where: str) -> Any:
+def import_entry(entry: str) -> Any:
     """Imports the object that an entry ("module:name") refers to."""
-    module, _, name = where.partition(":")
+    module, _, name = entry.partition(":")
     return getattr(import_module(module), name)

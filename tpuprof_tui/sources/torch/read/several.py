@@ -109,9 +109,9 @@ class _Reading:
         if isinstance(found, Trace) and len(self._files) > 1:
             arguments = found.arguments
             # decompressor states cannot be copied
-            moved = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
+            stored = self._arrays.with_stored_arrays(replace(found, arguments=replace(arguments, places=None)))
             self._arrays.release_pages()
-            found = replace(moved, arguments=arguments)
+            found = replace(stored, arguments=arguments)
         self._found[number] = found
 
     def _tell(self) -> None:

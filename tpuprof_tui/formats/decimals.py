@@ -266,7 +266,7 @@ def _parse_decimal(text: bytes) -> Decimal | None:
     return number if number.is_finite() and abs(number.adjusted()) < 30 else None
 
 
-def parse_ints(values: Sequence[Any]) -> I64:
+def wholes(values: Sequence[Any]) -> I64:
     """Converts integers, texts of integers, and floats (truncated) to int64; ``INT_MISSING`` for anything else."""
     try:
         found = np.array(values)
@@ -274,10 +274,10 @@ def parse_ints(values: Sequence[Any]) -> I64:
             return found
     except (ValueError, OverflowError):
         pass
-    return np.array(list(map(_parse_int, values)), np.int64)
+    return np.array(list(map(_whole, values)), np.int64)
 
 
-def _parse_int(value: Any) -> int:
+def _whole(value: Any) -> int:
     if isinstance(value, (str, float)):
         try:
             value = int(value) if not isinstance(value, str) or len(value) < 20 else None
@@ -286,17 +286,17 @@ def _parse_int(value: Any) -> int:
     return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
 
 
-def parse_floats(values: Sequence[Any]) -> F64:
+def reals(values: Sequence[Any]) -> F64:
     """Converts numbers and texts of numbers to float64; NaN for anything else."""
     if set(map(type, values)) <= {int, float}:
         try:
             return np.array(values, np.float64)
         except OverflowError:
             pass
-    return np.array(list(map(parse_float, values)), np.float64)
+    return np.array(list(map(one_real, values)), np.float64)
 
 
-def parse_float(value: Any) -> float:
+def one_real(value: Any) -> float:
     """Converts one number or text of a number to a float; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return float("nan")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.decimals import parse_floats, parse_ints
+from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
@@ -139,7 +139,7 @@ def kernels_of_database(database: Database) -> Kernels:
         (start, end, *nothing, name, kind, None, None, None, *(None for _ in shapes))
         for start, end, name, kind in database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType")
     ]
-    start = parse_ints([row[0] for row in rows])
+    start = wholes([row[0] for row in rows])
     order = np.argsort(start, kind="stable")
     columns = list(zip(*(rows[row] for row in order.tolist()), strict=True)) or [()] * (12 + len(shapes))
 
@@ -153,7 +153,7 @@ def kernels_of_database(database: Database) -> Kernels:
     others |= {key: numbers(columns[place]) for key, place in (
         ("blocks", 10), ("mix_blocks", 11), ("device", 2), ("stream", 3), ("task", 4), ("model", 5))}  # fmt: skip
     start = start[order]
-    duration = parse_ints(columns[1]) - start
+    duration = wholes(columns[1]) - start
     talks = np.array([id_ is None for id_ in columns[6]], np.bool_)
     core = Texts(np.where(talks, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
     metrics = _Metrics(database, columns[6])
@@ -212,7 +212,7 @@ class _Builder:
     ) -> None:  # fmt: skip
         """Adds the slices of one table; its rows begin with start, end and connection id."""
         count = len(rows)
-        start, end, connection = (parse_ints([row[place] for row in rows]) for place in range(3))
+        start, end, connection = (wholes([row[place] for row in rows]) for place in range(3))
         sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
         self._broken += int((~sound).sum())
         coded = [np.array([known.setdefault(each, len(known)) for each in told], np.int32)
@@ -308,7 +308,7 @@ def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
         told = lists.get(id_, ())
         ids += told
         owners += [row] * len(told)
-    id_array, owner = parse_ints(ids), np.array(owners, np.int64)
+    id_array, owner = wholes(ids), np.array(owners, np.int64)
     order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
     called = _first_of(id_array[order], owner[order], connection[work])
     parts = [(0, called), (1, launch)]
@@ -330,7 +330,7 @@ def _measured(database: Database) -> Any:
     def of(
         process: str, unit: str, name: Sequence[str], times: Sequence[Any], values: Sequence[Any], scale: float = 1
     ) -> Any:
-        time, value = parse_ints(times), parse_floats(values) / scale
+        time, value = wholes(times), reals(values) / scale
         labels = np.array(name, object)
         for label in dict.fromkeys(name):
             rows = np.flatnonzero((labels == label) & (time != INT_MISSING) & ~np.isnan(value))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.decimals import parse_floats, parse_ints
+from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
@@ -346,8 +346,8 @@ class Rank:
             database = self.database
             name, size, begin, end, duration = database.columns(
                 "OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")  # fmt: skip
-            found = {"name": database.texts(name), "size": parse_floats(size) / 1024, "allocated": parse_ints(begin),
-                     "released": parse_ints(end), "duration": parse_ints(duration)}  # fmt: skip
+            found = {"name": database.texts(name), "size": reals(size) / 1024, "allocated": wholes(begin),
+                     "released": wholes(end), "duration": wholes(duration)}  # fmt: skip
             file = database.name
         if not file or found is None:
             return None
@@ -373,7 +373,7 @@ class Rank:
             component, reserved = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved")
             names = dict(database.rows("ENUM_MODULE", "id", "name"))
             return database.name, {"component": _texts([str(names.get(each, each)) for each in component]),
-                                   "reserved": parse_floats(reserved) / (1 << 20)}  # fmt: skip
+                                   "reserved": reals(reserved) / (1 << 20)}  # fmt: skip
         return None
 
     @cached_property
@@ -480,14 +480,14 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
     parts = memory_columns(database)
     rows = [row for row in database.rows("NPU_MEM", "type", "timestampNs", "deviceId", *parts)
             if database.strings.get(row[0], "").lower() == "app"]  # fmt: skip
-    used = sum((parse_floats([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
+    used = sum((reals([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
     components = [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)
     more = [np.nan] * len(rows)
     mega = 1 << 20
     return database.name, {
-        "component": _texts(components), "time": parse_ints([*time, *(row[1] for row in rows)]),
-        "allocated": parse_floats([*allocated, *more]) / mega,
-        "reserved": np.append(parse_floats(reserved), used) / mega,
-        "active": parse_floats([*active, *more]) / mega,
+        "component": _texts(components), "time": wholes([*time, *(row[1] for row in rows)]),
+        "allocated": reals([*allocated, *more]) / mega,
+        "reserved": np.append(reals(reserved), used) / mega,
+        "active": reals([*active, *more]) / mega,
         "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
     }  # fmt: skip

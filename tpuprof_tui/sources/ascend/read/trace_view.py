@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.decimals import numbers_in, parse_float, parse_floats, parse_ints
+from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
@@ -424,8 +424,8 @@ class _Reader:
         which = self._looks.of(zip(pids, tids, categories, tasks, old_tasks, levels, strict=True))
         track, kind = np.array(list(self._looks.codes), np.int32).T
         self._columns[_Slice].add(
-            track=track[which], name=self._names.of(names), kind=kind[which], connection=parse_ints(connections),
-            size=parse_ints(sizes), shapes=self._texts.of(dims), stacks=self._texts.of(stacks),
+            track=track[which], name=self._names.of(names), kind=kind[which], connection=wholes(connections),
+            size=wholes(sizes), shapes=self._texts.of(dims), stacks=self._texts.of(stacks),
         )  # fmt: skip
         self._waiting[_Slice].append(text_of_times(starts))
         self._lengths.append(text_of_times(lengths))
@@ -477,7 +477,7 @@ class _Reader:
         count = count[group]
         place = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
         self._columns[_Sample].add(counter=np.array([each for more in counters for each in more], np.int32)[place],
-                                   value=parse_floats(values), count=count)  # fmt: skip
+                                   value=reals(values), count=count)  # fmt: skip
         self._waiting[_Sample].append(text_of_times([each.ts for each in samples]))
 
     def _add_names(self, events: list[_Told]) -> None:
@@ -488,11 +488,11 @@ class _Reader:
             elif event.name == "process_labels" and isinstance(args.labels, str):
                 self._labels[pid] = args.labels
             elif event.name == "process_sort_index":
-                self._sorts[pid] = parse_float(args.sort_index)
+                self._sorts[pid] = one_real(args.sort_index)
             elif event.name in ("thread_name", "thread_sort_index"):
                 (track,) = self._tracks.of([(event.pid, event.tid)]).tolist()
                 if event.name == "thread_sort_index":
-                    self._thread_sorts[track] = parse_float(args.sort_index)
+                    self._thread_sorts[track] = one_real(args.sort_index)
                 elif isinstance(args.name, str):
                     self._threads[track] = args.name
 

@@ -69,6 +69,7 @@ class Column(Struct, frozen=True):
         narrows: Key of the event column with the same texts: Enter filters the events by the row's text.
         head: Shorter header for people; empty: the title.
         zero_unknown: Whether people see 0 as unknown; programs get the 0 that other tools have there.
+        level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
     """
 
     key: str
@@ -84,6 +85,7 @@ class Column(Struct, frozen=True):
     narrows: str = ""
     head: str = ""
     zero_unknown: bool = False
+    level: str = ""
 
 
 class Later(Sequence[Any]):

@@ -47,6 +47,7 @@ class _Column(Struct, dict=True):
         bars: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
         folds: Whether its texts may be wrapped; indented texts may not.
         nil: Whether all its values are 0 or unknown.
+        levels: Share of each row by which its text is emphasised; empty: none.
         width: Width in cells, without the bar.
     """
 
@@ -56,6 +57,7 @@ class _Column(Struct, dict=True):
     bars: list[list[float]] = field(default_factory=list)
     folds: bool = False
     nil: bool = False
+    levels: Sequence[float] = ()
     width: int = 0
 
     def __post_init__(self) -> None:
@@ -241,7 +243,7 @@ class AnswerLines(Struct):
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
-                                 is_nil(column, values)))  # fmt: skip
+                                 is_nil(column, values), _levels(table, column, rows)))  # fmt: skip
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
@@ -328,6 +330,7 @@ class AnswerLines(Struct):
                     line.append(Segment(" " * (bar_width + _GAP)))
                 text = fit(texts[number] if number < len(texts) else "", each.width, right=not each.is_text)
                 style = self.palette.strong if strong or each.bars else self.palette.text
+                style = self.palette.level(each.levels[row]) if each.levels else style
                 line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))
             yield line
 
@@ -363,6 +366,14 @@ class AnswerLines(Struct):
             return None
         shades = kernel_category(self.scopes[name], "").shades if key == "name" else lane_shades(self.vocabulary, name)
         return self.palette.shaded(shades)
+
+
+def _levels(table: Table, column: Column, rows: Sequence[int]) -> list[float]:
+    """Share of each row by which a column is emphasised, 0 if unknown; empty without (``Column.level``)."""
+    by = next(
+        (values for each, values in zip(table.columns, table.values, strict=True) if each.key == column.level), ()
+    )
+    return [plain(by[row]) or 0.0 for row in rows] if len(by) else []
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:

@@ -23,26 +23,41 @@ TOTAL: Final = "Total Op Info"
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 _MOST_BYTES: Final = 1 << 30
+#: Clocks that differ by less are of one host; those of two differ by seconds.
+_ONE_CLOCK_NS: Final = 100_000
 _PICO: Final = Decimal("0.001")
 #: Prefixes of table names: databases of a rank, of a cluster, and of a cluster with simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
 _OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
 
 
-class Operation(Struct, frozen=True):
-    """One communication operator in a step, or a sum of several (``op`` is then ``Total Op Info``).
+class _OfOperator(Struct, frozen=True):
+    """Data of a communication operator in a step, or of a sum of several (``op`` is then ``Total Op Info``).
 
     Attributes:
         step, kind, op: As in the file.
+    """
+
+    step: str
+    kind: str
+    op: str
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum of operators."""
+        return self.op.partition("@")[0] == TOTAL
+
+
+class Operation(_OfOperator, frozen=True):
+    """One communication operator in a step, or a sum of several.
+
+    Attributes:
         rank: Its rank; empty if the file is of one rank.
         start: ns since 1970; None if unknown.
         elapse, transit, wait, synchronization, idle: ns; None if unknown.
         wait_ratio, synchronization_ratio: 0 to 1.
     """
 
-    step: str
-    kind: str
-    op: str
     rank: str
     start: int | None
     elapse: float | None
@@ -53,18 +68,10 @@ class Operation(Struct, frozen=True):
     wait_ratio: float | None
     synchronization_ratio: float | None
 
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum of operators."""
-        return self.op.partition("@")[0] == TOTAL
 
-
-class Transfer(Struct, frozen=True):
+class Transfer(_OfOperator, frozen=True):
     """Transfer of an operator over one kind of link: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     rank: str
     link: str
     size_mb: float
@@ -85,12 +92,9 @@ class Packets(Struct, frozen=True):
     total: float | None
 
 
-class Pair(Struct, frozen=True):
+class Pair(_OfOperator, frozen=True):
     """Transfer between two ranks: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     src: str
     dst: str
     link: str | None
@@ -112,6 +116,8 @@ class Communicated(Struct, eq=False):
         operations: Operators and sums.
         transfers, packets, pairs: By link, by packet size, and by pair of ranks.
         matrix: Whether there was a communication matrix.
+        clock: Offset of the monotonic clock of the rank's host from its cycle counter, ns; None if unknown. Both start
+            with the host, so ranks on one host have the same offset.
     """
 
     file: str
@@ -120,6 +126,7 @@ class Communicated(Struct, eq=False):
     packets: list[Packets] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     matrix: bool = False
+    clock: float | None = None
 
     def of_steps(self, steps: Container[str]) -> Communicated:
         """The data of some steps; files name them ``step50``, databases of some versions ``50``."""
@@ -275,21 +282,45 @@ def of_database(database: Database) -> Communicated | None:
     return found
 
 
-def late(found: Sequence[Communicated | None]) -> int:
-    """Index of the late worker, for which the others waited: the one that waited least.
+def late(found: Sequence[tuple[Any, Communicated | None]]) -> int:
+    """Index of the late worker, for which the others waited.
+
+    It is the one that started operators last in total if the ranks share a clock, else the one that waited least.
+
+    Args:
+        found: Rank (None if unknown) and communication data of each worker.
 
     Returns:
-        -1 if no worker has operators, or no other spent more than half of its wait on synchronization.
+        -1 if there are no two ranks with operators, or no other spent more than half of its wait on synchronization.
     """
+    ranks = {rank for rank, _ in found}
+    if ranks != {None} and len(ranks) < 2:
+        return -1
     waits: dict[int, tuple[float, float]] = {}
-    for place, each in enumerate(found):
+    starts: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for place, (_, each) in enumerate(found):
         operations = [one for one in each.operations if not one.is_total] if each is not None else []
         if operations:
             waits[place] = (sum(one.wait or 0 for one in operations),
                             sum(one.synchronization or 0 for one in operations))  # fmt: skip
-    least = min(waits, key=lambda place: waits[place][0], default=-1)
-    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != least)
-    return least if waited else -1
+        for one in operations:
+            if one.start is not None:
+                starts.setdefault((one.step, one.kind, one.op), []).append((one.start, place))
+    behind = dict.fromkeys(waits, 0)
+    if one_clock([each.clock for _, each in found if each is not None]):
+        for of_op in starts.values():
+            first, _ = min(of_op)
+            for start, place in of_op:
+                behind[place] += start - first
+    last = max(waits, key=lambda place: (behind[place], -waits[place][0]), default=-1)
+    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != last)
+    return last if waited else -1
+
+
+def one_clock(clocks: Sequence[float | None]) -> bool:
+    """Whether ranks have one clock, so that their starts can be compared (``Communicated.clock``)."""
+    known = [each for each in clocks if each is not None]
+    return 0 < len(known) == len(clocks) and max(known) - min(known) < _ONE_CLOCK_NS
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:

@@ -110,7 +110,7 @@ def found_at(path: Path) -> Found:
     path = Path(os.path.abspath(path))
     if not os.path.isdir(path):
         return _of_file(path)
-    path = whole(path) if path.name == ANALYSED else path
+    path = whole(path) if path.name == ANALYSED else _of_old_part(path) or path
     found = _of_run(path)
     if not found.places and not found.cluster:
         above = _above(path)
@@ -133,9 +133,11 @@ def role(name: str) -> str:
 def whole(path: Path) -> Path:
     """The folder of the profile that a file or folder belongs to; any other path itself."""
     if not os.path.isdir(path):
-        return path.parent if _in_output(path) else path
+        return _of_old_part(path.parent) or (path.parent if _in_output(path) else path)
     if path.name in (OUTPUT, MSPROF):
         return path
+    if (old := _of_old_part(path)) is not None:
+        return old
     if path.name == ANALYSED and os.path.isdir(path.parent / MSPROF):
         return path.parent
     return path if _of_run(path).places else _above(path) or path
@@ -150,6 +152,14 @@ def _in_output(path: Path) -> bool:
     return inside or (_tells(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
+def _of_old_part(folder: Path) -> Path | None:
+    """The device's folder or PROF_* above a folder ``summary`` or ``timeline`` of CANN 5 to 6.3; None for others."""
+    if folder.name not in ("summary", "timeline"):
+        return None
+    above = folder.parent.parent if folder.parent.name == "host" else folder.parent
+    return above if _of_old(above, _listed(above)[1]) else None
+
+
 def _tells(name: str) -> bool:
     """Whether a file states how the files next to it were recorded."""
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
@@ -160,6 +170,8 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
+    if (old := _of_old_part(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
+        return _of_folder(old, 0)
     if _in_output(path):
         return _of_folder(path.parent, 0)
     if not is_own(path.name):
@@ -247,13 +259,20 @@ def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
             files |= _files(device / part, _listed(device / part)[0])
         if any(name in _OWN for name in files):
             name = path.name if len(devices) < 2 else f"{path.name}/{device.name}"
-            found.append(Place(path, name, files, device=number, shared=len(devices) > 1))
+            # timelines in its folder or named after it contain no other device
+            tasks = [task for role in ("msprof.json", "task_time.json") for task in files.get(role, ())]
+            others = any(device not in task.parents and not _names(task, number) for task in tasks)
+            found.append(Place(path, name, files, device=number, shared=others and len(devices) > 1))
     return found
 
 
 def _of_device(paths: tuple[Path, ...], device: int) -> tuple[Path, ...]:
     """The files named after a device, ``msprof_<device>_<model>_<iteration>.json``; all files if there are none."""
-    return tuple(path for path in paths if re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name)) or paths
+    return tuple(path for path in paths if _names(path, device)) or paths
+
+
+def _names(path: Path, device: int) -> bool:
+    return re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name) is not None
 
 
 def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
@@ -289,7 +308,7 @@ def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
 
 def _above(path: Path) -> Path | None:
     """The nearest parent folder with a profile that a folder (FRAMEWORK, PROF_*, device_0, data) is a part of."""
-    part = re.compile(r"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs")
+    part = re.compile(rf"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs|{OUTPUT}|{MSPROF}")
     own = path.absolute()
     raw = None
     for above in list(own.parents)[:3]:

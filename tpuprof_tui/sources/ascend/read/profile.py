@@ -40,8 +40,9 @@ from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..schema import METRICS, metric_key
+from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
+from .analysed import Analysed, read_analysed
 from .categories import STEP, Layer, What
 from .communication import late
 from .csv_table import Texts
@@ -86,11 +87,11 @@ class AscendProfile(Profile, frozen=True, eq=False):
 
     Attributes:
         ranks: The workers.
-        cluster: Files of msprof-analyze about all of them, by name.
+        analysed: What msprof-analyze says of all of them.
     """
 
     ranks: tuple[AscendWorker, ...] = ()
-    cluster: Mapping[str, Path] = field(default_factory=dict)
+    analysed: Analysed = field(default_factory=Analysed)
 
 
 def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
@@ -119,10 +120,12 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
     for folder, command in found.raw:
         problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
                                 f"Export it: {command}"))  # fmt: skip
-    if not ranks and not found.cluster:
+    analysed = read_analysed(found.cluster)
+    problems += analysed.problems
+    if not ranks and not analysed.sources and (problems or not found.cluster):
         told = problems[0].what if problems else f"{path} holds nothing that can be read."
         raise UnreadableError(told)
-    return _Maker(path, ranks, found.cluster, problems).profile()
+    return _Maker(path, ranks, analysed, problems).profile()
 
 
 def _size(path: Path) -> int:
@@ -136,14 +139,15 @@ def _says_something(rank: Rank) -> bool:
     """Whether a worker without slices and kernels has any non-empty table."""
     told = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
             rank.communicated, rank.modules)  # fmt: skip
-    return any(each is not None for each in told) or bool(rank.rules)
+    plain = any(rank.table(role) is not None for role in rank.place.files if role.endswith(".csv"))
+    return plain or any(each is not None for each in told) or bool(rank.rules)
 
 
 class _Maker:
     def __init__(
-        self, path: Path, ranks: Sequence[Rank], cluster: Mapping[str, Path], problems: Sequence[Problem]
+        self, path: Path, ranks: Sequence[Rank], analysed: Analysed, problems: Sequence[Problem]
     ) -> None:  # fmt: skip
-        self._path, self._ranks, self._cluster = path, ranks, cluster
+        self._path, self._ranks, self._analysed = path, ranks, analysed
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
         self._shapes = _Shapes()
@@ -157,7 +161,7 @@ class _Maker:
     def profile(self) -> AscendProfile:
         keys = self._keys()
         workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
-        last = late([rank.communicated for rank in self._ranks]) if len(self._ranks) > 1 else -1
+        last = late([(rank.rank, rank.communicated) for rank in self._ranks])
         for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
@@ -165,8 +169,10 @@ class _Maker:
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
+        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.metrics]
         return AscendProfile(
-            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)), vocabulary=VOCABULARY,
+            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
+            vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
@@ -182,17 +188,20 @@ class _Maker:
                 end=np.array([end for *_, end, _ in steps], np.int64),
                 number=np.array([number for *_, number in steps], np.int64),
             ),
-            links=lambda: _links(workers, lanes), ranks=tuple(workers), cluster=self._cluster,
+            links=lambda: _links(workers, lanes), ranks=tuple(workers), analysed=self._analysed,
         )  # fmt: skip
 
     def _keys(self) -> list[tuple[str, int]]:
-        """Name and span of each worker; recordings of one rank get spans 1, 2, ..."""
-        turns: dict[int, int] = {}
+        """Name and span of each worker; recordings of one rank get spans 1, 2, ... in order of time."""
+        turns: dict[int, list[tuple[int, int]]] = {}
+        for place, rank in enumerate(self._ranks):
+            if rank.rank is not None:
+                turns.setdefault(rank.rank, []).append((_first(rank) or 0, place))
         keys: list[tuple[str, int]] = []
-        for rank in self._ranks:
+        for place, rank in enumerate(self._ranks):
             span = 1
             if rank.rank is not None:
-                span = turns[rank.rank] = turns.get(rank.rank, 0) + 1
+                span += sorted(turns[rank.rank]).index((_first(rank) or 0, place))
             key = rank.place.name
             if any(key == other for other, _ in keys):
                 key = os.path.relpath(rank.place.root, self._path).replace(os.sep, "/")
@@ -312,7 +321,19 @@ def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[s
     def values(name: str) -> LazyColumn:
         return lambda asked: np.append(kernels.metric(name), np.nan)[rows[asked]]
 
+    def others(name: str) -> LazyColumn:
+        def told(asked: Rows) -> npt.NDArray[np.float64]:
+            places = rows[asked]
+            known = places >= 0
+            found = np.full(len(places), np.nan)
+            if known.any():
+                found[known] = kernels.metric_of(name, places[known])
+            return found
+
+        return told
+
     found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
+    found |= {each.key: others(each.title) for each in columns_of_metrics(kernels.metrics)}
     if kernels.pipes:
         found["bound"] = lambda asked: codes[np.append(kernels.bound[0].codes, -1)[rows[asked]]]
         found["bound_ratio"] = lambda asked: np.append(kernels.bound[1], np.nan)[rows[asked]]

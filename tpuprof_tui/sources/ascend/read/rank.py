@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
@@ -18,7 +19,7 @@ from .communication import Communicated, add_matrix, number, of_database, of_jso
 from .coverage import coverage_of
 from .csv_table import CsvTable, Kind, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
-from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
+from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
 from .places import Place, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
@@ -42,9 +43,11 @@ TRACES: Final = ("trace_view.json", "msprof.json")
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
-    "step_trace.json", "msprof_tx.json",
+    "step_trace.json", "msprof_tx.json", "task_queue.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
+#: Times in us that are rounded to six digits are multiples of this, in ns.
+_ROUNDED_NS: Final = 10_000_000_000
 #: Sums of time that differ by more than this, in ns, are of different sets of kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
@@ -89,6 +92,11 @@ class Rank:
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
              self.modules, self.recorded_steps, self.communicated, self.rules, self.old_apis)  # fmt: skip
         self._compare()
+        for role in self.place.files:
+            # tables that are not needed yet are scanned for damage
+            table = self.table(role) if role.endswith(".csv") else None
+            if table is not None and not table.rows:
+                table.read({})
         for table in self._tables.values():
             self.problems += table.problems if table is not None else []
         for database in (self.database, self.analysis):
@@ -190,7 +198,7 @@ class Rank:
     def timeline(self) -> Timeline | None:
         """The slices, from the JSON files, else from the database; None if there are neither."""
         role = next((role for role in TRACES if role in self.place.files), "")
-        paths = (*self.place.files.get(role, ()), *self.place.files.get("task_queue.json", ()))
+        paths = self.place.files.get(role, ())
         parts = tuple(path for part in PARTS for path in self.place.files.get(part, ()))
         files = (*paths, *parts)
         if files:
@@ -217,7 +225,7 @@ class Rank:
             if table is not None and table.first("Name", "Op Name"):
                 found = kernels_of_table(table)
                 self._judge_times(found.start, table, found.name.codes)
-                return found
+                return replace(found, rounded=_rounded(table, found.start, *START_NAMES))
         database = self.database
         if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
             return kernels_of_database(database)
@@ -312,23 +320,10 @@ class Rank:
             for key, name in (("allocated", "Total Allocated(KB)"), ("reserved", "Total Reserved(KB)")):
                 if name in table:
                     found[key] = found[key] / 1024
-            self._spreadsheet(table, found)
+            _rounded(table, found["time"], "Timestamp(us)")
             return table.name, found
         database = self.database
         return _memory_of(database) if database is not None and "MEMORY_RECORD" in database.tables else None
-
-    def _spreadsheet(self, table: CsvTable, found: dict[str, Any]) -> None:
-        """Reports times that a spreadsheet rounded; curves over them are not plotted."""
-        written = table.read({"Timestamp(us)": "text"}).get("Timestamp(us)")
-        rounded = written.where(lambda text: "E" in text.upper()) if written is not None else np.zeros(0, np.bool_)
-        found["plotted"] = not rounded.any()
-        if written is not None and rounded.any():
-            (first,) = written.values(np.flatnonzero(rounded)[:1])
-            line = line_with(table.paths, first or "")
-            table.problems.append(Problem(
-                Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
-                "The rows stand as they are written, no plot uses these times.", table.name, count=int(rounded.sum()),
-            ))  # fmt: skip
 
     @cached_property
     def allocations(self) -> tuple[str, dict[str, Any]] | None:
@@ -342,6 +337,7 @@ class Rank:
         file = ""
         if found is not None and table is not None:
             file = table.name
+            _rounded(table, found["allocated"], "Allocation Time(us)")
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(
@@ -391,6 +387,8 @@ class Rank:
             found = whole_of if whole_of.matrix else found
         if found is None and self.analysis is not None:
             found = of_database(self.analysis)
+        if found is not None:
+            found.clock = self._clock
         return found
 
     @cached_property
@@ -441,6 +439,14 @@ class Rank:
         rows = self.database.rows("NPU_INFO", "name") if self.database is not None else []
         return next((str(name) for (name,) in rows if name), "")
 
+    @property
+    def _clock(self) -> float | None:
+        told = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
+        monotonic, cycles, megahertz = told
+        if monotonic is None or cycles is None or not megahertz:
+            return None
+        return float(monotonic - cycles * 1000 / megahertz)
+
     def setting(self, *keys: str) -> Any:
         """A profiler setting by its path of keys; None if absent."""
         found: Any = self.info
@@ -454,6 +460,22 @@ class Rank:
         return str(self.setting("config", "experimental_config", "_profiler_level") or "").removeprefix(
             "ProfilerLevel."
         )
+
+
+def _rounded(table: CsvTable, times: I64, *columns: str) -> npt.NDArray[np.bool_] | None:
+    """Reports times that a spreadsheet rounded (``1.73641E+15``): mask of them; None if there are none."""
+    # by value first, since times are not read as text
+    found = np.asarray((times > 0) & (times % _ROUNDED_NS == 0))
+    rows, column = np.flatnonzero(found)[:1], table.first(*columns)
+    (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
+    if text is None or "E" not in text.upper():
+        return None
+    line = line_with(table.paths, text)
+    table.problems.append(Problem(
+        Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
+        "The rows stand as they are written, nothing over time uses them.", table.name, count=int(found.sum()),
+    ))  # fmt: skip
+    return found
 
 
 def ns_of(values: Sequence[Any]) -> list[float | None]:
@@ -489,5 +511,5 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
         "allocated": reals([*allocated, *more]) / mega,
         "reserved": np.append(reals(reserved), used) / mega,
         "active": reals([*active, *more]) / mega,
-        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
+        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]),
     }  # fmt: skip

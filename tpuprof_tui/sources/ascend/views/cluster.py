@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.communication import Communicated, of_cluster, of_database
-from ..read.csv_table import CsvTable
-from ..read.database import Database
+from ..read.analysed import StepRow
+from ..read.communication import Communicated, one_clock
 from ..read.profile import AscendProfile
-from ..read.rank import STEP_COLUMNS, ns_of
+from ..read.rank import STEP_COLUMNS
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
 from .tables import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator
@@ -28,34 +24,28 @@ _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us"
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
 
 
-class _StepRow(Struct, frozen=True):
-    kind: str
-    index: str
-    step: str | None
-    values: tuple[float | None, ...]
-
-
 def cluster(query: Query) -> Answer:
     """The cluster view."""
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
-    told, found, sources, missing = of_msprof_analyze(profile.cluster)
+    told = profile.analysed
+    steps, sources, missing = list(told.steps), list(told.sources), list[Missing]()
+    found = [] if told.communicated is None else [("", told.communicated)]
     step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
-    steps: list[_StepRow] = list(told)
     if not steps:
         for run in ranked if len(ranked) > 1 else []:
             recorded = run.rank.recorded_steps
             rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
-            steps += [_StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
+            steps += [StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
             sources.append(recorded[0] if recorded is not None else run.steps[0])
     if not found and len(ranked) > 1:
         found = [(str(run.rank.rank), run.rank.communicated) for run in ranked if run.rank.communicated is not None]
         sources += [each.file for _, each in found]
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
-                                     "Name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+                                     "Name the folder that holds the folders of all ranks"),))  # fmt: skip
     if step is not None:
         steps = [each for each in steps if each.step == str(step)]
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
@@ -63,7 +53,8 @@ def cluster(query: Query) -> Answer:
                   for each in part.operations if not each.is_total]  # fmt: skip
     # late ranks are the first table
     groups = {str(run.rank.rank): run.worker.group for run in ranked}
-    tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
+    clocks = {rank: part.clock for rank, part in found}
+    tables = [*([_late(operations, clocks)] if found else []), _slow(steps), _steps(steps)]
     if found:
         tables += [_operations(operations), _links(found)]
     else:
@@ -85,50 +76,7 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def of_msprof_analyze(
-    files: Mapping[str, Path],
-) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
-    """Steps, communication, file names and errors of msprof-analyze's files about all ranks."""
-    missing: list[Missing] = []
-
-    def tried(read: Callable[[], Any], *names: str) -> Any:
-        try:
-            return read() if any(map(files.get, names)) else None
-        except UnreadableError as error:
-            missing.append(Missing(str(error)))
-            return None
-
-    steps, communication, matrix, database = (
-        "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
-        "cluster_analysis.db",
-    )  # fmt: skip
-    rows = tried(lambda: _recorded(files[steps]), steps)
-    told = tried(lambda: of_cluster(files.get(communication), files.get(matrix)), communication, matrix)
-    known = tried(lambda: Database(files[database], database), database) if rows is None or told is None else None
-    if known is not None:
-        if rows is None:
-            columns = ("type", "index", "step", *(name for _, name, _ in STEP_COLUMNS))
-            rows = [_StepRow(str(kind or "rank"), str(index), None if step in (None, "") else str(step),
-                             tuple(ns_of(values)))
-                    for kind, index, step, *values in known.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
-        told = told or of_database(known)
-        known.close()
-    sources = [steps if steps in files else database] if rows else []
-    sources += [told.file] if told else []
-    return rows or [], [("", told)] if told else [], sources, missing
-
-
-def _recorded(path: Path) -> list[_StepRow]:
-    table = CsvTable.opened([path], path.name)
-    read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
-    nothing = [None] * table.rows
-    values = zip(*(ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS), strict=True)
-    heads = (read.get(name, nothing) for name in ("Type", "Index", "Step"))
-    return [_StepRow(kind or "rank", index or "", step, each)
-            for kind, index, step, each in zip(*heads, values, strict=True)]  # fmt: skip
-
-
-def _steps(rows: Sequence[_StepRow]) -> Table:
+def _steps(rows: Sequence[StepRow]) -> Table:
     columns = (
         Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
         *STEP_TIMES,
@@ -149,7 +97,7 @@ def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
     sums: dict[tuple[str, str, str], list[float]] = {}
     for rank, part in found:
         for each in part.transfers:
-            if each.op.partition("@")[0] != "Total Op Info":
+            if not each.is_total:
                 into = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
                 into[0] += each.size_mb
                 into[1] += each.transit or 0.0
@@ -162,18 +110,18 @@ def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"), *TO_WHOM,
                *LINK)  # fmt: skip
     rows = [(each.kind, each.step, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth)
-            for _, part in found for each in part.pairs if each.op.partition("@")[0] != "Total Op Info"]  # fmt: skip
+            for _, part in found for each in part.pairs if not each.is_total]  # fmt: skip
     return Table.of_rows("matrix", "From rank to rank", columns, rows)
 
 
-def _slow(steps: Sequence[_StepRow]) -> Table:
+def _slow(steps: Sequence[StepRow]) -> Table:
     """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(each.step for each in steps):
         mine = [each for each in steps if each.step == step and each.kind == "rank"]
         for title, _, key in (STEP_COLUMNS[_PLACE[key]] for key in _COMPARED):
             known = [(value, each.index) for each in mine if (value := each.values[_PLACE[key]]) is not None]
-            if len(known) < 2:
+            if len({index for _, index in known}) < 2:
                 continue
             value, rank = max(known, key=lambda each: each[0])
             mean = sum(each for each, _ in known) / len(known)
@@ -185,22 +133,27 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
     return Table.of_rows("slow", "Slow ranks", columns, rows)
 
 
-def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
-    """For each operator the late rank: the one that waited least, so the others waited for it."""
+def _late(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[str, float | None]) -> Table:
+    """For each operator the late rank: the one that starts last if the ranks share a clock, else that waited least."""
     of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
     for group, step, op, rank, each in operations:
         of_op.setdefault((group, step, op), []).append((rank, each))
     rows = []
     for (_, step, op), each in of_op.items():
         known = [(rank, told) for rank, told in each if told.wait is not None]
-        if len(known) < 2:
+        if len({rank for rank, _ in known}) < 2:  # recordings of one rank do not wait for each other
             continue
-        rank, late = min(known, key=lambda pair: pair[1].wait)
+        rank, last = min(known, key=lambda pair: pair[1].wait)
+        behind = None
+        if one_clock([clocks.get(rank) for rank, _ in known]) and None not in [told.start for _, told in known]:
+            rank, last = max(known, key=lambda pair: pair[1].start)
+            behind = last.start - min(told.start for _, told in known)
         others = max(told.wait for other, told in known if other != rank)
-        rows.append((step, op, rank, late.start, late.wait, others))
-    rows.sort(key=lambda row: -(row[5] - row[4]))
+        rows.append((step, op, rank, last.start, behind, last.wait, others))
+    rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
     # starts are times since 1970, as in the files
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
-               Column("start_us", "Start", "time", epoch_ns=0, shown=False), Column("wait_us", "Waited", "duration"),
+               Column("start_us", "Start", "time", epoch_ns=0, shown=False),
+               Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),
                Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip
     return Table.of_rows("late", "Late ranks", columns, rows)

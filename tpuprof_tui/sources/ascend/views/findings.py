@@ -28,7 +28,7 @@ from ..read.coverage import covered_time
 from ..read.kernels import Kernels
 from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS
-from .cluster import of_msprof_analyze
+from .overview import difference
 from .run import CAUSES, Run, runs_of
 from .tables import WHOLE
 
@@ -39,7 +39,7 @@ _Told = tuple[str, Any, Communicated]
 #: A finding with at least this share of Stage as gain is a warning, else a note.
 WARNS_FROM: Final = 0.01
 _PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
-_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv[23]D|.*Attention", re.IGNORECASE)
+_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = re.compile("[SR]DMA")
 _SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
@@ -341,6 +341,13 @@ def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
         yield rule.found(run.worker.key, max(values) - min(values), text, spread)
 
 
+def _differs(run: Run, rule: Rule) -> Iterator[Finding]:
+    apart = (difference(run) or 0) / 1000
+    if apart > rule.threshold:
+        text = f"Step times differ from the recorded ones by up to {time_text(round(apart * 1000))}."
+        yield rule.found(run.worker.key, None, text, apart)
+
+
 def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
     """Reports memory that is held at the end of each step and grows with every step."""
     timeline, told = run.timeline, run.rank.allocations
@@ -360,7 +367,7 @@ def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
     found = run.rank.communicated
     for each in found.transfers if found is not None else ():
         large = each.large_packets
-        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and "@" in each.op
+        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and not each.is_total
         if is_large and large is not None and large < rule.threshold:
             text = f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets."
             yield rule.found(run.worker.key, None, text, large)
@@ -385,19 +392,19 @@ def _vendors(run: Run) -> Iterator[Finding]:
     for file, told in run.rank.rules:
         for rule in _objects(told):
             kind = _first(rule, "rule_type", "type")
-            results = rule.get("result")
+            results = rule.get("result", [rule])
             for each in results if isinstance(results, list) else []:
                 advice = _keyed(each) if isinstance(each, dict) else {}
                 text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
                 sub = _first(advice, "rule_subtype", "subtype")
-                about = _first(advice, "op_list", "tuning_data")
+                about = " ".join(filter(None, (_first(advice, "op_list"), _first(advice, "tuning_data"))))
                 yield Finding(": ".join(filter(None, (kind, sub))) or "prof_rule", run.worker.key, None,
                               " ".join(filter(None, (text, about))), "", source=file)  # fmt: skip
 
 
 def _objects(told: Any) -> Iterator[Mapping[str, Any]]:
     """The rules in a file: a list, or an object with a list in ``data``; keys in lower case with underscores."""
-    rules = told.get("data") if isinstance(told, dict) else told
+    rules = _keyed(told).get("data") if isinstance(told, dict) else told
     for each in rules if isinstance(rules, list) else []:
         if isinstance(each, dict):
             yield _keyed(each)
@@ -419,19 +426,18 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 
 def _told_of_ranks(profile: Profile) -> list[_Told]:
     """Communication data of each rank from msprof-analyze's files; the worker key is empty."""
-    of_all = of_msprof_analyze(profile.cluster)[1] if isinstance(profile, AscendProfile) else []
-    of_rank: dict[str, Communicated] = {}
-    for _, found in of_all:
-        ranks = [each.rank for each in found.operations] + [each.rank for each in found.transfers]
-        for rank in dict.fromkeys(ranks):
-            of_rank[rank] = Communicated(found.file, [each for each in found.operations if each.rank == rank],
-                                         [each for each in found.transfers if each.rank == rank])  # fmt: skip
-    return [("", rank, found) for rank, found in of_rank.items()]
+    found = profile.analysed.communicated if isinstance(profile, AscendProfile) else None
+    if found is None:
+        return []
+    ranks = dict.fromkeys([each.rank for each in found.operations] + [each.rank for each in found.transfers])
+    return [("", rank, Communicated(found.file, [each for each in found.operations if each.rank == rank],
+                                    [each for each in found.transfers if each.rank == rank]))
+            for rank in ranks]  # fmt: skip
 
 
 def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
-    """Ranks that wait for the slowest rank, which is the one that waits least."""
-    last = late([found for _, _, found in told]) if len(told) > 1 else -1
+    """Ranks that wait for the slowest rank (``late``)."""
+    last = late([(rank, found) for _, rank, found in told])
     for place, (key, rank, found) in enumerate(told):
         operations = [each for each in found.operations if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
@@ -449,7 +455,7 @@ def _slow_links(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
     sums: dict[str, dict[int, list[float]]] = {}
     for place, (_, _, found) in enumerate(told):
         for each in found.transfers:
-            if "@" in each.op or each.op.startswith("hcom_"):
+            if not each.is_total:
                 into = sums.setdefault(each.link, {}).setdefault(place, [0.0, 0.0])
                 into[0] += each.size_mb
                 into[1] += each.transit or 0
@@ -502,6 +508,8 @@ RULES: Final = (
          "waits / host", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
     Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", "(max - min) / mean", 0.1,
          "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
+    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", "difference_us", 0.01,
+         "See both tables of the view `overview`: files of two recordings stand together, or one is cut.", _differs),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
          "held at the last step / at the first",
          0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),

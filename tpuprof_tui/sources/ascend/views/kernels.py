@@ -65,9 +65,14 @@ def kernels(asked: Asked) -> Answer:
                 tables.append(by_texts("by_type_shapes", "By type and input shapes", names, duration))
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
-    if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:
-        missing.append(lacks("by_type", "The timeline alone tells no operator types, and cores coarsely.",
-                             "kernel_details.csv or op_summary",
+    if not found.type.texts:
+        told, needs = "The types of the kernels are not known.", "operator types (Level1)"
+        if asked.run.timeline is not None and found.file == asked.run.timeline.file:
+            told, needs = (
+                "The timeline alone tells no operator types, and cores coarsely.",
+                "kernel_details.csv or op_summary",
+            )
+        missing.append(lacks("by_type", told, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     return Answer(_facts(asked, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
@@ -120,13 +125,19 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
         (Column("blocks", "Block Dim", "count", spare=6), known(found.other("blocks").plain_values)),
-        (Column("bound", "Bound"), later(lambda among, places: among.bound[0].values(places))),
+        (Column("bound", "Bound", level="bound_ratio"), later(lambda among, places: among.bound[0].values(places))),
         (Column("bound_ratio", "Ratio", "share"), later(lambda among, places: among.bound[1][places])),
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
             told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
             columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
+    for name in found.others:
+        # unknown columns have the names of the file
+        if name not in (*OTHERS, "step", "blocks"):
+            columns.append(
+                (Column(name, name, spare=30, shown=False), later(partial(_other, name, Texts.plain_values)))
+            )
     for name in found.metrics:
         columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),

@@ -7,7 +7,7 @@ from typing import Final
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 
 from ..read.rank import STEP_COLUMNS
-from .run import Step
+from .run import Run
 from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_each_worker
 
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
@@ -19,11 +19,11 @@ _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
 
 
-def difference(
-    steps: tuple[Step, ...], recorded: tuple[tuple[str | None, tuple[float | None, ...]], ...]
-) -> float | None:
-    """Largest difference of a step's values from the recorded ones, ns; None if no step is in both."""
-    of_label = dict(recorded)
+def difference(run: Run) -> float | None:
+    """Largest difference of a step's values from the recorded ones, ns; None if no step is in both or recomputed."""
+    _, steps, computed = run.steps
+    recorded = run.rank.recorded_steps
+    of_label = dict(recorded[1]) if recorded is not None and computed else {}
     largest = None
     for each in steps:
         other = of_label.get(each.label)
@@ -37,7 +37,7 @@ def difference(
 def overview(asked: Asked) -> Answer:
     """The overview of one worker."""
     run = asked.run
-    file, steps, computed = run.steps
+    file = run.steps[0]
     told = asked.steps
     recorded = run.rank.recorded_steps
     rows = [(each.label, *each.values) for each in told]
@@ -49,8 +49,7 @@ def overview(asked: Asked) -> Answer:
         for title, _, key in STEP_COLUMNS if key in _FACTS and rows
     ]  # fmt: skip
     if rows:
-        apart = difference(steps, recorded[1]) if recorded is not None and computed else None
-        facts.append(Fact("difference_us", "Recorded table differs by", apart, "duration"))
+        facts.append(Fact("difference_us", "Recorded table differs by", difference(run), "duration"))
     tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number),
                             notes=(STEP_NOTE,), one_unit=True, longest="stage_us")]  # fmt: skip
     if recorded is not None:

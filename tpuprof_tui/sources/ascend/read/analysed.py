@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity
 
-from .communication import Communicated, of_cluster, of_database
+from .communication import CommunicationData, of_cluster, of_database
 from .csv_table import CsvTable
 from .database import Database
 from .rank import STEP_COLUMNS, ns_of
@@ -33,52 +33,52 @@ class Analysed(Struct, eq=False):
 
     Attributes:
         steps: Steps of ranks and of stages.
-        communicated: Communication data of all ranks; None if there are none.
+        communication: Communication data of all ranks; None if there are none.
         sources: Names of the files.
         problems: Errors.
     """
 
     steps: list[StepRow] = field(default_factory=list)
-    communicated: Communicated | None = None
+    communication: CommunicationData | None = None
     sources: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def read_analysed(files: Mapping[str, Path]) -> Analysed:
     """Reads the files of msprof-analyze, given by name; files that cannot be read are problems."""
-    told = Analysed()
+    analysed = Analysed()
 
     def tried(read: Callable[[], Result], name: str) -> Result | None:
         try:
             return read() if name in files else None
         except UnreadableError as error:
-            told.problems.append(Problem(Severity.ERROR, str(error), "It is left out.", name))
+            analysed.problems.append(Problem(Severity.ERROR, str(error), "It is left out.", name))
             return None
 
     steps, communication, matrix, database = (
         "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
         "cluster_analysis.db",
     )  # fmt: skip
-    rows = tried(lambda: _recorded(files[steps], told.problems), steps)
+    rows = tried(lambda: _recorded(files[steps], analysed.problems), steps)
     found = tried(lambda: of_cluster(files[communication], None), communication)
     pairs = tried(lambda: of_cluster(None, files[matrix]), matrix)
     if found is not None and pairs is not None:
         found.pairs, found.matrix = pairs.pairs, True
     found = found or pairs
-    known = tried(lambda: Database(files[database], database), database) if rows is None or found is None else None
-    if known is not None:
+    db = tried(lambda: Database(files[database], database), database) if rows is None or found is None else None
+    if db is not None:
         if rows is None:
             columns = ("type", "index", "step", *(name for _, name, _ in STEP_COLUMNS))
             rows = [StepRow(str(kind or "rank"), str(index), None if step in (None, "") else str(step),
                             tuple(ns_of(values)))
-                    for kind, index, step, *values in known.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
-        found = found or of_database(known)
-        told.problems += known.problems
-        known.close()
-    told.steps, told.communicated = rows or [], found
-    told.sources = [steps if steps in files else database] if rows else []
-    told.sources += [found.file] if found else []
-    return told
+                    for kind, index, step, *values in db.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
+        found = found or of_database(db)
+        analysed.problems += db.problems
+        db.close()
+    analysed.steps, analysed.communication = rows or [], found
+    analysed.sources = [steps if steps in files else database] if rows else []
+    analysed.sources += [found.file] if found else []
+    return analysed
 
 
 def _recorded(path: Path, problems: list[Problem]) -> list[StepRow]:

@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
-from .categories import COMMUNICATION_CORES, What
+from .categories import COMMUNICATION_CORES, SliceClass
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import Timeline
 
@@ -99,9 +99,9 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def communicates(self) -> npt.NDArray[np.bool_]:
         """Mask of the communication operators."""
-        talks = self.core.where(lambda core: core in COMMUNICATION_CORES)
+        by_core = self.core.where(lambda core: core in COMMUNICATION_CORES)
         # Level0 has no cores: use names
-        return np.asarray(talks | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
+        return np.asarray(by_core | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
 
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:
@@ -120,7 +120,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return no_texts(len(self)) if found is None else found
 
     @cached_property
-    def _measured(self) -> dict[str, F64]:
+    def _metrics_read(self) -> dict[str, F64]:
         return {}
 
     def metric(self, name: str) -> F64:
@@ -128,12 +128,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
         The same holds for all others, but in a large file these are read one by one.
         """
-        if name not in self._measured:
+        if name not in self._metrics_read:
             alone = name not in METRICS and self.read_rows is not None and len(self) > _MOST_AT_ONCE
-            wanted = [each for each in self.metrics if each not in self._measured
+            wanted = [each for each in self.metrics if each not in self._metrics_read
                       and (each == name if alone else (each in METRICS) == (name in METRICS))]  # fmt: skip
-            self._measured.update(self.load(wanted))
-        return self._measured[name]
+            self._metrics_read.update(self.load(wanted))
+        return self._metrics_read[name]
 
     @cached_property
     def _last(self) -> dict[bytes, Kernels]:
@@ -141,7 +141,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
 
     def metric_of(self, name: str, rows: I64) -> F64:
         """A metric of some kernels; for few kernels of a large file all their metrics are read by offset and cached."""
-        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._measured
+        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._metrics_read
         if self.read_rows is None or at_once:
             return self.metric(name)[rows]
         key = rows.tobytes()
@@ -156,8 +156,8 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
             return self, rows
         if len(rows) > _MOST_BY_OFFSET:
             # read all metrics in one pass over the file, instead of one pass for each
-            if left := [each for each in self.metrics if each not in self._measured]:
-                self._measured.update(self.load(left))
+            if left := [each for each in self.metrics if each not in self._metrics_read]:
+                self._metrics_read.update(self.load(left))
             return self, rows
         return self.read_rows(rows), np.arange(len(rows))
 
@@ -171,12 +171,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         """The pipe with the largest ratio of each kernel, and that ratio; missing if all are 0 or unknown."""
         found = {f"{pipe}_ratio": self.metric(f"{pipe}_ratio") for pipe in self.pipes}
         best = np.zeros(len(self))
-        which = np.full(len(self), -1, np.int32)
+        best_pipe = np.full(len(self), -1, np.int32)
         for number, pipe in enumerate(self.pipes):
             values = np.nan_to_num(found[f"{pipe}_ratio"], nan=0.0)
-            more = values > best
-            best[more], which[more] = values[more], number
-        return Texts(which, self.pipes), np.where(which >= 0, best, np.nan)
+            higher = values > best
+            best[higher], best_pipe[higher] = values[higher], number
+        return Texts(best_pipe, self.pipes), np.where(best_pipe >= 0, best, np.nan)
 
 
 def kernels_of_table(table: CsvTable) -> Kernels:
@@ -196,12 +196,12 @@ def kernels_of_table(table: CsvTable) -> Kernels:
 
     def read_rows(rows: I64) -> Kernels:
         try:
-            told = table.read_rows(rows, all_kinds)
+            values = table.read_rows(rows, all_kinds)
         except (OSError, UnreadableError):  # the file is gone or has changed: metrics are missing
-            told = {name: np.full(len(rows), np.nan) for name in metrics}
-        by_key = {key: told[column] for key, column in names.items() if column in told}
+            values = {name: np.full(len(rows), np.nan) for name in metrics}
+        by_key = {key: values[column] for key, column in names.items() if column in values}
         return Kernels(table.name, *columns(by_key, len(rows)), by_key, metrics,
-                       lambda wanted: {name: told[name] for name in wanted})  # fmt: skip
+                       lambda wanted: {name: values[name] for name in wanted})  # fmt: skip
 
     def columns(by_key: Mapping[str, Any], count: int) -> tuple[Texts, Texts, Texts, I64, I64, I64]:
         name, kind, core = (by_key.get(key) or no_texts(count) for key in ("name", "type", "core"))
@@ -219,7 +219,7 @@ def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
     """Columns of a table that hold text rather than numbers in its first rows."""
     rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
     read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
-    kinds = {name: [type(each) for each in told.plain_values() if each is not None] for name, told in read.items()}
+    kinds = {name: [type(each) for each in column.plain_values() if each is not None] for name, column in read.items()}
     return {name for name, found in kinds.items() if 2 * found.count(str) > len(found)}
 
 
@@ -256,7 +256,7 @@ class _Others(Mapping[str, Texts]):
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
     """Compute tasks of the streams and communication operators; cores are as coarse as in the timeline."""
     rows = timeline.work
-    collective = timeline.what[rows] == What.COLLECTIVE
+    collective = timeline.slice_class[rows] == SliceClass.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start = timeline.start[rows]
@@ -267,8 +267,8 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
 
 def waits(start: I64, duration: I64) -> I64:
     """Wait of each kernel in ns: start - end of the one that started before it, at least 0; missing if unknown."""
-    known = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
-    order = known[np.argsort(start[known], kind="stable")]
+    timed = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
+    order = timed[np.argsort(start[timed], kind="stable")]
     found = np.full(len(start), INT_MISSING)
     if len(order):
         found[order[0]] = 0
@@ -292,17 +292,17 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
     for shift in (0, -1, 1):
         left = np.flatnonzero((found < 0) & (wanted >= 0))
         time = timeline.start[rows[left]] + shift
-        place = np.searchsorted(start, time)
+        index = np.searchsorted(start, time)
         # among kernels with equal start, sorted by name, advance to the wanted name
         for _ in range(4):
-            inside = place < len(start)
-            later = np.zeros(len(place), np.bool_)
-            later[inside] = (start[place[inside]] == time[inside]) & (name[place[inside]] < wanted[left[inside]])
+            inside = index < len(start)
+            later = np.zeros(len(index), np.bool_)
+            later[inside] = (start[index[inside]] == time[inside]) & (name[index[inside]] < wanted[left[inside]])
             if not later.any():
                 break
-            place = place + later
-        inside = place < len(start)
+            index = index + later
+        inside = index < len(start)
         hit = np.flatnonzero(inside)
-        hit = hit[(start[place[hit]] == time[hit]) & (name[place[hit]] == wanted[left[hit]])]
-        found[left[hit]] = order[place[hit]]
+        hit = hit[(start[index[hit]] == time[hit]) & (name[index[hit]] == wanted[left[hit]])]
+        found[left[hit]] = order[index[hit]]
     return found

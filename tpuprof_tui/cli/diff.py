@@ -51,5 +51,5 @@ def print_diff(options: argparse.Namespace) -> int:
         if options.markdown:
             print("\n".join(markdown_report(both, told, limit, options.offset)))
         else:
-            pages_of(options).show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
+            pages_of(options).show(diff_reports(both, told, limit, options.offset), "--limit N shows all.")
     return LOST if lossy(both) else FINE

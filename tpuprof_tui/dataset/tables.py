@@ -193,7 +193,7 @@ def _told_of(error: Exception) -> tuple[str, str]:
 
 def _fatal(capture: str, path: str, what: str) -> dict[str, Any]:
     """Tables of a capture that could not be read."""
-    row = {"capture": capture, "path": path, "severity": "fatal", "what": what, "done": "It is in no other table.",
+    row = {"capture": capture, "path": path, "severity": "fatal", "what": what, "done": "It is not in any other table.",
            "count": 1}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
 

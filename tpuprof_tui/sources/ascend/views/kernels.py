@@ -55,7 +55,7 @@ def kernels(asked: Asked) -> Answer:
     missing = []
     if "input_shapes" in found.others and found.type.texts:
         if len(rows) > _SUMMED_BY_SHAPES:
-            missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels there are no sums by "
+            missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels, there are no sums by "
                                  "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
         else:
             with suppress(OSError, UnreadableError):  # the file is gone or has changed
@@ -66,7 +66,7 @@ def kernels(asked: Asked) -> Answer:
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:
-        missing.append(lacks("by_type", "The timeline alone tells no operator types, and cores coarsely.",
+        missing.append(lacks("by_type", "The timeline alone has no operator types and only coarse cores.",
                              "kernel_details.csv or op_summary",
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     return Answer(_facts(asked, found, rows), tuple(tables), missing=tuple(missing), source=found.file,

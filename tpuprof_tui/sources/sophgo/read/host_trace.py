@@ -119,7 +119,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     if trace.first_launch_ns is None:
         return None
     if base is not None:
-        lacks = f"tail_offset_ns={profile.tail_offset_ns} cannot be"
+        lacks = f"tail_offset_ns={profile.tail_offset_ns} is not possible"
     elif trace.closing_ns is None:
         lacks = "the host trace has no disable_profile"
     elif profile.tail_offset_ns is None:
@@ -127,7 +127,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     else:
         lacks = "the capture has no records"
     return Alignment(
-        trace.first_launch_ns, f"Approximate: {lacks}; the first launch's end stands for the device's start."
+        trace.first_launch_ns, f"Approximate: {lacks}; the first launch's end is used as the device's start."
     )
 
 

@@ -105,7 +105,7 @@ def _chosen(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) ->
         low, high = int(starts[mine].min()), int(ends[mine].max())
     if part.range:
         if "%" in part.range:
-            raise UsageError("A part of a file that does not fit into memory is told in times.", "Write 1.2s..3.4s.")
+            raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")
         begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
         if part.step is None:
             return begin or 0, high if end is None else end

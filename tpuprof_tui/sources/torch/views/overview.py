@@ -180,9 +180,9 @@ def _overview(asked: Asked) -> Answer:
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tells_tensor_cores:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
-        notes.append(f"Use of tensor cores is not known: names of kernels{card} do not tell.")
+        notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
     if asked.window is not None:
-        notes.append("Of steps the part within the range is told.")
+        notes.append("Only the part of steps within the range is shown.")
     return Answer(
         tuple(facts),
         (

@@ -114,7 +114,7 @@ def note_unlike(des: Sequence[Des], found: Mapping[int, int], streams: Streams, 
     )
     if unlike:
         what = "DES nodes claim another number of commands than the streams of the model hold."
-        report.warning(what, "The streams were taken.", count=unlike)
+        report.warning(what, "The streams were used.", count=unlike)
     for engine, mine in streams.items():
         taken = {found.get(place, -1) for place, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(mine) if number not in taken and not stream.only_ends]

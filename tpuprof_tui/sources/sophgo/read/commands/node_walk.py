@@ -51,7 +51,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
                 size = _text_words(words[place + 1 :])
                 raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
                 what = f"A function name of {length} bytes runs past the end of the node stream."
-                report.error(what, "The text that is there was taken for the name.", offset=offset + 4 * place)
+                report.error(what, "The text that is present was used as the name.", offset=offset + 4 * place)
             behind = place + 1 + size
             if not (overrun and behind >= count):  # otherwise no command can follow the name
                 result.func_places.append(place)
@@ -80,10 +80,10 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
     hole = _hole(words) if zeros > name_zeros + _FEWEST_ZEROS else None
     if hole is not None:
         what = "A stretch of zeros in the node stream."
-        report.error(what, "What was there is lost.", offset=offset + 4 * hole[0], count=hole[1])
+        report.error(what, "The data there is lost.", offset=offset + 4 * hole[0], count=hole[1])
     elif zeros > name_zeros:
         what = "Zero words in the node stream."
-        report.note(what, "Taken for padding; no kernel function was closed by them.", count=zeros - name_zeros)
+        report.note(what, "Treated as padding; they closed no kernel function.", count=zeros - name_zeros)
     return result
 
 

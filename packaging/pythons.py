@@ -24,6 +24,7 @@ from typing import Final
 from bundle import ROOT, own_wheel
 
 _RANGE: Final = re.compile(r'^    "([a-z]+)>=([\d.]+),<[\d.]+",$', re.MULTILINE)
+_EXTRA: Final = re.compile(r"^dataset = .*$", re.MULTILINE)
 #: What the tests need of the tree beside the package.
 _BESIDE: Final = ("tests", "samples", "docs", "packaging", "screenshots", "pyproject.toml", "Makefile", "NOTICE",
                   "LICENSE", "README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")  # fmt: skip
@@ -35,9 +36,11 @@ _OF_THE_TREE: Final = ("--ignore=tests/packaging/test_wheel.py", "--ignore=tests
 
 
 def lowest() -> list[str]:
-    """Requirements that pin the lower end of each range in pyproject.toml."""
+    """Requirements that pin the lower end of each range in pyproject.toml, those of data sets among them."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     found = {match[1]: match[2] for match in _RANGE.finditer(text)}
+    for extra in _EXTRA.findall(text):
+        found |= dict(re.findall(r'"([a-z]+)>=([\d.]+)"', extra))
     return [f"{name}=={version}" for name, version in sorted(found.items())]
 
 

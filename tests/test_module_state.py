@@ -23,7 +23,7 @@ STAYS = {
     "app/drawing/glyphs.py ascii_text": "a function of a text, asked for each piece of a frame",
     "app/drawing/colouring.py category_of": "a function of a name, asked for each cell of a frame",
     "app/settings/actions.py _REMAPPED": "keys as the preferences set them, for the one application of a process",
-    "dataset/build.py _encodings": "a function of a schema, asked for each file of a build",
+    "child_process.py _sharing": "a number that a pool sets once in each of its processes",
     "dataset/schema.py arrow_schema": "a function of a table's name, asked for each capture of a build",
     "dataset/tables.py _event_schema": "a function of a source's columns, asked for each capture of a build",
     "formats/escape.py clean": "a function of a text, asked for each name of a frame",

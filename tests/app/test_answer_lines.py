@@ -109,6 +109,19 @@ def test_a_table_of_which_nothing_may_go_goes_on_below():
     assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
 
 
+def test_of_steps_without_room_the_longest_stay_in_their_order():
+    columns = Column("step", "Step"), Column("us", "Length", "duration")
+    rows = [(f"step {n}", us) for n, us in enumerate((7, 90, None, 8, 80, 70))]
+    table = Table.of_rows("steps", "Steps", columns, rows, longest="us")
+    answer = Answer(tables=(table,))
+    assert lines_of(answer, 60, 3)[0].startswith(" Steps (ns) longest 3 of 6 ")
+    assert [line.split()[1] for line in lines_of(answer, 60, 3)[1:]] == ["1", "4", "5"]
+    # on a line of its own where headers leave it no room
+    assert lines_of(answer, 30, 3)[0].startswith(" Steps (ns) longest 3 of 6 ")
+    assert lines_of(answer, 30, 3)[1].split() == ["Step", "Length"]
+    assert [line.split()[1] for line in lines_of(answer, 60, whole=True)[1:]] == list("012345")
+
+
 def test_what_one_view_alone_tells_is_complete():
     long = Table.of_rows("t", "Long", (Column("gain", "Gain", "duration"), Column("text", "Text")),
                          [(1, "word " * 40 + "end")], brief=())  # fmt: skip

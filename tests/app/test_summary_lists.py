@@ -98,17 +98,22 @@ async def test_sections_can_be_stepped_through(profile):
         assert pane.scroll_offset.y == 0
 
 
-async def test_enter_on_an_instruction_selects_it(profile):
+async def test_enter_on_instructions_selects_them(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3 V V V")
         assert "Findings of all cores" in frame(pilot.app)
         table = told(screen, "findings", "findings")
-        row = table.column("rule").index("exposed_transfer")
+        row = table.folded().column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
-        await press(pilot, "enter")
         found = findings(screen.session, screen.state, Scope(), 3)[0][0]
-        assert (screen.state.selection.lane, screen.state.selection.row) == (found.lane, found.row)
+        target = table.folded().leads_to(row)
+        assert target.event == (found.lane, found.row)
+        assert target.others
+        # a line about several leads to each of them in turn
+        for event in (target.event, *target.others, target.event):
+            await press(pilot, "enter")
+            assert (screen.state.selection.lane, screen.state.selection.row) == event
 
 
 async def test_enter_on_a_pause_goes_there(profile):

@@ -205,8 +205,8 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
         written.append(told)
         return real(*told)
 
-    real = registers_text.spelled
-    monkeypatch.setattr(registers_text, "spelled", killed)
+    real = registers_text.rows_as_text
+    monkeypatch.setattr(registers_text, "rows_as_text", killed)
     # as when the process is killed: nothing of ours runs any more
     monkeypatch.setattr(job, "_write_list", lambda folder, names, write=job._write_list: write(folder, names)
                         if not written else None)  # fmt: skip

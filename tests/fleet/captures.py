@@ -33,6 +33,7 @@ class Fleet:
         odd: Day and device of the one capture in which `ODD` takes three times as long.
         unreadable: Days and devices of captures of which nothing can be read.
         cut: Days and devices of captures of which a file is cut off.
+        first_run: Number of the first capture's run: no two runs are the same.
     """
 
     days: int
@@ -42,6 +43,7 @@ class Fleet:
     odd: tuple[int, int] = (1, 0)
     unreadable: frozenset[tuple[int, int]] = frozenset()
     cut: frozenset[tuple[int, int]] = frozenset()
+    first_run: int = 1
 
     @classmethod
     def of(cls, days: int, devices: int, damaged: int, seed: int = 1) -> Fleet:
@@ -72,19 +74,24 @@ class Fleet:
     def write_day(self, folder: Path, day: int) -> None:
         """Writes the captures of a day."""
         for device in range(self.devices):
-            path = self.path(folder, day, device)
-            slower = (*((f"{SLOW}:1.5",) if device == self.bad else ()),
-                      *((f"{DRIFTED}:1.25",) if day >= self.drift else ()),
-                      *((f"{ODD}:3",) if (day, device) == self.odd else ()))  # fmt: skip
-            options = replace(Options(path.name), cores=(0,), run=1 + day * self.devices + device, slower=slower)
-            write_capture(options, path.parent, truth=False)
-            if (day, device) in self.unreadable:
-                (path / "global.profile").write_bytes(b"\xff\x00 nothing")
-                for file in path.glob("cdmlib*"):
-                    file.write_bytes(b"\x00" * 100)
-            if (day, device) in self.cut:
-                file = max(path.glob("cdmlib*"), key=lambda each: each.stat().st_size)
-                os.truncate(file, file.stat().st_size * 2 // 3)
-            moment = (_FIRST_DAY + timedelta(days=day)).timestamp()
-            for file in path.iterdir():
-                os.utime(file, (moment, moment))
+            self.write_one(folder, day, device)
+
+    def write_one(self, folder: Path, day: int, device: int, records: int = 0) -> None:
+        """Writes a capture, with so many records or more."""
+        path = self.path(folder, day, device)
+        slower = (*((f"{SLOW}:1.5",) if device == self.bad else ()),
+                  *((f"{DRIFTED}:1.25",) if day >= self.drift else ()),
+                  *((f"{ODD}:3",) if (day, device) == self.odd else ()))  # fmt: skip
+        run = self.first_run + day * self.devices + device
+        options = replace(Options(path.name), cores=(0,), run=run, slower=slower, records=records)
+        write_capture(options, path.parent, truth=False)
+        if (day, device) in self.unreadable:
+            (path / "global.profile").write_bytes(b"\xff\x00 nothing")
+            for file in path.glob("cdmlib*"):
+                file.write_bytes(b"\x00" * 100)
+        if (day, device) in self.cut:
+            file = max(path.glob("cdmlib*"), key=lambda each: each.stat().st_size)
+            os.truncate(file, file.stat().st_size * 2 // 3)
+        moment = (_FIRST_DAY + timedelta(days=day)).timestamp()
+        for file in path.iterdir():
+            os.utime(file, (moment, moment))

@@ -74,7 +74,7 @@ def killed_builds(fleet: Fleet, folder: Path, out: Path, kills: int, seed: int) 
             killed += 1
     if status is None:
         status = subprocess.run([*TOOL, out, folder, "--jobs", "2"], stdout=subprocess.DEVNULL, check=False).returncode
-    assert status == 1  # some are damaged
+    assert status in (0, 1)  # 1: damaged ones were left to the last build
     again = subprocess.run([*TOOL, out, folder, "--json"], capture_output=True, text=True, check=False)
     assert json.loads(again.stdout)["unchanged"] == fleet.days * fleet.devices, again.stdout[:500]
     on_disk = {str(file.relative_to(out)) for file in out.rglob("*.parquet")}
@@ -128,7 +128,7 @@ def main() -> int:
     parts: dict[str, Callable[[], Any]] = {
         "fleet": lambda: {**killed_builds(fleet, folder, out, asked.kills, asked.seed),
                           **check(fleet, folder, out), **rate(fleet, folder, place)},
-        "engines": lambda: engines_agree(out, place),
+        "engines": lambda: engines_agree(fleet, out, place),
         "store": lambda: built_from_a_store_that_fails(folder / fleet.day(0), place, content, asked.seed),
         "ray": lambda: built_while_a_node_dies(folder, place, content),
     }  # fmt: skip

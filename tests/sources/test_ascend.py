@@ -25,6 +25,7 @@ from kept_traces import unpacked_trace
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import numbers_in
@@ -40,7 +41,7 @@ from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
 import ascend_profile  # noqa: E402
-from screen import frame, opened, press  # noqa: E402
+from screen import explorer, frame, opened, press  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"
@@ -226,6 +227,47 @@ def test_a_rank_alone_says_what_it_says_among_others(made, capsys):
     assert alone["views"]["cluster"]["missing"]
 
 
+def test_recordings_of_one_rank_are_its_spans_in_order_of_time_and_are_not_late(made, tmp_path, capsys):
+    for name, seconds in (("host_9_20260101120500000_ascend_pt", 5), ("host_10_20260101120000000_ascend_pt", 0)):
+        shutil.copytree(made / "text" / RANK, tmp_path / name)
+        for file in (tmp_path / name / OUTPUT).iterdir():
+            file.write_text(file.read_text().replace("1750000000", f"175000000{seconds}"))
+    found = report(tmp_path, capsys)
+    assert {(each["key"], each["span"]) for each in found["workers"]} == {
+        ("host_10_20260101120000000_ascend_pt", 1), ("host_9_20260101120500000_ascend_pt", 2)
+    }  # fmt: skip
+    assert len(rows(found, "cluster", "operations")) == 6
+    assert rows(found, "cluster", "late") == rows(found, "cluster", "slow") == []
+    assert not any(group.remark for group in open_profile(tmp_path).groups)
+
+
+@pytest.mark.parametrize(("apart", "late"), [(830, "0"), (3_000_000, "1"), (None, "1")])
+def test_the_late_rank_is_the_one_that_began_last_where_clocks_agree(made, tmp_path, capsys, apart, late):
+    """Both wait, rank 1 less; by a clock that both have rank 0 begins last."""
+    shutil.copytree(made / "text", tmp_path, dirs_exist_ok=True)
+    for rank, started in enumerate((0, apart)):
+        folder = tmp_path / f"rank{rank}_ascend_pt"
+        info = folder / f"profiler_info_{rank}.json"
+        clock = {"freq": 100, "start_cnt": 17_000_000_000_000 + rank, "start_monotonic": 100_000_000_000_000}
+        clock["start_monotonic"] += 10 * rank + (started or 0)
+        told = {} if apart is None else {"start_info": clock}
+        info.write_text(json.dumps({**json.loads(info.read_text()), **told}))
+        communication = json.loads((folder / OUTPUT / "communication.json").read_text())
+        for step in communication.values():
+            for op in step["collective"].values():
+                if "Start Timestamp(us)" in (times := op["Communication Time Info"]):
+                    times["Start Timestamp(us)"] = 1750000000000100.5 - 50 * rank
+                    # for one that was not recorded
+                    times["Wait Time(ms)"] = times["Synchronization Time(ms)"] = 0.25 - 0.05 * rank
+        (folder / OUTPUT / "communication.json").write_text(json.dumps(communication))
+    found = report(tmp_path, capsys, "cluster", "findings")
+    assert {(each["rank"], each["late_us"]) for each in rows(found, "cluster", "late")} == {
+        (late, 50 if late == "0" else None)
+    }  # fmt: skip
+    (mark,) = (group.number for group in open_profile(tmp_path).groups if group.remark and group.kind == "rank")
+    assert str(mark) == late
+
+
 def test_tables_alone_tell_gaps_without_causes_and_no_launches(made, capsys):
     text, tables = report(made / "text", capsys), report(made / "tables", capsys)
     assert rows(tables, "overview", "steps") == rows(text, "overview", "recorded_steps")
@@ -377,12 +419,12 @@ def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatc
              rank / "profiler_info_0.json", rank / "profiler_metadata.json", rank / "FRAMEWORK",
              rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0"]  # fmt: skip
     for path in paths:
-        assert [(each.name, each.rank_told) for each in found_at(path).places] == [(RANK, 0)]
+        assert [(each.name, each.rank_of_file) for each in found_at(path).workers] == [(RANK, 0)]
     # as it is typed from within: names of folders above are not part of the path
     for inside, typed in ((rank / OUTPUT, "."), (rank / OUTPUT, "kernel_details.csv"), (rank / OUTPUT, ".."),
                           (rank, OUTPUT), (rank / "FRAMEWORK", ".")):  # fmt: skip
         monkeypatch.chdir(inside)
-        assert [(each.name, each.rank_told) for each in found_at(Path(typed)).places] == [(RANK, 0)]
+        assert [(each.name, each.rank_of_file) for each in found_at(Path(typed)).workers] == [(RANK, 0)]
     assert open_profile(Path("..")).name == RANK
     assert list(Catalog().find(tmp_path)) == [tmp_path]
     assert main(["info", str(rank), "--why"]) == 0
@@ -391,9 +433,15 @@ def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatc
 
 def test_raw_output_is_told_how_to_export(tmp_path, capsys):
     rank = tmp_path / "host_12_20260101_ascend_pt"
-    (rank / "FRAMEWORK").mkdir(parents=True)
-    assert main(["report", str(rank)]) == 2
-    assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
+    for name in ("FRAMEWORK", OUTPUT):
+        (rank / name).mkdir(parents=True)
+    for path in (rank, rank / OUTPUT):
+        assert main(["report", str(path)]) == 2
+        assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
+    (mindspore := tmp_path / "host_12_20260101_ascend_ms" / "FRAMEWORK").mkdir(parents=True)
+    assert main(["report", str(mindspore)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"from mindspore.profiler.profiler import analyse; analyse('{mindspore.parent}')" in told
     profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
     (profile / "host" / "data").mkdir(parents=True)
     assert main(["info", str(profile)]) == 2
@@ -493,6 +541,59 @@ def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+def test_a_part_of_a_device_of_cann_5_stands_for_the_device(tmp_path, capsys):
+    # made up: no real file of this generation is public
+    profile = tmp_path / "PROF_1"
+    for device in range(2):
+        summary, timeline = (profile / f"device_{device}" / name for name in ("summary", "timeline"))
+        summary.mkdir(parents=True)
+        timeline.mkdir()
+        (summary / f"op_summary_{device}_1_1.csv").write_text(
+            f"Op Name,OP Type,Task Type,Task Start Time,Task Duration(us)\nconv{device},Conv2D,AI_CORE,1000.5,20\n"
+        )
+        (timeline / f"msprof_{device}_1_1.json").write_text(json.dumps(_called(1, "AscendCL", "call", 990)))
+    whole = report(profile, capsys, "kernels")
+    assert [(each["key"], each["events"]) for each in whole["workers"]] == [
+        ("PROF_1/device_0", 1), ("PROF_1/device_1", 1)
+    ]  # fmt: skip
+    # each device has a timeline of its own: there is nothing to tell apart
+    assert not whole["problems"]
+    alone = report(profile / "device_1", capsys, "kernels")
+    for path in (summary, timeline, summary / "op_summary_1_1_1.csv", timeline / "msprof_1_1_1.json"):
+        found = report(path, capsys, "kernels")
+        assert [(each["key"], each["events"]) for each in found["workers"]] == [("device_1", 1)]
+        for table in ("kernels", "by_type"):
+            assert rows(found, "kernels", table, "device_1") == rows(alone, "kernels", table, "device_1") != []
+    # one for all of them tells no device
+    for device in range(2):
+        (profile / f"device_{device}" / "timeline" / f"msprof_{device}_1_1.json").unlink()
+    (profile / "timeline").mkdir()
+    (profile / "timeline" / "msprof.json").write_text(json.dumps(_called(1, "AscendCL", "call", 990)))
+    assert "does not tell its devices apart" in report(profile, capsys, "kernels")["problems"][0]["what"]
+
+
+@pytest.mark.parametrize("name", ["acl_statistic_3_1.csv", "pytorch_operator_view.csv", "l2_cache.csv"])
+def test_any_table_is_told_alone(tmp_path, capsys, name):
+    (tmp_path / name).write_text("Name,Time(us),Count\naclrtMalloc,12.5,5\n")
+    found = report(tmp_path / name, capsys, "api", "tables")
+    view, table = ("api", "apis") if name.startswith("acl") else ("tables", name.removesuffix(".csv"))
+    assert [each["Name" if view == "tables" else "name"] for each in rows(found, view, table, name)] == ["aclrtMalloc"]
+
+
+def test_advice_of_the_vendor_however_its_keys_are_written(tmp_path, capsys):
+    # made up: no real file is public
+    advice = {"rule subtype": "cube", "rule suggestion": "use fp16", "op list": ["conv"], "tuning data": ["a", "b"]}
+    for told in (
+        {"status": 0, "Data": [{"Rule Type": "Computation", "description": "d", "Result": [advice]}]},
+        [{"rule_type": "Computation", "result": [advice]}],
+        [{"rule_type": "Computation", **advice}],
+    ):  # fmt: skip
+        (tmp_path / "prof_rule_0.json").write_text(json.dumps(told))
+        (found,) = rows(report(tmp_path, capsys, "findings"), "findings", "findings")
+        assert (found["rule"], found["text"]) == ("Computation: cube", "use fp16 conv a, b")
+        assert found["source"] == "prof_rule_0.json"
+
+
 def _called(pid: int, process: str, name: str, ts: float) -> list[dict[str, Any]]:
     """A process of a timeline with one slice."""
     return [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": process}},
@@ -551,7 +652,7 @@ def test_every_file_of_the_e2e_mode_is_told(tmp_path, capsys):
     alone = {(group, f"call {place}") for place, group in enumerate(groups)} | {("Python", "Enqueue")}
     assert _slices(tmp_path) == alone
     # the sum of them tells what it tells; of the others what it lacks is added
-    both = [*_called(4, "AscendCL", "sum", 1002), *_called(5, "Runtime", "sum", 1003)]
+    both = [*_called(1, "AscendCL", "sum", 1002), *_called(5, "Runtime", "sum", 1003)]
     (timeline / "msprof_3_1.json").write_text(json.dumps(both))
     assert _slices(tmp_path) == {each for each in alone if each[0] not in ("AscendCL", "Runtime")} | {
         ("AscendCL", "sum"), ("Runtime", "sum")
@@ -587,6 +688,41 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
     ]  # fmt: skip
     assert main(["summary", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path.name}: 0 NPUs, msprof-analyze")
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "what"),
+    [
+        ("cluster_communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("cluster_communication_matrix.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("cluster_step_trace_time.csv", lambda text: text.replace("1,rank", "1rank", 1), "fewer cells.*line 2"),
+        ("cluster_step_trace_time.csv", lambda text: "", "no header"),
+    ],
+)
+def test_damage_of_what_is_said_of_a_cluster_is_a_problem(tmp_path, capsys, file, damage, what):
+    told = {"Communication Time Info": {"Elapse Time(ms)": 1, "Wait Time(ms)": 0.5}}
+    op = {"0": told, "1": told}
+    pair = {"0-1": {"Transport Type": "RDMA", "Transit Size(MB)": 4, "Transit Time(ms)": 0.5}}
+    (tmp_path / "cluster_communication.json").write_text(json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": op}}}))
+    (tmp_path / "cluster_communication_matrix.json").write_text(json.dumps({"p2p": {"step1": {"send-top1@1": pair}}}))
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Free\n1,rank,0,10,3\n1,rank,1,10,6\n"
+    )
+    whole = report(tmp_path, capsys)["views"]["cluster"]["tables"]
+    (tmp_path / file).write_text(damage((tmp_path / file).read_text()))
+    found = report(tmp_path, capsys)
+    (problem,) = found["problems"]
+    assert problem["file"] == file
+    assert re.search(what, problem["what"])
+    # what the other files tell stays
+    tables = {"cluster_communication.json": "operations", "cluster_communication_matrix.json": "matrix"}
+    for name, table in tables.items():
+        rest = found["views"]["cluster"]["tables"].get(table, {"rows": []})["rows"]
+        assert rest == ([] if name == file else whole[table]["rows"])
+    # alone it is nothing to show
+    for other in {"cluster_step_trace_time.csv", *tables} - {file}:
+        (tmp_path / other).unlink()
+    assert main(["report", str(tmp_path)]) == (1 if "fewer" in what else 2)
 
 
 def test_a_cluster_as_a_database_says_what_the_texts_say(tmp_path, capsys):
@@ -677,6 +813,22 @@ def test_communication_of_two_runs_is_compared_by_operator(made, tmp_path, capsy
     joined = told["hcom_allReduce"]
     assert (joined["base_count"], joined["other_count"], joined["status"]) == (3, 3, "same")
     assert joined["base_avg_us"] == joined["other_avg_us"] == pytest.approx(joined["base_total_us"] / 3)
+
+
+def test_a_gate_joins_communication_of_two_runs_by_operator(made, tmp_path, capsys):
+    other = tmp_path / RANK
+    shutil.copytree(made / "text" / RANK, other)
+    for file in (other / OUTPUT).iterdir():
+        file.write_text(file.read_text().replace("__711_", "__586_"))
+    assert main(["gate", str(other), "--against", str(made / "text" / RANK), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["verdict"]["contributors"]
+    assert [each["base_count"] for each in told if each["name"] == "hcom_allReduce"] == [3]
+    assert not any("__" in each["name"] for each in told)
+    # of one run each collective is compared with itself
+    assert main(["gate", str(other), "--against", str(other), "--json"]) == 0
+    assert "hcom_allReduce__586_0_1" in {
+        each["name"] for each in json.loads(capsys.readouterr().out)["verdict"]["contributors"]
+    }  # fmt: skip
 
 
 # -- damage
@@ -869,6 +1021,18 @@ def test_columns_that_are_not_known_are_the_last_of_their_view(tmp_path, capsys,
     )
 
 
+def test_columns_of_texts_that_are_not_known_are_told_of_kernels(made, tmp_path, capsys):
+    file = _rank(made, tmp_path, "kernel_details.csv") / "kernel_details.csv"
+    before = rows(report(file.parent, capsys, "kernels"), "kernels", "kernels")
+    head, *lines = file.read_text().splitlines()
+    told = [f"{line},{'N/A' if number % 3 else f'tag {number}'},{number}" for number, line in enumerate(lines)]
+    file.write_text("\n".join([f"{head},Kernel Tag,Other Number", *told]))
+    found = rows(report(file.parent, capsys, "kernels"), "kernels", "kernels")
+    assert {each["Kernel Tag"] for each in found} == {None, *(f"tag {number}" for number in range(0, len(lines), 3))}
+    assert sorted(each["Other Number"] for each in found) == list(range(len(lines)))
+    assert [{key: each[key] for key in before[0]} for each in found] == before
+
+
 @pytest.mark.parametrize("file", ["step_trace_time.csv", "npu_module_mem.csv", "operator_details.csv"])
 def test_files_whose_rows_are_added_up_stand_whole_where_they_have_further_columns(tmp_path, capsys, file):
     output = unpacked_trace("ascend_level1_text", tmp_path) / RANK / OUTPUT
@@ -913,6 +1077,7 @@ def test_advice_names_the_switches_of_msprof(tmp_path, capsys):
             for each in data.get("missing", ())]  # fmt: skip
     torch = [each for each in told if re.search("profiler_level|aic_metrics", each["do"])]
     assert torch
+    assert "by_type" in lacking(found, "kernels", found["workers"][0]["key"])
     assert all("msprof --" in each["do"] for each in torch)
 
 
@@ -1021,6 +1186,38 @@ def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):
     found = report(output.parent, capsys)
     assert found["problems"][0]["what"] == "Times that a spreadsheet has rounded, line 2."
     assert rows(found, "memory", "curve")[0]["time_us"] == "1695120000000000"
+    assert not any("spreadsheet" in each["what"] for each in found["problems"][1:])
+
+
+@pytest.mark.parametrize("file", ["kernel_details.csv", "op_summary_20260101000000.csv", "operator_memory.csv"])
+def test_a_spreadsheet_rounds_times_of_any_table(made, tmp_path, capsys, file):
+    kernels = (made / "text" / RANK / OUTPUT / "kernel_details.csv").read_text()
+    if file.startswith("operator"):
+        kernels = "Name,Size(KB),Allocation Time(us)\na,1,1750000000000001.500\t\nb,2,1750000000000002.500\t\n"
+    (output := tmp_path / RANK / OUTPUT).mkdir(parents=True)
+    (output / file).write_text(kernels)
+    whole = report(output, capsys)
+    (output / file).write_text(re.sub(r"17500000\d{8}\.\d{3}\t", "1.75E+15", kernels))
+    found = report(output, capsys)
+    (problem,) = found["problems"]
+    assert problem["what"] == "Times that a spreadsheet has rounded, line 2."
+    assert problem["count"] == kernels.count("\t")
+    if not file.startswith("operator"):
+        told = rows(found, "kernels", "kernels")
+        assert {each["start_us"] for each in told} == {"1750000000000000"}
+        assert figures(found, "kernels")["total_us"] == figures(whole, "kernels")["total_us"]
+        # nothing over time is made of them
+        assert (found["workers"][0]["events"], figures(found, "kernels")["busy_us"]) == (0, 0)
+        assert lacking(found, "free") == {"gaps"}
+
+
+def test_damage_of_a_table_that_no_view_needs_at_once_is_told(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    (output / "l2_cache.csv").write_text("Stream Id,Task Id,Hit Rate,Op Name\n2,11,0.5,a\n2,12,0.5,b\n213,0.5,c\n")
+    (problem,) = report(output, capsys, "overview")["problems"]
+    assert (problem["what"], problem["file"]) == (
+        "Rows that have fewer cells than the header, line 4.", "l2_cache.csv"
+    )  # fmt: skip
 
 
 def test_kernels_that_are_only_a_part_of_the_recorded_table(made, tmp_path, capsys):
@@ -1030,6 +1227,54 @@ def test_kernels_that_are_only_a_part_of_the_recorded_table(made, tmp_path, caps
     found = report(output.parent, capsys)
     assert "only a part" in found["problems"][0]["what"]
     assert rows(found, "overview", "steps") == rows(found, "overview", "recorded_steps")
+
+
+def test_what_a_viewer_adds_to_a_database_changes_nothing(made, tmp_path, capsys):
+    output = tmp_path / RANK / OUTPUT
+    shutil.copytree(made / "db" / RANK, output.parent)
+    before = report(output.parent, capsys)
+    file = output / "ascend_pytorch_profiler_0.db"
+    with contextlib.closing(sqlite3.connect(file)) as changed:
+        changed.execute("create table OVERLAP_ANALYSIS (id integer primary key autoincrement, deviceId, startNs, "
+                        "endNs, type)")  # fmt: skip
+        changed.execute("insert into OVERLAP_ANALYSIS (deviceId, startNs, endNs, type) values (0, 1, 2, 3)")
+        for table in ("connectionCats", "status_info", "of_tomorrow"):
+            changed.execute(f"create table {table} (connectionId, cat)")
+        for table in ("TASK", "COMMUNICATION_OP", "COMPUTE_TASK_INFO", "CANN_API", "PYTORCH_API"):
+            for column in ("waitNs", "depth", "of_tomorrow"):
+                changed.execute(f"alter table {table} add column {column} integer default 7")
+        changed.commit()
+    content = file.read_bytes()
+    assert report(output.parent, capsys) == before
+    assert file.read_bytes() == content
+    assert sorted(path.name for path in output.iterdir()) == ["analysis.db", file.name]
+
+
+def test_kernels_that_are_only_a_part_of_what_was_counted(tmp_path, capsys):
+    (tmp_path / "op_summary.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nadd,Add,AI_CORE,1700000000000000.000\t,5\n"
+    )
+    (tmp_path / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us)\nAdd,AI_CORE,1000,5000,5,5,5\n"
+    )
+    found = report(tmp_path, capsys)
+    assert [each["what"] for each in found["problems"]] == [
+        "The kernels here are only a part of those in op_statistic."
+    ]  # fmt: skip
+    (told,) = rows(found, "operators", "by_type", tmp_path.name)
+    assert (told["count"], told["total_us"]) == (1000, 5000)
+
+
+def test_allocations_of_less_than_nothing_are_kept_and_told(tmp_path, capsys):
+    (tmp_path / "operator_memory.csv").write_text(
+        "Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\na,-8,1700000000000001.5\t,,\n"
+        "b,4,1700000000000003.5\t,1700000000000002.5\t,-1\nc,2,1700000000000003.5\t,1700000000000004.5\t,1\n"
+    )
+    found = report(tmp_path, capsys, "memory")
+    (problem,) = found["problems"]
+    assert (problem["what"], problem["count"]) == ("Allocations of less than nothing, or released before.", 2)
+    told = rows(found, "memory", "operators", tmp_path.name)
+    assert [(each["name"], each["size_kb"]) for each in told] == [("b", 4), ("c", 2), ("a", -8)]
 
 
 def test_a_database_that_was_changed_or_cut(made, tmp_path):
@@ -1105,25 +1350,27 @@ def _found(path: Path, capsys: Any) -> set[str]:
 
 _KERNEL = {"name": "k", "type": "Add", "core": "AI_VECTOR_CORE", "length": 100, "gap": 0, "blocks": 40,
            "state": "static", "mac": 0.9}  # fmt: skip
-#: Rows of kernels that a rule speaks of, and of what it does not.
+#: Rows of kernels that a rule speaks of, and others of which it does not.
 _CASES = {
     "free": ([{"gap": 30}] * 4, [{"gap": 3}] * 4),
-    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}]),
+    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}],
+                              [{}, {"core": "HCCL", "length": 50, "gap": -30}]),
     "long_gap": ([{}, {"gap": 20}], [{}, {"gap": 4}]),
     "ai_cpu": ([{}, {"core": "AI_CPU", "length": 5}], [{}, {"core": "AI_CPU", "length": 1}]),
     "transdata": ([{}, {"type": "TransData", "length": 9}], [{}, {"type": "TransData", "length": 2}]),
     "cast": ([{}, {"type": "Cast", "length": 9}], [{}, {"type": "Cast", "length": 2}]),
     "dynamic_shapes": ([{"state": "dynamic"}, {}, {"state": "dynamic"}], [{"state": "dynamic"}, {}]),
-    "cube_idle": ([{"type": "MatMulV2", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}]),
+    "cube_idle": ([{"type": "Convolution", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}],
+                  [{"type": "MatMulV2", "mac": 0.1, "length": 1}, {}], [{"type": "Convert", "mac": 0.1}, {}]),
     "small_kernels": ([{"length": 5}] * 3 + [{}], [{"length": 5}, {}]),
-    "few_blocks": ([{"blocks": 8}, {}], [{}, {}]),
+    "few_blocks": ([{"blocks": 8}, {}], [{}, {}], [{"blocks": 8, "length": 0.5}, {}]),
 }  # fmt: skip
 
 
 #: Rules that a run made so has and another has not.
 _UNUSUAL = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
 _USUAL = {"slow_rank", "launch_bound"}
-_ALONE = {"uneven_steps", "no_metrics"}
+_ALONE = {"uneven_steps", "no_metrics", "recorded_differs"}
 
 
 def test_every_rule_says_what_it_is_and_has_its_cases():
@@ -1137,8 +1384,8 @@ def test_every_rule_says_what_it_is_and_has_its_cases():
 
 @pytest.mark.parametrize("rule", _CASES)
 def test_rules_about_kernels(tmp_path, capsys, rule):
-    for wanted, name, kernels in ((True, "has", _CASES[rule][0]), (False, "has_not", _CASES[rule][1])):
-        output = tmp_path / name / OUTPUT
+    for number, kernels in enumerate(_CASES[rule]):
+        output = tmp_path / str(number) / OUTPUT
         output.mkdir(parents=True)
         time, lines = 1_700_000_000_000_000, []
         for each in ({**_KERNEL, **more} for more in kernels):
@@ -1148,7 +1395,7 @@ def test_rules_about_kernels(tmp_path, capsys, rule):
             time += each["length"]
         header = "Name,Type,Accelerator Core,OP State,Start Time(us),Duration(us),Block Dim,aic_mac_ratio"
         (output / "kernel_details.csv").write_text("\n".join([header, *lines]))
-        assert (rule in _found(output, capsys)) == wanted
+        assert (rule in _found(output, capsys)) == (number == 0)
 
 
 @pytest.mark.parametrize("waits", [(0.02, 4.0), (0.02, 0.02)])
@@ -1159,9 +1406,13 @@ def test_rules_about_ranks_of_msprof_analyze_alone(tmp_path, capsys, waits):
                  "Synchronization Time(ms)": wait if wait > 1 else 0, "Idle Time(ms)": 0}  # fmt: skip
         links = {"HCCS": {"Transit Size(MB)": 10, "Transit Time(ms)": wait}}
         told[str(rank)] = {"Communication Time Info": times, "Communication Bandwidth Info": links}
-    text = json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": told}}})
+    text = json.dumps({"p2p": {"step1": {"hcom_send__1_0@1": told, "Total Op Info@1": told}}})
     (tmp_path / "cluster_communication.json").write_text(text)
-    assert _found(tmp_path, capsys) == ({"slow_rank", "slow_link"} if waits[1] > 1 else set())
+    found = {each["rule"]: each["gain_us"] for each in rows(report(tmp_path, capsys), "findings", "findings")}
+    # sums count nothing besides what they are sums of
+    speeds = [10 / wait for wait in waits]
+    slow = 1000 * waits[1] * (1 - 2 * speeds[1] / sum(speeds))
+    assert found == ({"slow_rank": 4000, "slow_link": pytest.approx(slow)} if waits[1] > 1 else {})
 
 
 def test_an_npu_has_the_article_that_is_spoken():
@@ -1222,6 +1473,16 @@ def test_steps_whose_computing_differs(tmp_path, capsys):
     assert "uneven_steps" in _found(tmp_path / "uneven", capsys)
 
 
+def test_steps_that_differ_from_the_recorded_ones(made, tmp_path, capsys):
+    file = _rank(made, tmp_path) / "step_trace_time.csv"
+    for more, told in ((Decimal("0.009"), False), (Decimal("0.011"), True)):
+        head, first, *others = (made / "text" / RANK / OUTPUT / file.name).read_text().splitlines()
+        step, computing, *rest = first.split(",")
+        assert head.startswith("Step,Computing")
+        file.write_text("\n".join([head, ",".join([step, str(Decimal(computing) + more), *rest]), *others]))
+        assert ("recorded_differs" in _found(file.parent, capsys)) == told
+
+
 def test_metrics_that_were_not_recorded(made, tmp_path, capsys):
     output = _rank(made, tmp_path, "trace_view.json")
     (output / "op_summary.csv").write_text(
@@ -1230,6 +1491,12 @@ def test_metrics_that_were_not_recorded(made, tmp_path, capsys):
     (output / "trace_view.json").unlink()
     assert "no_metrics" in _found(output, capsys)
     assert "no_metrics" not in _found(made / "text", capsys)
+    rank = tmp_path / "told" / RANK
+    shutil.copytree(made / "text" / RANK, rank)
+    info = json.loads((rank / "profiler_info_0.json").read_text())
+    info["config"]["experimental_config"]["_aic_metrics"] = "ACL_AICORE_NONE"
+    (rank / "profiler_info_0.json").write_text(json.dumps(info))
+    assert "no_metrics" in _found(rank, capsys)
 
 
 # -- what was really recorded
@@ -1283,6 +1550,24 @@ async def test_steps_stand_below_the_findings_of_a_small_screen(tmp_path, monkey
     ]  # fmt: skip
 
 
+async def test_the_pipe_that_binds_a_kernel_is_dim_or_strong_by_its_ratio(made, monkeypatch, tmp_path):
+    """Ratios of the sample: 0.33, 0.61, 0.74 of the vector pipe, 0.82 of the cube."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    levels = {"82.0%": "strong", "74.0%": "text", "61.0%": "text", "33.0%": "quiet"}
+    async with opened(open_profile(made / "text" / RANK), (200, 60)) as pilot:
+        await press(pilot, "colon k e r enter")
+        pane, found = explorer(pilot).query_one(SummaryPane), set()
+        for _ in range(6):
+            for line in (pane.render_line(y) for y in range(pane.size.height)):
+                ratio = next((each for each in levels if f" {each}" in line.text), "")
+                styles = [each.style for each in line if each.text.strip() in ("aic_mac", "aiv_vec")]
+                found |= {(ratio, style.color, style.bold) for style in styles if ratio and style is not None}
+            await press(pilot, "pagedown")
+        palette = pane.palette
+    wanted = {ratio: getattr(palette, level) for ratio, level in levels.items()}
+    assert found == {(ratio, style.color, style.bold) for ratio, style in wanted.items()}
+
+
 def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):
     for profile in (open_profile(made / "text" / RANK), open_profile(made / "db" / RANK)):
         lane = profile.lane("stream", 0)
@@ -1297,6 +1582,39 @@ def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):
     thread = text.lane("python", 100)
     assert thread is not None
     assert set(text.strings["stack"].texts(thread["stack"])) == {"train.py(12): step", ""}
+
+
+@pytest.mark.parametrize("most", [20_000, 0])
+@pytest.mark.parametrize("form", ["text", "tables", "db"])
+def test_every_metric_of_a_file_can_be_sorted_and_filtered_by(made, tmp_path, capsys, monkeypatch, form, most):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", most)
+    rank = tmp_path / RANK
+    shutil.copytree(made / form / RANK, rank)
+    file = rank / OUTPUT / "kernel_details.csv"
+    if form == "db":
+        with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+            changed.execute("insert into STRING_IDS values (9001, 'ub_read_bw')")
+            changed.execute("insert into TASK_PMU_INFO (globalTaskId, name, value) select globalTaskId, 9001, "
+                            "globalTaskId * 1.5 from COMPUTE_TASK_INFO")  # fmt: skip
+            changed.commit()
+    else:
+        head, *lines = file.read_text().splitlines()
+        told = [f"{line},{'N/A' if 'HCCL' in line else number * 1.5},foo" for number, line in enumerate(lines)]
+        file.write_text("\n".join([f"{head},ub_read_bw(GB/s),Name(odd)", *told]))
+    name = "ub_read_bw" if form == "db" else "ub_read_bw(GB/s)"
+    wanted = sorted((each[name] for each in rows(report(rank, capsys, "kernels"), "kernels", "kernels")
+                     if each[name] is not None), reverse=True)  # fmt: skip
+    columns = ("--columns", "name,ub_read_bw", "--limit", "100")
+    assert main(["instructions", str(rank), "--sort", "ub_read_bw:desc", "--filter", "ub_read_bw>=0", *columns]) == 0
+    found = [json.loads(line)["ub_read_bw"] for line in capsys.readouterr().out.splitlines()]
+    assert found == wanted
+    assert len(found) == 72
+    # a row alone, as the detail pane asks for it
+    profile = open_profile(rank)
+    lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+    alone = [lane.take("ub_read_bw", np.array([row]))[0] for row in range(3)]
+    assert alone == lane["ub_read_bw"][:3].tolist() == sorted(alone)
+    assert profile.vocabulary.schema["name"].title == "Name"
 
 
 def _plain(value: Any) -> Any:

@@ -260,11 +260,11 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
 def test_a_few_operators_were_given_the_same_as_among_all(folder):
     trace = open_profile(folder / "h100.pt.trace.json.gz").traces[0].trace
     rows = trace.operator_rows[7:400:3][::-1]
-    alone = trace.operators_at(rows)
+    alone = trace.operator_args_at(rows)
     given = [told.texts[code] for told in (alone,) for code in told.dims.tolist()]
     assert len(set(given)) > 3
-    assert trace.operators
-    among = trace.operators_at(rows)
+    assert trace.operator_args
+    among = trace.operator_args_at(rows)
     assert given == [among.texts[code] for code in among.dims.tolist()]
 
 

@@ -21,7 +21,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate, sections
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read import reading
-from tpuprof_tui.sources.torch.read.details import flow_ends_of
+from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_section, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
@@ -157,12 +157,12 @@ def sound(tmp_path_factory):
 def test_arguments_are_read_from_the_middle_of_a_packed_file(sound, monkeypatch, tmp_path):
     events = json.loads(gzip.decompress(sound.read_bytes()))["traceEvents"]
     wanted = [each.get("args", {}) for each in events if each["ph"] == "X"]
-    monkeypatch.setattr(inflate, "_BETWEEN", 1 << 16)
+    monkeypatch.setattr(inflate, "_RESTART_INTERVAL", 1 << 16)
     monkeypatch.setattr(chunks, "CHUNK", 1 << 15)
     path = tmp_path / sound.name
     path.write_bytes(sound.read_bytes())
     trace = read_trace(path)
-    assert len(trace.arguments.places) > 5
+    assert len(trace.arguments.restart_points) > 5
     rows = range(0, len(wanted), 97)
     assert [trace.arguments.of(number) for number in rows] == [wanted[number] for number in rows]
     path.write_bytes(sound.read_bytes() + b"\0")
@@ -262,7 +262,7 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
         patched.setattr(reading, "other_processes", lambda *_: pytest.fail("it is not begun"))
-        patched.setattr("tpuprof_tui.sources.torch.read.packed.memory_bytes", lambda: path.stat().st_size)
+        patched.setattr("tpuprof_tui.sources.torch.read.text_stream.memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 
 
@@ -379,9 +379,9 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
         trace = worker.trace
         assert told(trace) == slow(trace.path)
         assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]
-        assert [trace.operators.texts[code] for code in trace.operators.dims.tolist()] == [f"[[{worker.rank}, 2]]"]
-        assert (trace.frames.id.tolist(), trace.frames.module.tolist()) == ([5], [worker.rank])
-        assert trace.frames.parent.tolist() == [INT_MISSING]
+        arguments, ids = trace.operator_args, trace.frame_ids
+        assert [arguments.texts[code] for code in arguments.dims.tolist()] == [f"[[{worker.rank}, 2]]"]
+        assert (ids.id.tolist(), ids.module.tolist(), ids.parent.tolist()) == ([5], [worker.rank], [INT_MISSING])
     (counter, *_) = profile.counters
     assert (counter.name, counter.times.tolist(), counter.values.tolist()) == ("GPU use SM", [1000, 2000], [1, 0.5])
     assert seen[-1].done <= seen[-1].total

@@ -102,6 +102,21 @@ def test_captures(rule):
     assert rule not in found(has_not)
 
 
+def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():
+    moves = [(0, 20, W), (30, 60, W)]
+    profile = lanes_of(([(60, 100, W)], moves), ([(60, 100, W)], moves[1:]))
+    table = findings_view(query_of(profile)).table("findings")
+    events = [table.leads_to(row).event for row, rule in enumerate(table.column("rule")) if rule == "exposed_transfer"]
+    assert events == [(1, 1), (3, 0), (1, 0)]
+    told = table.folded()
+    (row,) = [row for row, rule in enumerate(told.column("rule")) if rule == "exposed_transfer"]
+    text = "Top 3, 80 ns. Exposed 100%: Core 0 GDMA op at 30 ns in work: 30 ns to win."
+    assert told.row(row)[3:6] == ("Core 0, 1", 50, text)
+    assert [told.leads_to(row).event, *told.leads_to(row).others] == events
+    gains = [gain or 0 for gain in told.column("gain_us")]
+    assert gains == sorted(gains, reverse=True)
+
+
 @pytest.mark.parametrize(("ideal", "there"), [(10.0, True), (90.0, False), (float("nan"), False)])
 def test_far_below_the_peak(ideal, there):
     texts = Texts()

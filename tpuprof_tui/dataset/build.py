@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -127,26 +127,20 @@ def write_table(table: Any, store: Store, file: str) -> None:
         sink.detach()
 
 
-@lru_cache(64)
 def _encodings(schema: Any, packed: str) -> dict[str, Any]:
     """Encodings of the columns of a table, as arguments of pyarrow's writer; ``packed``: compression."""
-    differences = {field.name: "DELTA_BINARY_PACKED" for field in schema if _differs(field)}
+    names = schema.names
+    whole = [field for field in schema if field.type == "int64"]
     # compression does not reduce delta-encoded times
-    loose = {field.name for field in schema if field.name in differences and _is_time(field)}
-    return {"use_dictionary": [name for name in schema.names if name not in differences],
+    times = {field.name for field in whole if field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS}
+    # values that seldom repeat: a dictionary saves nothing
+    differences = {field.name: "DELTA_BINARY_PACKED" for field in whole
+                   if field.name in times or field.name in _COUNTED or field.name.endswith(_IDS)}  # fmt: skip
+    return {"use_dictionary": [name for name in names if name not in differences],
             "column_encoding": differences or None,
             "compression": packed if packed == "snappy" else {
-                name: "none" if name in loose else packed for name in schema.names},
-            "write_statistics": [name for name in schema.names if name in _SKIPPED] or True}  # fmt: skip
-
-
-def _differs(field: Any) -> bool:
-    """Whether the values of an integer column seldom repeat, so that a dictionary saves nothing."""
-    return field.type == "int64" and (field.name in _COUNTED or field.name.endswith(_IDS) or _is_time(field))
-
-
-def _is_time(field: Any) -> bool:
-    return field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS
+                name: "none" if name in times else packed for name in names},
+            "write_statistics": [name for name in names if name in _SKIPPED] or True}  # fmt: skip
 
 
 # all captures

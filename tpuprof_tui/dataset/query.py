@@ -20,7 +20,7 @@ from tpuprof_tui.formats.files import whole_file
 
 from .manifest import Manifest
 from .places import is_address
-from .schema import FIELDS, FOLDERS, arrow_schema
+from .schema import FIELDS, FOLDERS, UNKNOWN, arrow_schema
 from .store import AT_A_TIME
 
 #: Number of rows that are fetched at a time.
@@ -187,7 +187,9 @@ def _view(table: str, files: Sequence[str]) -> str:
     listed = ", ".join(_literal(glob.escape(file)) for file in files)
     types = ", ".join(f"{_quoted(name)}: {_folder(name)}" for name in FOLDERS)
     how = f"union_by_name = true, hive_partitioning = true, hive_types = {{{types}}}"
-    return f"select * from read_parquet([{listed}], {how})"
+    # before 2.0 DuckDB reads what is not known as a text; a day always is
+    known = ", ".join(f"nullif({name}, '{UNKNOWN}') as {name}" for name in ("source", "device"))
+    return f"select * replace ({known}) from read_parquet([{listed}], {how})"
 
 
 def _folder(name: str) -> str:

@@ -28,6 +28,7 @@ class Column(Struct, frozen=True):
         shown: Whether the table shows it by default.
         group: Heading in the detail pane.
         source: Source of the formula.
+        level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Column(Struct, frozen=True):
     shown: bool = False
     group: str = EVENT
     source: str = ""
+    level: str = ""
 
     @property
     def align(self) -> Literal["left", "right"]:

@@ -267,6 +267,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         outputs: Export formats of this source.
         output_files: File names of generic export formats, by key.
         columns_entry: Entry of the schema, a tuple of columns.
+        more_columns: Further columns that are named by a recording; they follow those of the schema.
         texts_entry: Entry of the texts by name that the command line's help takes from this source.
         entries: Entries of the source's own functions, by purpose (see ``entry``).
     """
@@ -307,13 +308,14 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     outputs: tuple[Output, ...] = ()
     output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns_entry: str = ""
+    more_columns: tuple[Column, ...] = ()
     texts_entry: str = ""
     entries: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The schema: all columns of events, in the order of tables and files."""
-        own = tuple(imported(self.columns_entry)) if self.columns_entry else ()
+        own = (*(imported(self.columns_entry) if self.columns_entry else ()), *self.more_columns)
         keys = {column.key for column in own}
         return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 

@@ -36,7 +36,7 @@ def _own_sources() -> tuple[Source, ...]:
     here = Path(__file__).parent
     names = [folder for folder in os.listdir(here) if (here / folder / "source.py").is_file()]
     found: list[Source] = [import_module(f"{__package__}.{name}.source").SOURCE for name in names]
-    return tuple(sorted(found, key=lambda source: (source.turn, source.id)))
+    return tuple(sorted(found, key=lambda source: (source.priority, source.id)))
 
 
 #: The sources of this package, narrower ones before wider ones: the first that recognises a path opens it.

@@ -125,7 +125,7 @@ class Source(ABC):
         options: Its own command-line options.
         vocabulary: Import path ("module:NAME") of its vocabulary, which help and completion use without a profile;
             empty: none.
-        turn: Sort key of the order in which sources are tried: narrower ones first.
+        priority: Sort key of the order in which sources are tried: narrower ones first.
     """
 
     id: str
@@ -133,7 +133,7 @@ class Source(ABC):
     expected: str
     options: tuple[SourceOption, ...] = ()
     vocabulary: str = ""
-    turn: int = 0
+    priority: int = 0
 
     @abstractmethod
     def recognises(self, path: Path) -> Verdict:

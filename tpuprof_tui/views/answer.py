@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -36,6 +37,7 @@ class Target(Struct, frozen=True):
     Attributes:
         condition: Filter condition.
         event: Lane and row of an event.
+        others: Further events: Enter again selects the next one.
         time: Start and end of an interval, ns.
         scope: A group or lane.
         step: Number of a step.
@@ -43,6 +45,7 @@ class Target(Struct, frozen=True):
 
     condition: str = ""
     event: tuple[int, int] | None = None
+    others: tuple[tuple[int, int], ...] = ()
     time: tuple[int, int] | None = None
     scope: Scope | None = None
     step: int | None = None
@@ -66,6 +69,7 @@ class Column(Struct, frozen=True):
         narrows: Key of the event column with the same texts: Enter filters the events by the row's text.
         head: Shorter header for people; empty: the title.
         zero_unknown: Whether people see 0 as unknown; programs get the 0 that other tools have there.
+        level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
     """
 
     key: str
@@ -81,6 +85,7 @@ class Column(Struct, frozen=True):
     narrows: str = ""
     head: str = ""
     zero_unknown: bool = False
+    level: str = ""
 
 
 class Later(Sequence[Any]):
@@ -124,11 +129,12 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         word: Noun for a row ("core", "kernel function").
         shown: Whether people see it; otherwise it is for programs only.
         brief: Rows shown in a summary of several views, in this order; None: all rows.
+        longest: Key of a column: a summary without space for all rows shows those with its largest values.
         ordered: Whether rows of two profiles are joined by position rather than by texts.
         depth: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
         one_unit: Whether people see all durations in one unit, as parts of one sum.
-        alike: Groups of row numbers that are merged for people, the representative first.
-        where: Key of the column that then lists the places of the merged rows.
+        alike: Row numbers of each row that people see, the representative first; several are merged; empty: none are.
+        as_one: Merges the values of several rows for people.
     """
 
     key: str
@@ -142,11 +148,12 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     word: str = "row"
     shown: bool = True
     brief: Sequence[int] | None = None
+    longest: str = ""
     ordered: bool = False
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
     one_unit: bool = False
     alike: Sequence[Sequence[int]] = ()
-    where: str = ""
+    as_one: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...]] = itemgetter(0)
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}
@@ -198,22 +205,21 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return next((place for place, column in enumerate(self.columns) if column.key == key), -1)
 
     def folded(self) -> Table:
-        """The table with rows that are ``alike`` merged into their first, which lists the places of all."""
+        """The table with rows that are ``alike`` merged; a merged row leads to the events of all of them."""
         if not self.alike:
             return self
-        rest = {row for rows in self.alike for row in rows[1:]}
-        kept = [row for row in range(len(self)) if row not in rest]
-        places = self.column(self.where)
-        several = {rows[0]: places_text([places[row] for row in rows]) for rows in self.alike}
-        values = tuple(
-            [several.get(row, places[row]) for row in kept] if column.key == self.where
-            else [plain(told[row]) for row in kept]
-            for column, told in zip(self.columns, self.values, strict=True)
-        )  # fmt: skip
-        order = {row: place for place, row in enumerate(kept)}
+        told = [self.as_one([self.row(row) for row in rows]) if len(rows) > 1 else self.row(rows[0])
+                for rows in self.alike]  # fmt: skip
+        order = {rows[0]: place for place, rows in enumerate(self.alike)}
         brief = None if self.brief is None else [order[row] for row in self.brief if row in order]
         guessed = None if self.guessed is None else frozenset(order[row] for row in self.guessed if row in order)
-        return replace(self, values=values, target=lambda row: self.leads_to(kept[row]), alike=(), brief=brief,
+
+        def target(row: int) -> Target | None:
+            first, *rest = (self.leads_to(each) for each in self.alike[row])
+            others = tuple(each.event for each in rest if each is not None and each.event is not None)
+            return replace(first, others=others) if first is not None else None
+
+        return replace(self, values=tuple(zip(*told, strict=True)), target=target, alike=(), brief=brief,
                        guessed=guessed)  # fmt: skip
 
     def depth_of(self, row: int) -> int:
@@ -275,11 +281,13 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 _MOST_STRETCHES: Final = 6
 
 
-def places_text(places: Sequence[str]) -> str:
+def places_text(places: Sequence[str], *, example: bool = True) -> str:
     """Several places as one text, the first as the example: ``Rank 0-3, 6, e.g. 2`` if they differ only in numbers.
 
-    Two places are written ``Rank 5, 0``; if not all are listed, ``(20)`` gives their number.
+    Two places are written ``Rank 5, 0``; if not all are listed, ``(20)`` gives their number. Without ``example`` that
+    part is omitted.
     """
+    places = [*dict.fromkeys(places)]
     split = [re.fullmatch(r"(.*?)(\d+)", each) for each in places]
     names = {each[1] for each in split if each is not None}
     if None in split or len(names) > 1:
@@ -289,10 +297,11 @@ def places_text(places: Sequence[str]) -> str:
     stretches = [f"{numbers[start]}-{numbers[stop - 1]}" if stop - start > 1 else f"{numbers[start]}"
                  for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True)]  # fmt: skip
     name, first = names.pop(), places[0]
-    if len(numbers) == 2:
+    if len(numbers) < 3:
         return f"{name}{', '.join(each.removeprefix(name) for each in places)}"
     more = f", ... ({len(numbers)})" if len(stretches) > _MOST_STRETCHES else ""
-    return f"{name}{', '.join(stretches[:_MOST_STRETCHES])}{more}, e.g. {first.removeprefix(name)}"
+    suffix = f", e.g. {first.removeprefix(name)}" if example else ""
+    return f"{name}{', '.join(stretches[:_MOST_STRETCHES])}{more}{suffix}"
 
 
 class Series(Struct, frozen=True, eq=False):

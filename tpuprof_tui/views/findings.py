@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,10 +13,10 @@ from tpuprof_tui.analysis.findings.findings import Found, findings
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text
+from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time_text
 from tpuprof_tui.model import is_missing
 
-from .answer import Answer, Column, Table, Target
+from .answer import Answer, Column, Table, Target, places_text
 from .finding_rules import RULES, Finding, Rule, evidence, found_by
 from .query import Query
 
@@ -52,7 +53,9 @@ def findings_view(query: Query) -> Answer:
     if query.profile.instructions == 0:
         return Answer()
     # a copy of the query: its cache of shared intermediate results is freed afterwards
-    found = sorted(_found(replace(query)), key=lambda each: -(each.gain or 0))
+    by_rule = list(_found(replace(query)))
+    order = sorted(range(len(by_rule)), key=lambda number: -(by_rule[number].gain or 0))
+    found = [by_rule[number] for number in order]
     window = max(query.span, 1)
     columns = (
         Column("severity", "Severity", spare=3, names=False), Column("rule", "Rule", spare=4),
@@ -61,38 +64,66 @@ def findings_view(query: Query) -> Answer:
         Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, names=False),
         Column("source", "Source", shown=False),
     )  # fmt: skip
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         ("warning" if (each.gain or 0) >= WARNS_FROM * window else "note", each.rule, query.profile.name, each.group,
          None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
         for each in found
     ]  # fmt: skip
-    alike = _alike(found)
-    note = "To win: an upper bound, of several places the largest." if alike else "To win: an upper bound."
+    as_one = partial(_as_one, window)
+    alike = sorted(_alike(rows, order), key=lambda each: -(as_one([rows[row] for row in each])[4] or 0))
+    several = "" if len(alike) == len(rows) else ", of several events their sum, of several places the largest"
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
-                          notes=(note,), brief=_each_rule_first(found), alike=alike, where="group")  # fmt: skip
+                          notes=(f"To win: an upper bound{several}.",), alike=alike, as_one=as_one,
+                          brief=_each_rule_first([(number, found[number].rule) for number, *_ in alike]))  # fmt: skip
     told = query.vocabulary.say(
         "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
     )
     return Answer(tables=(table,), notes=(told,) if query.filter or query.scope.lane >= 0 else ())
 
 
-def _alike(found: Sequence[Finding]) -> list[list[int]]:
-    """Groups of findings (by row) of one rule in different places; findings about single events are not merged."""
-    places: dict[str, dict[str, int]] = {}
-    for number, each in enumerate(found):
-        places.setdefault(each.rule, {}).setdefault(each.group, number)
-    alone = {rule.key: len(found) for rule in EVENT_RULES} | {PAUSE.key: MANY}
-    return [[*mine.values()] for rule, mine in places.items() if len(mine) > alone.get(rule, 1)]
+def _alike(rows: Sequence[tuple[Any, ...]], order: Sequence[int]) -> list[list[int]]:
+    """Groups of rows that are merged for people: events of one name and severity, and a rule in different places.
+
+    ``order`` is the rank of each row by its own rule, which is the order of merged events.
+    """
+    events = {rule.key for rule in EVENT_RULES}
+    few_pauses = sum(row[1] == PAUSE.key for row in rows) <= MANY
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    places: set[tuple[str, str]] = set()
+    for number, (severity, rule, _, group, _, _, [event], *_) in enumerate(rows):
+        alone = (rule, group) in places or (rule == PAUSE.key and few_pauses)
+        key = (severity, event["name"]) if rule in events else (number,) if alone else ()
+        groups.setdefault((rule, *key), []).append(number)
+        places.add((rule, group))
+    return [sorted(each, key=order.__getitem__) if key[0] in events else each for key, each in groups.items()]
 
 
-def _each_rule_first(found: Sequence[Finding]) -> list[int]:
-    """Row numbers in round-robin order of the rules: the first finding of each rule, then the second of each, ..."""
+def _as_one(window: int, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Merges findings of one rule: all places; for single events also their number and the sum of their time."""
+    severity, rule, worker, _, gain, text, *rest = rows[0]
+    of_events = any(rule == each.key for each in EVENT_RULES)
+    if len(rows) > 1 and of_events:
+        won: dict[str, int] = {}
+        for _, _, _, group, each, *_ in rows:
+            if each is not None:
+                won[group] = won.get(group, 0) + each
+        time = f", {time_text(sum(won.values()))}" if won else ""
+        own = f": {time_text(gain)} to win." if gain is not None else "."
+        text = f"Top {len(rows)}{time}. {text.removesuffix('.')}{own}"
+        gain = min(max(won.values()), window) if won else None
+    # the text of an event includes its place
+    where = places_text([row[3] for row in rows], example=not of_events)
+    return severity, rule, worker, where, gain, text, *rest
+
+
+def _each_rule_first(rules: Sequence[tuple[int, str]]) -> list[int]:
+    """Row numbers in round-robin order of their rules: the first of each rule, then the second of each, ..."""
     turns: dict[str, int] = {}
     order = []
-    for number, each in enumerate(found):
-        turns[each.rule] = turns.get(each.rule, 0) + 1
-        order.append((turns[each.rule], number))
-    return [number for _, number in sorted(order)]
+    for number, rule in rules:
+        turns[rule] = turns.get(rule, 0) + 1
+        order.append((turns[rule], number))
+    return [number for _, number in sorted(order, key=lambda each: each[0])]
 
 
 def _found(query: Query) -> Iterator[Finding]:

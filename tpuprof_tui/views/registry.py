@@ -86,7 +86,7 @@ def view_named(vocabulary: Vocabulary, views: Sequence[View], name: str) -> View
         if view.id == name:
             return view
     known = ", ".join(view.id for view in views)
-    raise UsageError(f"There is no view {name!r} of {vocabulary.title} profiles.", f"There are: {known}.")
+    raise UsageError(f"There is no view {name!r} of this source ({vocabulary.title}).", f"There are: {known}.")
 
 
 def answer(view: View, query: Query) -> Answer:

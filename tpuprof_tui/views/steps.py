@@ -136,7 +136,7 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
         "steps", found.word.plural.capitalize(), columns,
         tuple(each[chosen] if isinstance(each, np.ndarray) else each for each in values),
         target=lambda row: Target(step=numbers[row]), word=found.word.one, shown=len(found) > 1, ordered=True,
-        guessed=frozenset(range(len(chosen))) if found.guessed else None,
+        longest="length_us", guessed=frozenset(range(len(chosen))) if found.guessed else None,
         notes=(words.say("Gap: from the end of the one before. Compute, transfer, exposed: sums over {units}, of the "
                          "{events} that belong to it, whenever they run."),),
     )  # fmt: skip

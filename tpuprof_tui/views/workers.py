@@ -81,7 +81,8 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
     first = parts[0][1]
     values = (Later(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
-                 word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit)  # fmt: skip
+                 word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit,
+                 longest=first.longest)  # fmt: skip
 
 
 def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:

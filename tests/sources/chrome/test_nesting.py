@@ -30,7 +30,7 @@ def test_nesting_is_that_of_a_slow_search(rows, asked, few, most):
         patched.setattr(nesting, "_MOST", most)
         parent = nesting.parents(start, end, thread)
         depth = nesting.depths(parent)
-        behind = nesting.behind(depth)
+        subtree_end = nesting.subtree_end(depth)
         points = columns(asked)
         found = nesting.innermost((start, end, thread), points, parent)
     every = range(len(rows))
@@ -45,7 +45,7 @@ def test_nesting_is_that_of_a_slow_search(rows, asked, few, most):
     for n in reversed(every):
         if parent[n] >= 0:
             below[parent[n]] |= below[n]
-    assert [set(range(n, behind[n])) for n in every] == below
+    assert [set(range(n, subtree_end[n])) for n in every] == below
     assert found.tolist() == [around(own, begin, until, every) for begin, until, own in zip(*points, strict=True)]
 
 

@@ -11,7 +11,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.core_data import CoreData, EngineData
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records.align import align_cores, shift_core
-from tpuprof_tui.sources.sophgo.read.records.monitor import Stream
+from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None
@@ -24,7 +24,7 @@ def _core(number: int, **engines: Ends) -> CoreData:
     for name, (start, opening, closing) in engines.items():
         layout = _CHIP.records[name.lower() if name == "TIU" else "dma"]
         times = np.array([start, start + 100], np.int64)
-        stream = Stream(name, -1, layout, layout.words(b""), None, times * 0, times, times + 10)
+        stream = RecordStream(name, -1, layout, layout.words(b""), None, times * 0, times, times + 10)
         core.engines[name] = EngineData(stream, sync_end=opening, closing_end=closing)
     return core
 

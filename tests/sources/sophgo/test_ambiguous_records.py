@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sides import pair
+from engine_items import pair
 from truth_tables import read_truth
 from written_captures import capture
 
@@ -16,15 +16,15 @@ from tpuprof_tui.sources.sophgo.read.pairing.engine_records import (
     TO_LOCAL,
     UNKNOWN,
     WORK,
-    Side,
+    EngineItems,
     contradicts,
 )
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import paired
 
 
-def _side(ids: list[int], keys: list[int], kinds: list[int] | None = None, length: int = 5) -> Side:
+def _items(ids: list[int], keys: list[int], kinds: list[int] | None = None, length: int = 5) -> EngineItems:
     key = np.array(keys, np.int64)
-    return Side(np.array(ids, np.int64), key, np.array(kinds or [UNKNOWN] * len(ids), np.int8), key + length)
+    return EngineItems(np.array(ids, np.int64), key, np.array(kinds or [UNKNOWN] * len(ids), np.int8), key + length)
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_what_contradicts(mine: int, theirs: int, against: bool) -> None:
 
 def test_a_record_is_not_bound_to_a_move_in_the_other_direction() -> None:
     kinds = [TO_LOCAL, TO_BUS, TO_LOCAL, TO_LOCAL]
-    commands = [_side([0, 1, 2, 3], [0, 1, 2, 3], kinds)]
-    (bound,) = pair([_side([0, 1, 3], [10, 20, 40], [TO_LOCAL, TO_LOCAL, TO_LOCAL])], commands, lapped=False)
+    commands = [_items([0, 1, 2, 3], [0, 1, 2, 3], kinds)]
+    (bound,) = pair([_items([0, 1, 3], [10, 20, 40], [TO_LOCAL, TO_LOCAL, TO_LOCAL])], commands, lapped=False)
     assert bound.tolist() == [0, -1, 3]
 
 
 #: Two launches of two engines, ids 0 to 5 each.
-_COMMANDS = [_side([*range(6), *range(6)], [*range(0, 12, 2), *range(12, 24, 2)]),
-             _side([*range(6), *range(6)], [*range(1, 13, 2), *range(13, 25, 2)])]  # fmt: skip
+_COMMANDS = [_items([*range(6), *range(6)], [*range(0, 12, 2), *range(12, 24, 2)]),
+             _items([*range(6), *range(6)], [*range(1, 13, 2), *range(13, 25, 2)])]  # fmt: skip
 
 
 @pytest.mark.parametrize(("late", "expected"), [(30, [0, 1, 3, 4]), (900, [0, 1, 9, 10])])
 def test_the_longest_pause_parts_launches_where_ids_run_on(late: int, expected: list[int]) -> None:
     """The first engine lost the end of one launch and the begin of the next: no restart shows where that is."""
-    first = _side([0, 1, 3, 4], [10, 20, late, late + 10])
-    second = _side([0, 1, 2, 3, 4, 5, 0, 1, 2, 3], [12, 22, 32, 42, 52, 62, 1000, 1010, 1020, 1030])
+    first = _items([0, 1, 3, 4], [10, 20, late, late + 10])
+    second = _items([0, 1, 2, 3, 4, 5, 0, 1, 2, 3], [12, 22, 32, 42, 52, 62, 1000, 1010, 1020, 1030])
     found = paired([first, second], _COMMANDS, lapped=False)
     assert found[0][0].tolist() == expected
     assert found[0][1].tolist() == [False, False, late > 62, late > 62]
@@ -73,15 +73,15 @@ def test_the_longest_pause_parts_launches_where_ids_run_on(late: int, expected: 
 
 def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> None:
     """Of the second launch of the first engine a record has an id that none has."""
-    first = _side([0, 1, 3, 4, 5, 0, 1, 9], [10, 20, 40, 50, 60, 1000, 1010, 1020])
-    second = _side([*range(6), *range(6)], [*range(12, 72, 10), *range(1002, 1062, 10)])
+    first = _items([0, 1, 3, 4, 5, 0, 1, 9], [10, 20, 40, 50, 60, 1000, 1010, 1020])
+    second = _items([*range(6), *range(6)], [*range(12, 72, 10), *range(1002, 1062, 10)])
     found = paired([first, second], _COMMANDS, lapped=False)
     assert found[0][0].tolist() == [0, 1, 3, 4, 5, 6, 7, -1]
     assert found[0][1].tolist() == [False] * 5 + [True, True, False]
 
 
 def test_nothing_is_in_doubt_where_nothing_is_lost() -> None:
-    whole = [_side([*range(6), *range(6)], [*range(10, 70, 10), *range(100, 160, 10)]) for _ in range(2)]
+    whole = [_items([*range(6), *range(6)], [*range(10, 70, 10), *range(100, 160, 10)]) for _ in range(2)]
     assert not any(doubt.any() for _, doubt in paired(whole, _COMMANDS, lapped=False))
 
 

@@ -8,7 +8,7 @@ import raw_bytes as raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.sophgo.read.records.implausible_records import found_again, impossible
+from tpuprof_tui.sources.sophgo.read.records.implausible_records import implausible_mask, realignment_record
 
 _WRAP = 1 << 32
 
@@ -19,7 +19,7 @@ def _words(start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def _bad(start: np.ndarray, end: np.ndarray, serial: bool = True, prompt: bool = True) -> list[int]:
-    found = impossible(_words(start, end), start % _WRAP, end % _WRAP, serial=serial, prompt=prompt)
+    found = implausible_mask(_words(start, end), start % _WRAP, end % _WRAP, serial=serial, prompt=prompt)
     return [] if found is None else np.flatnonzero(found).tolist()
 
 
@@ -62,7 +62,7 @@ def test_overwritten_records_are_found_anywhere(value: int, first: int, last: in
     words = _words(start, end)
     words[first:last] = value
     start, end = words[:, 0].astype(np.int64), words[:, 1].astype(np.int64)
-    found = impossible(words, start, end, serial=True, prompt=True)
+    found = implausible_mask(words, start, end, serial=True, prompt=True)
     assert found is not None
     assert np.flatnonzero(found).tolist() == list(range(first, last))
 
@@ -99,11 +99,11 @@ def test_records_behind_words_too_many_or_too_few_are_found_again(place: int, co
     data = data[:at] + b"\xa7" * count + data[at:] if more else data[: at - count] + data[at:]
     rest = len(data) % 16
     whole = len(data) - rest
-    cut = found_again(lambda side: np.frombuffer(data[side * rest :][:whole], "<u4").reshape(-1, 4))
+    cut = realignment_record(lambda side: np.frombuffer(data[side * rest :][:whole], "<u4").reshape(-1, 4))
     assert cut is not None
     assert abs(cut - place) <= 2
 
 
 def test_bytes_at_the_end_part_nothing() -> None:
     data = _words(*_course(100)).tobytes() + b"\xa7" * 5
-    assert found_again(lambda side: np.frombuffer(data[side * 5 :][:1600], "<u4").reshape(-1, 4)) is None
+    assert realignment_record(lambda side: np.frombuffer(data[side * 5 :][:1600], "<u4").reshape(-1, 4)) is None

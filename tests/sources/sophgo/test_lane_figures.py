@@ -14,20 +14,20 @@ from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
 from tpuprof_tui.sources.sophgo.chips.figures import formula
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
-from tpuprof_tui.sources.sophgo.read.commands.details import Detail
+from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters
 from tpuprof_tui.sources.sophgo.read.commands.messages import dependency_in, message_in
 from tpuprof_tui.sources.sophgo.read.commands.registers import decode, field_of_many
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 
 
-def detail_of(chip, engine, operation, bodies):
+def registers_of(chip, engine, operation, bodies):
     """Registers of commands of one operation, one behind the other."""
     data = np.frombuffer(b"".join(bodies), np.uint8)
     size = command_table(chip, engine).operations[operation].size
     offsets = np.arange(len(bodies), dtype=np.int64) * size
     room = np.full(len(bodies), size, np.int32)
     ops, functions = np.full(len(bodies), operation, np.int16), np.zeros(len(bodies), np.int8)
-    return Detail(chip, engine, data, offsets, room, ops, functions)
+    return LaneRegisters(chip, engine, data, offsets, room, ops, functions)
 
 
 @pytest.mark.parametrize("chip_name", chip_names())
@@ -41,14 +41,14 @@ def test_fields_of_one_kind_are_those_of_each_command(chip_name, engine):
         if not operation.known:
             continue
         bodies = [random.bytes(operation.size) for _ in range(3)]
-        detail = detail_of(chip, engine, number, bodies)
-        for name in detail.field_names(number):
+        registers = registers_of(chip, engine, number, bodies)
+        for name in registers.field_names(number):
             field = operation.by_name[name]
             expected = [field.of(int.from_bytes(body, "little")) for body in bodies]
-            assert detail.field(number, name, slice(None)).tolist() == expected, (operation.name, name)
-            many, _ = field_of_many(chip, engine, detail.data, detail.offset, detail.operation, name)
+            assert registers.field(number, name, slice(None)).tolist() == expected, (operation.name, name)
+            many, _ = field_of_many(chip, engine, registers.data, registers.offset, registers.operation, name)
             assert many.tolist() == expected
-        assert detail.field(number, "no_such_field", slice(None)).tolist() == [0, 0, 0]
+        assert registers.field(number, "no_such_field", slice(None)).tolist() == [0, 0, 0]
 
 
 def test_rows_of_several_kinds_are_told_apart():

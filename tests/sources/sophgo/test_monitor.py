@@ -15,7 +15,7 @@ from profiles import CORES
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
+from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from tpuprof_tui.sources.sophgo.read.records.port_wraps import unwrapped_port
 
 _WRAP = 1 << 32
@@ -27,7 +27,7 @@ _RECORDS = {"TIU": raw.tiu_record, "GDMA": raw.dma_record, "SDMA": raw.dma_recor
 Records = list[tuple[int, int, int]]  # start, end on a count that does not wrap, id
 
 
-def _stream(engine: str, records: Records, *, system: int = 0) -> Stream:
+def _stream(engine: str, records: Records, *, system: int = 0) -> RecordStream:
     """The stream of records as dumped; the first ``system`` of them are of system commands."""
     if engine == "TIU":
         parts = [raw.tiu_record(*item, place < system) for place, item in enumerate(records)]
@@ -37,12 +37,12 @@ def _stream(engine: str, records: Records, *, system: int = 0) -> Stream:
     return read_stream([payload], [0], _CHIP, engine, Report())
 
 
-def _order(stream: Stream) -> tuple[Stream, Report]:
+def _order(stream: RecordStream) -> tuple[RecordStream, Report]:
     report = Report()
     return in_order(stream, _CHIP, report), report
 
 
-def _assert_times(stream: Stream, records: Records) -> None:
+def _assert_times(stream: RecordStream, records: Records) -> None:
     """Same order and times, but for whole turns of the counter."""
     assert stream.id.tolist() == [number for _, _, number in records]
     turns = int(stream.start[0]) - records[0][0]
@@ -225,13 +225,13 @@ def test_ids_of_sixteen_bits_are_lifted_kernel_by_kernel(sizes: list[int], keep:
         ids = np.delete(ids, lost[(ids[lost] > 0) & (ids[lost] % 65_536 < 60_000)])
     # a kernel that ends between 65,001 and 65,535 mod 2^16 cannot be told from a wrap
     if not any((size - 1) % 65_536 > 65_000 for size in sizes):
-        assert np.array_equal(lifted_ids(ids & 0xFFFF, max(sizes) - 1), ids)
+        assert np.array_equal(unwrapped_ids(ids & 0xFFFF, max(sizes) - 1), ids)
 
 
 def test_ids_of_wider_counters_are_left_alone() -> None:
     ids = np.concatenate([np.arange(70_000), np.arange(70_000), np.arange(65_400), np.arange(30)])
-    assert np.array_equal(lifted_ids(ids[:140_000], 69_999), ids[:140_000])
-    assert np.array_equal(lifted_ids(ids[140_000:], 65_399), ids[140_000:])
+    assert np.array_equal(unwrapped_ids(ids[:140_000], 69_999), ids[:140_000])
+    assert np.array_equal(unwrapped_ids(ids[140_000:], 65_399), ids[140_000:])
 
 
 # -- clocks ----------------------------------------------------------------

@@ -10,9 +10,9 @@ from profiles import CORES
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
-from tpuprof_tui.sources.sophgo.read.records.opening import begins_with_preamble
+from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from tpuprof_tui.sources.sophgo.read.records.port_wraps import unwrapped_port
+from tpuprof_tui.sources.sophgo.read.records.preamble import begins_with_preamble
 
 _WRAP, _HALF, _DISORDER = 1 << 32, 1 << 31, 1 << 24
 _CHIP = chip_by_name("aks")
@@ -29,7 +29,9 @@ def _bytes(engine: str, records: Records, system: int = 0) -> np.ndarray:
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
-def _read(engine: str, *blocks: Records, system: int = 0, port: int = -1, core: int = -1) -> tuple[Stream, Report]:
+def _read(
+    engine: str, *blocks: Records, system: int = 0, port: int = -1, core: int = -1
+) -> tuple[RecordStream, Report]:
     report, payloads = (
         Report("f", core),
         [_bytes(engine, block, system if not place else 0) for place, block in enumerate(blocks)],
@@ -38,7 +40,7 @@ def _read(engine: str, *blocks: Records, system: int = 0, port: int = -1, core: 
     return read_stream(payloads, offsets, _CHIP, engine, report, port), report
 
 
-def _ordered(engine: str, records: Records, system: int = 0) -> tuple[Stream, Report]:
+def _ordered(engine: str, records: Records, system: int = 0) -> tuple[RecordStream, Report]:
     stream, _ = _read(engine, records, system=system)
     report = Report()
     return in_order(stream, _CHIP, report), report
@@ -59,15 +61,15 @@ def test_a_stream_says_whose_it_is_and_what_is_missing() -> None:
 def test_records_know_where_they_lie() -> None:
     data = np.concatenate([np.zeros(24, np.uint8), _bytes("TIU", [(10 * n, 10 * n + 5, n) for n in range(6)])])
     stream = read_stream([data[24:]], [24], _CHIP, "TIU", Report())
-    assert [stream.place_in(data, row) for row in (0, 1, 5)] == [24, 40, 104]
-    assert stream.take(slice(2, 5)).place_in(data, 1) == 24 + 16 * 3
-    assert stream.take(np.array([4, 1])).place_in(data, 0) == 24 + 16 * 4
-    assert stream.take(np.array([4, 1])).take(np.array([1])).place_in(data, 0) == 24 + 16
+    assert [stream.byte_offset(data, row) for row in (0, 1, 5)] == [24, 40, 104]
+    assert stream.take(slice(2, 5)).byte_offset(data, 1) == 24 + 16 * 3
+    assert stream.take(np.array([4, 1])).byte_offset(data, 0) == 24 + 16 * 4
+    assert stream.take(np.array([4, 1])).take(np.array([1])).byte_offset(data, 0) == 24 + 16
     assert stream.take(np.array([4, 1])).counter("inst_id").tolist() == [4, 1]
     assert stream.take(np.array([4, 1])).counter("inst_id", np.array([1])).tolist() == [1]
     assert stream.take(np.arange(6) > 3).id.tolist() == [4, 5]
     joined, _ = _read("TIU", [(0, 5, 0)], [(10, 15, 1)])
-    assert joined.place_in(data, 0) == -1
+    assert joined.byte_offset(data, 0) == -1
 
 
 def test_a_record_that_cannot_be_is_named_where_it_lies() -> None:
@@ -316,7 +318,7 @@ def test_beyond_half_a_turn_ids_alone_tell_a_ring(ids: list[int], oldest: int) -
     ],
 )
 def test_ids_are_lifted_where_sixteen_bits_run_over(ids: list[int], longest: int | None, lifted: list[int]) -> None:
-    assert lifted_ids(np.array(ids, np.int64), longest).tolist() == lifted
+    assert unwrapped_ids(np.array(ids, np.int64), longest).tolist() == lifted
 
 
 def test_cycles_are_kept_when_times_become_ns() -> None:

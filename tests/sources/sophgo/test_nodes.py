@@ -110,7 +110,7 @@ class _Slow:
 
 def _rows(commands: Commands) -> list[tuple[int, ...]]:
     des = np.where(commands.des >= 0, 0, -1)
-    columns = (commands.word, commands.id, commands.scope, commands.batch, commands.mode, commands.place,
+    columns = (commands.word, commands.id, commands.scope, commands.batch, commands.mode, commands.node_index,
                commands.extra, des)  # fmt: skip
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -191,7 +191,7 @@ def test_noise_decodes_to_no_more_commands_than_allowed(words: list[int]) -> Non
     lists = [*stream.engines.values(), *stream.ports.values()]
     assert all(len(commands) <= len(words) + 50 for commands in lists)
     for commands in lists:
-        assert (np.diff(commands.place) >= 0).all()
+        assert (np.diff(commands.node_index) >= 0).all()
         assert (commands.scope < len(stream.scope_names)).all()
 
 

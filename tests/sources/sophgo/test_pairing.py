@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import raw_bytes as raw
+from engine_items import pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sides import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import clean_binding
 
 
@@ -20,8 +20,8 @@ from tpuprof_tui.sources.sophgo.read.pairing.pairing import clean_binding
 class _Run:
     """A run of some launches on the engines of a core: what was issued, what was recorded, and which is which."""
 
-    commands: list[Side]
-    records: list[Side]
+    commands: list[EngineItems]
+    records: list[EngineItems]
     true: list[np.ndarray]
 
     def bound(self, *, lapped: bool = False) -> list[np.ndarray]:
@@ -32,9 +32,9 @@ class _Run:
         return sum(int((found != true).sum()) for found, true in zip(self.bound(lapped=lapped), self.true, strict=True))
 
 
-def _side(rows: list[tuple[int, int, int]]) -> Side:
+def _items(rows: list[tuple[int, int, int]]) -> EngineItems:
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return Side(np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.int8))
+    return EngineItems(np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.int8))
 
 
 def _run(launches: list[list[list[int]]], lost: set[tuple[int, int]], *, keep_from: int = 0, pause: int = 500) -> _Run:
@@ -56,7 +56,7 @@ def _run(launches: list[list[list[int]]], lost: set[tuple[int, int]], *, keep_fr
                         true[engine].append(len(commands[engine]))
                         records[engine].append((step, now, kinds[step]))
                     commands[engine].append((step, place, kinds[step]))
-    return _Run([_side(rows) for rows in commands], [_side(rows) for rows in records],
+    return _Run([_items(rows) for rows in commands], [_items(rows) for rows in records],
                 [np.array(rows, np.int64) for rows in true])  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _kernels(chance: random.Random, count: int, longest: int = 30) -> list[list[
 
 
 def _lost(chance: random.Random, run: _Run, fraction: float) -> set[tuple[int, int]]:
-    return {(engine, row) for engine, side in enumerate(run.commands) for row in range(len(side.id))
+    return {(engine, row) for engine, items in enumerate(run.commands) for row in range(len(items.id))
             if chance.random() < fraction}  # fmt: skip
 
 
@@ -104,12 +104,12 @@ def test_no_command_is_given_twice_and_order_is_kept(
 def test_records_of_a_run_that_never_was_break_nothing(ids: list[int], others: list[int], kinds: list[int]) -> None:
     """Records and commands that have nothing to do with one another."""
 
-    def side(values: list[int], factor: int) -> Side:
+    def items(values: list[int], factor: int) -> EngineItems:
         count = len(values)
         kind = np.array([kinds[place % len(kinds)] % 5 if kinds else 0 for place in range(count)], np.int8)
-        return Side(np.array(values, np.int64), np.arange(count, dtype=np.int64) * factor, kind)
+        return EngineItems(np.array(values, np.int64), np.arange(count, dtype=np.int64) * factor, kind)
 
-    found = pair([side(ids, 10), side(others, 13)], [side(others, 1), side(ids, 1)], lapped=False)
+    found = pair([items(ids, 10), items(others, 13)], [items(others, 1), items(ids, 1)], lapped=False)
     for binding, commands in zip(found, (others, ids), strict=True):
         bound = binding[binding >= 0]
         assert (np.diff(bound) > 0).all()
@@ -121,8 +121,8 @@ def test_records_of_a_run_that_never_was_break_nothing(ids: list[int], others: l
 def test_times_that_step_back_break_nothing(launches: list[list[list[int]]], chance: random.Random) -> None:
     run = _run(launches, set())
     run = _run(launches, _lost(chance, run, 0.3))
-    for side in run.records:
-        side.key[:] = [chance.choice((key, 0, 1 << 40)) for key in side.key.tolist()]
+    for items in run.records:
+        items.key[:] = [chance.choice((key, 0, 1 << 40)) for key in items.key.tolist()]
     for found in run.bound():
         assert (np.diff(found[found >= 0]) > 0).all()
 

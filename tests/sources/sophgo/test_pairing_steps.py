@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from sides import pair
-from sides import side as _side
+from engine_items import items as _items
+from engine_items import pair
 
 from tpuprof_tui.sources.sophgo.read.pairing import engine_records
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_binding, joint_groups
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_binding, launch_start_keys
 
 # -- runs of growing ids -----------------------------------------------------
 
@@ -21,7 +21,7 @@ from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_bindi
     [([], []), ([4], [0]), ([0, 1, 2], [0]), ([0, 1, 0], [0, 2]), ([3, 3, 4], [0, 1]), ([0, 0, 0], [0, 1, 2])],
 )
 def test_a_section_begins_where_ids_do_not_grow(ids: list[int], sections: list[int]) -> None:
-    assert _side(ids).sections().tolist() == sections
+    assert _items(ids).section_starts().tolist() == sections
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_sections_alike_bind_by_id(records: list[int], commands: list[int], foun
 
 
 @pytest.mark.parametrize(
-    ("sides", "keys"),
+    ("engines", "keys"),
     [
         ([], []),
         ([([], [])], []),
@@ -60,9 +60,9 @@ def test_sections_alike_bind_by_id(records: list[int], commands: list[int], foun
     ],
 )
 def test_a_launch_begins_with_the_first_engine_that_restarts(
-    sides: list[tuple[list[int], list[int]]], keys: list[int]
+    engines: list[tuple[list[int], list[int]]], keys: list[int]
 ) -> None:
-    assert joint_groups([_side(*side) for side in sides]).tolist() == keys
+    assert launch_start_keys([_items(*items) for items in engines]).tolist() == keys
 
 
 def test_kinds_are_told_apart() -> None:
@@ -73,18 +73,18 @@ def test_kinds_are_told_apart() -> None:
 # -- how well a run fits a launch ----------------------------------------------
 
 
-def _matcher(records: list[Side], commands: list[Side], clean: list[np.ndarray | None] | None = None) -> Matcher:
+def _matcher(records: list[EngineItems], commands: list[EngineItems], clean: list | None = None) -> Matcher:
     return Matcher(records, commands, clean or [None] * len(records))
 
 
 def _two_runs(kinds: list[int] | None = None, theirs: list[int] | None = None) -> Matcher:
     """Runs of two records each; launches of three commands and of two."""
-    return _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24], kinds)], [_side([0, 1, 2, 0, 1], kind=theirs)])
+    return _matcher([_items([0, 1, 0, 1], [5, 6, 20, 24], kinds)], [_items([0, 1, 2, 0, 1], kind=theirs)])
 
 
 def test_runs_and_launches_are_counted() -> None:
     matcher = _matcher(
-        [_side([0, 1, 0, 1], [5, 6, 20, 24]), _side([0, 0], [7, 21])], [_side([0, 1, 2, 0, 1]), _side([0], [1])]
+        [_items([0, 1, 0, 1], [5, 6, 20, 24]), _items([0, 0], [7, 21])], [_items([0, 1, 2, 0, 1]), _items([0], [1])]
     )
     assert (matcher.runs, matcher.launches) == (2, 2)
     assert [run.tolist() for run in matcher.run_of] == [[0, 0, 1, 1], [0, 1]]
@@ -118,16 +118,16 @@ def test_the_oldest_run_of_a_ring_may_lack_its_head() -> None:
 
 
 def test_only_the_oldest_run_may() -> None:
-    matcher = _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24])], [_side([0, 1, 2, 0, 1, 2])])
+    matcher = _matcher([_items([0, 1, 0, 1], [5, 6, 20, 24])], [_items([0, 1, 2, 0, 1, 2])])
     matcher.lapped = True
     assert matcher._scores(0, 2, 0).tolist() == [2, 2 - 0.25]
 
 
 def test_launches_that_there_are_not_lack_nothing_and_too_many_records_make_up_for_nothing() -> None:
-    matcher = _matcher([_side([0, 1, 0, 1, 2], [5, 6, 20, 24, 25])], [_side([0, 1, 2, 3, 0, 1, 2, 3])])
+    matcher = _matcher([_items([0, 1, 0, 1, 2], [5, 6, 20, 24, 25])], [_items([0, 1, 2, 3, 0, 1, 2, 3])])
     assert matcher._scores(0, 2, -1).tolist() == [-6, 3 - 0.25]
     assert matcher._scores(0, 2, 1).tolist() == [2 - 0.5, -9]
-    matcher = _matcher([_side([0, 1, 2], [5, 6, 7])], [_side([0, 1])])
+    matcher = _matcher([_items([0, 1, 2], [5, 6, 7])], [_items([0, 1])])
     assert matcher._scores(0, 1, 0).tolist() == [2 - 3]
 
 
@@ -141,8 +141,8 @@ def test_what_fits_better_decides_before_pauses_do(pauses: tuple[int, int, int])
     counts = (3, 3, 5, 6)
     ids = [number for count in counts for number in range(count)]
     keys = [int(start) + number for start, count in zip(starts, counts, strict=True) for number in range(count)]
-    commands = _side([number for count in (3, 3, 4, 5, 6) for number in range(count)])
-    matcher = _matcher([_side(ids, keys)], [commands])
+    commands = _items([number for count in (3, 3, 4, 5, 6) for number in range(count)])
+    matcher = _matcher([_items(ids, keys)], [commands])
     assert matcher._switch(0, 1, 0, 1) == 2
     assert matcher.launch.tolist() == [0, 1, -1, -1]
 
@@ -151,7 +151,7 @@ def test_what_fits_better_decides_before_pauses_do(pauses: tuple[int, int, int])
 def test_where_all_fit_alike_the_longest_pause_decides(pauses: tuple[int, int, int], cut: int) -> None:
     starts = np.cumsum([0, *(pause + 10 for pause in pauses)])
     keys = [int(start) + number for start in starts for number in range(3)]
-    matcher = _matcher([_side([0, 1, 2] * 4, keys)], [_side([0, 1, 2] * 5)])
+    matcher = _matcher([_items([0, 1, 2] * 4, keys)], [_items([0, 1, 2] * 5)])
     assert matcher._switch(0, 1, 0, 1) == cut
     assert matcher.launch.tolist()[:cut] == list(range(cut))
 
@@ -159,7 +159,7 @@ def test_where_all_fit_alike_the_longest_pause_decides(pauses: tuple[int, int, i
 def test_an_offset_that_explains_nothing_takes_over_nowhere() -> None:
     ids = [number for count in (3, 5, 4, 6) for number in range(count)]
     commands = [number for count in (3, 5, 4, 6, 2, 2, 2, 2) for number in range(count)]
-    matcher = _matcher([_side(ids)], [_side(commands)])
+    matcher = _matcher([_items(ids)], [_items(commands)])
     assert matcher._switch(0, 1, 0, 4) == 4
     assert matcher.launch.tolist() == [0, 1, 2, 3]
 
@@ -177,7 +177,7 @@ def test_a_restart_too_many_costs_nothing_behind_it(seed: int) -> None:
             ids, keys, true = [*ids, 0], [*keys, now - 3], [*true, -1]
         if chance.random() > 0.02:
             ids, keys, true = [*ids, number], [*keys, now], [*true, row]
-    (found,) = pair([_side(ids, keys)], [_side(commands)], lapped=False)
+    (found,) = pair([_items(ids, keys)], [_items(commands)], lapped=False)
     last = sum(lengths[:21])
     assert [got for got, row in zip(found.tolist(), true, strict=True) if row >= last] == [
         row for row in true if row >= last
@@ -206,39 +206,39 @@ def test_kinds_contradict_where_both_are_known(mine: int, theirs: int, score: fl
 
 
 def test_what_is_known_to_be_of_another_launch_speaks_against_it() -> None:
-    matcher = _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24])], [_side([0, 1, 2, 0, 1])], [np.array([0, 1, 3, -1])])
+    matcher = _matcher([_items([0, 1, 0, 1], [5, 6, 20, 24])], [_items([0, 1, 2, 0, 1])], [np.array([0, 1, 3, -1])])
     assert matcher._scores(0, 2, 0).tolist() == [2 - 0.25, 2]
     assert matcher._scores(0, 2, 1).tolist() == [-20, -10 - 3]
     assert matcher._scores(0, 2, -1).tolist()[1] == -10 + 1 - 0.25
 
 
 def test_ids_count_from_the_first_of_their_launch() -> None:
-    matcher = _matcher([_side([4, 6, 5], [1, 2, 3])], [_side([4, 5, 4, 5, 6])])
-    place, fits = matcher._place(0, slice(0, 3), np.array([0, 1, 1]))
+    matcher = _matcher([_items([4, 6, 5], [1, 2, 3])], [_items([4, 5, 4, 5, 6])])
+    place, fits = matcher._locate(0, slice(0, 3), np.array([0, 1, 1]))
     assert fits.tolist() == [True, True, True]
     assert place.tolist() == [0, 4, 3]
-    place, fits = matcher._place(0, slice(0, 3), np.array([1, 0, 2]))
+    place, fits = matcher._locate(0, slice(0, 3), np.array([1, 0, 2]))
     assert fits.tolist() == [True, False, False]
     assert place.tolist() == [2, 0, 0]
-    place, fits = matcher._place(0, slice(0, 3), np.array([-1, -1, -1]))
+    place, fits = matcher._locate(0, slice(0, 3), np.array([-1, -1, -1]))
     assert not fits.any()
 
 
 def test_runs_that_look_like_launches_name_their_offset() -> None:
     """By the numbers of their items on each engine; most votes first."""
-    records = [_side([0, 1, 0, 0, 1, 2], [0, 1, 10, 20, 21, 22])]
-    commands = [_side([0, 0, 1, 2, 3, 0, 1, 0, 0, 1, 2])]
+    records = [_items([0, 1, 0, 0, 1, 2], [0, 1, 10, 20, 21, 22])]
+    commands = [_items([0, 0, 1, 2, 3, 0, 1, 0, 0, 1, 2])]
     matcher = _matcher(records, commands)
     assert matcher._candidates(0, 3)[0] == 2
     assert set(matcher._candidates(0, 3)) == {2, -1}
     assert matcher._candidates(1, 3)[0] == 2
 
 
-def _runs_of(launches: list[int], lengths: list[int]) -> tuple[list[Side], list[Side]]:
+def _runs_of(launches: list[int], lengths: list[int]) -> tuple[list[EngineItems], list[EngineItems]]:
     """Records of some of the launches, whole, and the commands of all."""
     ids = [number for launch in launches for number in range(lengths[launch])]
     keys = [1000 * launch + number for launch in launches for number in range(lengths[launch])]
-    return [_side(ids, keys)], [_side([number for length in lengths for number in range(length)])]
+    return [_items(ids, keys)], [_items([number for length in lengths for number in range(length)])]
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_far_launches_are_found_also_where_every_run_lost_a_record(lost: int) ->
     ids = [number for launch in kept for number in range(lengths[launch]) if number != 2 or launch < 10]
     keys = [1000 * launch + number for launch in kept for number in range(lengths[launch])
             if number != 2 or launch < 10]  # fmt: skip
-    commands = _side([number for length in lengths for number in range(length)])
-    matcher = _matcher([_side(ids, keys)], [commands])
+    commands = _items([number for length in lengths for number in range(length)])
+    matcher = _matcher([_items(ids, keys)], [commands])
     matcher.launch[:10] = np.arange(10)
     assert matcher._wide_offset(10, 0) == lost
     matcher.align(False)
@@ -281,7 +281,7 @@ def test_far_launches_are_found_also_where_every_run_lost_a_record(lost: int) ->
 def test_the_first_launch_may_be_lost_where_every_run_lost_a_record() -> None:
     lengths = [5 + 7 * number % 31 for number in range(40)]
     ids = [number for launch in range(1, 25) for number in range(lengths[launch]) if number != 2]
-    matcher = _matcher([_side(ids)], [_side([number for length in lengths for number in range(length)])])
+    matcher = _matcher([_items(ids)], [_items([number for length in lengths for number in range(length)])])
     assert matcher._first_offset(False) == 1
 
 
@@ -292,8 +292,8 @@ def test_records_that_fit_nowhere_leave_the_others_their_launches() -> None:
     records += [(90 + number, -1) for _ in range(30) for number in range(3)]
     records += [(number, launch) for launch in range(20, 60) for number in range(lengths[launch])]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    (found,) = pair([_side([number for number, _ in records])],
-                    [_side([number for length in lengths for number in range(length)])], lapped=False)  # fmt: skip
+    (found,) = pair([_items([number for number, _ in records])],
+                    [_items([number for length in lengths for number in range(length)])], lapped=False)  # fmt: skip
     assert found.tolist() == [starts[launch] + number if launch >= 0 else -1 for number, launch in records]
 
 

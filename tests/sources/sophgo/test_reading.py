@@ -12,8 +12,8 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
 from tpuprof_tui.sources.sophgo.read.columns.computation_text import local_address, type_text
-from tpuprof_tui.sources.sophgo.read.columns.instruction_text import LaneReading
-from tpuprof_tui.sources.sophgo.read.commands.details import Detail
+from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber
+from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters
 from tpuprof_tui.sources.sophgo.read.commands.registers import codes_of_many, select_many
 
 AKS = chip_by_name("aks")
@@ -42,12 +42,12 @@ def reading_of(chip, engine, command, *, size=0, length=100, texts=None, guessed
     operation = select_many(chip, engine, data, offsets)
     function = codes_of_many(chip, engine, data, offsets, operation)[1]
     room = np.full(1, len(command), np.int32)
-    detail = Detail(chip, engine, data, offsets, room, operation, function.astype(np.int8)) if command else None
+    held = LaneRegisters(chip, engine, data, offsets, room, operation, function.astype(np.int8)) if command else None
     known = {"start": [0], "end": [length], "cycles": [length + 1], "bytes": [size], "role": [Role.WORK]}
     arrays = {key: np.array(value, np.int64) for key, value in known.items()}
     arrays |= {key: np.array([value], np.int64) for key, value in columns.items()}
     texts = texts or {}
-    return LaneReading(chip, engine, arrays, lambda key, code: texts[key][code], detail, guessed)(0)
+    return InstructionDescriber(chip, engine, arrays, lambda key, code: texts[key][code], held, guessed)(0)
 
 
 def test_a_matrix_product_names_both_sides_their_banks_and_options():

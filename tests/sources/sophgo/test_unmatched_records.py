@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sides import pair
-from sides import side as _side
+from engine_items import items as _items
+from engine_items import pair
 
 from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, UNKNOWN, WORK
 from tpuprof_tui.sources.sophgo.read.pairing.unmatched_records import _likeliest, ordered, repaired
@@ -53,14 +53,14 @@ def test_the_first_of_two_stays(place: list[int], left: list[int]) -> None:
 def test_between_neighbours_that_are_bound(
     place: list[int], ids: list[int], kinds: list[int], others: list[int], other_kinds: list[int], found: list[int]
 ) -> None:
-    result = repaired(np.array(place, np.int64), _side(ids, kind=kinds), _side(others, kind=other_kinds))
+    result = repaired(np.array(place, np.int64), _items(ids, kind=kinds), _items(others, kind=other_kinds))
     assert result.tolist() == found
 
 
 @pytest.mark.parametrize(("apart", "found"), [(4096, 1), (4097, -1)])
 def test_neighbours_far_apart_leave_too_much_room(apart: int, found: int) -> None:
-    others = _side(list(range(5000)))
-    result = repaired(np.array([0, -1, apart]), _side([0, 1, apart]), others)
+    others = _items(list(range(5000)))
+    result = repaired(np.array([0, -1, apart]), _items([0, 1, apart]), others)
     assert result.tolist() == [0, found, apart]
 
 
@@ -88,8 +88,8 @@ def test_a_record_goes_with_a_neighbour_of_its_launch(
 
 
 def test_records_and_commands_of_nothing_are_bound_to_nothing() -> None:
-    assert [found.tolist() for found in pair([_side([])], [_side([0, 1])], lapped=False)] == [[]]
-    assert [found.tolist() for found in pair([_side([0, 1])], [_side([])], lapped=False)] == [[-1, -1]]
+    assert [found.tolist() for found in pair([_items([])], [_items([0, 1])], lapped=False)] == [[]]
+    assert [found.tolist() for found in pair([_items([0, 1])], [_items([])], lapped=False)] == [[-1, -1]]
     assert pair([], [], lapped=True) == []
 
 
@@ -97,8 +97,8 @@ def test_engines_without_records_or_commands_do_not_disturb_the_others() -> None
     """The first and the last lost records; what lies between has records alone, commands alone, or neither."""
     hurt, whole = [0, 1, 2, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1, 2, 3]
     keys = [0, 1, 2, 100, 101, 102, 103]
-    records = [_side(hurt, keys), _side([0, 1]), _side([]), _side([]), _side(hurt, keys)]
-    commands = [_side(whole), _side([]), _side([0, 1]), _side([]), _side(whole)]
+    records = [_items(hurt, keys), _items([0, 1]), _items([]), _items([]), _items(hurt, keys)]
+    commands = [_items(whole), _items([]), _items([0, 1]), _items([]), _items(whole)]
     found = [binding.tolist() for binding in pair(records, commands, lapped=False)]
     assert found == [[0, 1, 2, 4, 5, 6, 7], [-1, -1], [], [], [0, 1, 2, 4, 5, 6, 7]]
 
@@ -118,8 +118,8 @@ def test_a_launch_that_lost_its_end_on_one_engine_is_found_by_the_other() -> Non
                 commands[engine].append(number)
     places = [[place + 100 * sum(n == 0 for n in ids[: place + 1]) for place in range(len(ids))] for ids in commands]
     found = pair(
-        [_side(*(list(column) for column in zip(*rows, strict=True))) for rows in records],
-        [_side(ids, key) for ids, key in zip(commands, places, strict=True)],
+        [_items(*(list(column) for column in zip(*rows, strict=True))) for rows in records],
+        [_items(ids, key) for ids, key in zip(commands, places, strict=True)],
         lapped=False,
     )
     assert [binding.tolist() for binding in found] == true

@@ -180,8 +180,11 @@ def with_one_name(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run],
     """Merges operations that the sides name differently; returns the runs, and the joint name by each old one."""
     known = one_operation([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
-    called = {}
-    for name, names in known.items():
+    # names with generated suffixes are merged under their operation
+    classes = {name: code[0] for run in (*base, *other) for code, names in run.codes.items() if len(code) == 1
+               for name in names}  # fmt: skip
+    called = {f"{PARTS[1]}{name}": f"{PARTS[1]}{classes[name]}" for name in known if name in classes}
+    for name, names in ((name, names) for name, names in known.items() if name not in classes):
         here, there = (", ".join(each for each in names if (each in ours) == mine) for mine in (True, False))
         called[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
     sides = [[replace(run, figures=_together(run.figures, called)) for run in side] for side in (base, other)]

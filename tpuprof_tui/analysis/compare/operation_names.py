@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import Profile
 
-#: Names of an operation in a recording, by its code: the kind of lane, then the values of the code columns.
+#: Names of an operation in a recording, by its code: the kind of lane, then the values of the code columns; for names
+#: with generated suffixes the operation alone.
 NamesByCode = Mapping[tuple[str, ...], Collection[str]]
 
 
 def names_by_code(profile: Profile) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Names of the operations of a profile by code, ascending; empty if its source has no codes. O(n)."""
-    found: dict[tuple[str, ...], set[str]] = {}
+    """Names of the operations of a profile by code, ascending; empty if its source has none. O(n)."""
+    found: dict[tuple[str, ...], set[str]] = {(operation,): names for operation, names in _classes(profile).items()}
     for lane in profile.lanes:
         known = [key for key in profile.vocabulary.operation_codes if key in lane]
         if not known or "name" not in lane or not len(lane):
@@ -64,7 +65,8 @@ def one_operation(recordings: Sequence[NamesByCode]) -> dict[str, tuple[str, ...
                 together.update(dict.fromkeys(joined, joined))
     ordered = dict.fromkeys(name for names in recordings for each in names.values() for name in each)
     order = {name: place for place, name in enumerate(ordered)}
-    return {name: tuple(sorted(names, key=order.__getitem__)) for name, names in together.items()}
+    in_order = {id(names): tuple(sorted(names, key=order.__getitem__)) for names in together.values()}
+    return {name: in_order[id(names)] for name, names in together.items()}
 
 
 def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
@@ -83,15 +85,17 @@ def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
 
 def _of_classes(base: Profile, other: Profile) -> Iterator[tuple[str, str]]:
     """(Name, operation) for names with generated suffixes (``operation_class``), if the sides share no name of it."""
-    sides: list[dict[str, set[str]]] = []
-    for side in (base, other):
-        found: dict[str, set[str]] = {}
-        sides.append(found)
-        for name in map(str, side.strings.get("name", ())):
-            told = re.match(side.vocabulary.operation_class, name)
-            if told is not None:
-                found.setdefault(told[1], set()).add(name)
-    ours, theirs = sides
+    ours, theirs = _classes(base), _classes(other)
     for operation in ours.keys() & theirs.keys():
         if ours[operation].isdisjoint(theirs[operation]):
             yield from ((name, operation) for name in ours[operation] | theirs[operation])
+
+
+def _classes(profile: Profile) -> dict[str, set[str]]:
+    """Names with generated suffixes by operation; none if the source has no such names."""
+    found: dict[str, set[str]] = {}
+    for name in map(str, profile.strings.get("name", ()) if profile.vocabulary.operation_class else ()):
+        told = re.match(profile.vocabulary.operation_class, name)
+        if told is not None:
+            found.setdefault(told[1], set()).add(name)
+    return found

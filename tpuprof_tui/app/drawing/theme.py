@@ -134,6 +134,10 @@ class Palette(Struct, frozen=True, dict=True):
         """Style of a problem by severity (0 note, 1 warning, 2 error)."""
         return (self.quiet, self.caution, self.bad)[min(max(severity, 0), 2)]
 
+    def level(self, share: float) -> Style:
+        """Style of a text by a share, 0 to 1: quiet below 0.6, strong from 0.8."""
+        return self.strong if share >= 0.8 else self.text if share >= 0.6 else self.quiet
+
 
 def _inked(colour: str) -> str:
     """Darkens a colour until it is legible on a light background."""

@@ -260,14 +260,16 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         )
         plain = (self.palette.strong if selected else self.palette.text) + style
         pattern = pattern_of(self.state.search) if self.state.search else None
-        cells = []
+        cells, keys = [], [column.key for column in columns]
         for place, column, text in zip(places, columns, texts, strict=True):
             width, right = self.columns.widths[place], column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
             shown = fit(text, width, right=right) + " " * GAP
             found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
-            cells.append([Segment(shown, quiet if text == "-" else plain + _FOUND if found else plain)])
+            share = texts[keys.index(column.level)] if column.level in keys and not selected else "-"
+            told = plain if share == "-" else self.palette.level(float(share)) + style
+            cells.append([Segment(shown, quiet if text == "-" else told + _FOUND if found else told)])
         return cells
 
     def _empty_text(self) -> str:

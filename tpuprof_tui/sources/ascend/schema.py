@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
-from tpuprof_tui.model.columns import Column
+from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.model.vocabulary import NAMES
 
 _DEVICE: Final = ("stream",)
@@ -15,13 +17,12 @@ METRICS: Final = (
     "aiv_vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aicore_time(us)", "aiv_time(us)",
     "cube_utilization(%)",
 )  # fmt: skip
-_KEYS: Final = {"aicore_time(us)": "aicore_time", "aiv_time(us)": "aiv_time", "cube_utilization(%)": "cube_utilization"}
 _UNITS: Final = {"aicore_time(us)": "us", "aiv_time(us)": "us", "cube_utilization(%)": "%"}
 
 
 def metric_key(name: str) -> str:
-    """Key of the column of a metric."""
-    return _KEYS.get(name, name)
+    """Key of the column of a metric: its name without the unit."""
+    return re.sub(r"\W+", "_", name.partition("(")[0].strip().lower())
 
 
 COLUMNS: Final = (
@@ -42,7 +43,7 @@ COLUMNS: Final = (
            "operator."),
     Column("blocks", "Block Dim", width=9, engines=_DEVICE, help="Cores that the kernel asked for."),
     Column("shapes", "Input Shapes", kind="text", width=24, engines=("stream", "python"), help="Shapes of the inputs."),
-    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE,
+    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE, level="bound_ratio",
            help="The pipe with the largest share of cycles; below 0.6 no pipe is full."),
     Column("bound_ratio", "Ratio", kind="float", width=7, group="metrics", engines=_DEVICE,
            help="Its share of the cycles of its core, 0 to 1."),
@@ -53,3 +54,11 @@ COLUMNS: Final = (
     Column("bytes", "Bytes", unit="B", width=9, engines=("plane",), help="How much a task of communication moved."),
     Column("connection", "Connection", width=10, group="links", help="Joins a call of CANN and what it started."),
 )  # fmt: skip
+
+
+def columns_of_metrics(names: Iterable[str]) -> tuple[Column, ...]:
+    """Columns for metrics that are not in the schema."""
+    taken = {"", *(column.key for column in COLUMNS)}
+    found = {key: name for name in names if (key := metric_key(name)) not in taken}
+    return tuple(Column(key, name, kind="float", decimals=3, width=12, group=COUNTERS, engines=_DEVICE,
+                        help="As the profiler measured it.") for key, name in found.items())  # fmt: skip

@@ -21,16 +21,16 @@ class AscendSource(Source):
     title = "an Ascend profile"
     expected = "a folder of torch_npu or msprof (*_ascend_pt, PROF_*), of several such ranks, or a file of one"
     vocabulary = "tpuprof_tui.sources.ascend.vocabulary:VOCABULARY"
-    turn = 3
+    priority = 3
 
     def recognises(self, path: Path) -> Verdict:
         """Recognises a path by names alone: its own, those of its entries, and those of its parents."""
         found = places.found_at(path)
-        if found.places:
-            first = found.places[0]
-            what = min(found.places[0].every_file(), default=first.root)
-            more = len(found.places) - 1
-            return Verdict("name", f"it holds {what.name}" + (f" and {more} more ranks" if more else ""))
+        if found.workers:
+            first = found.workers[0]
+            example = min(found.workers[0].every_file(), default=first.root)
+            more = len(found.workers) - 1
+            return Verdict("name", f"it holds {example.name}" + (f" and {more} more ranks" if more else ""))
         if found.cluster:
             return Verdict("name", f"it holds {min(found.cluster)}")
         if found.raw:
@@ -46,17 +46,17 @@ class AscendSource(Source):
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder if it is a rank's, an output or a cluster folder."""
-        whole = {places.OUTPUT, places.MSPROF} & set(names) or any(map(places.is_own, names))
-        return [folder] if whole or any(name.endswith(("_ascend_pt", "_ascend_ms")) for name in names) else []
+        is_output = {places.OUTPUT, places.MSPROF} & set(names) or any(map(places.is_own, names))
+        return [folder] if is_output or any(name.endswith(("_ascend_pt", "_ascend_ms")) for name in names) else []
 
     def files(self, path: Path) -> Sequence[Path]:
         """The files of all ranks and of the cluster."""
         found = places.found_at(path)
-        return [*(file for place in found.places for file in place.every_file()), *found.cluster.values()] or [path]
+        return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values()] or [path]
 
     def whole(self, path: Path) -> Path:
         """The output folder that a file belongs to."""
-        return places.whole(path)
+        return places.profile_path(path)
 
 
 SOURCE: Final = AscendSource()

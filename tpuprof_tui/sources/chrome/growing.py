@@ -26,7 +26,7 @@ class GrowingColumns:
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
-    def whole(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
+    def column(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
         """A column as one array; ``dtype`` is the type of the empty array if the column does not exist."""
         parts = self._parts.get(key, [])
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
@@ -36,7 +36,7 @@ class GrowingColumns:
         return {key: self.take(key) for key in list(self)}
 
     def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
-        """A column as one array, as `whole`; removes it here."""
-        found = self.whole(key, dtype)
+        """A column as one array, as `column`; removes it here."""
+        found = self.column(key, dtype)
         self._parts.pop(key, None)
         return found

@@ -26,29 +26,29 @@ Integers = npt.NDArray[np.integer]
 _FEW: Final = 32
 #: Largest time for which several threads can be concatenated on one time axis.
 _MOST: Final = 1 << 62
-#: Most overlapping events that are moved one by one, each to the first free line.
+#: Most overlapping events that are moved one by one, each to the first free sub-lane.
 _MOST_MOVED: Final = 4096
 _MOST_SUBLANES: Final = 32_000
 
 
-def order_of_nesting(thread: Integers, start: I64, end: I64, *then: npt.NDArray[Any]) -> I64:
+def order_of_nesting(thread: Integers, start: I64, end: I64, *keys: npt.NDArray[Any]) -> I64:
     """Indices that sort events into nesting order.
 
     Args:
         thread: Thread number of each event.
         start, end: ns.
-        then: Further sort keys for events with equal start and end, most significant first; the last key is the index.
+        keys: Further sort keys for events with equal start and end, most significant first; the last key is the index.
     """
     order = np.argsort(start, kind="stable")
     order = order[np.argsort(thread[order].astype(np.int16 if len(thread) and thread.max() < 1 << 15 else np.int32),
                              kind="stable")]  # fmt: skip
-    alike = (start[order][1:] == start[order][:-1]) & (thread[order][1:] == thread[order][:-1])
-    if alike.any():
+    tied_with_next = (start[order][1:] == start[order][:-1]) & (thread[order][1:] == thread[order][:-1])
+    if tied_with_next.any():
         # few events share a start: only these are sorted by all keys
-        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
-        together = np.cumsum(np.append(True, ~alike))[tied]
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((rows, *(each[rows] for each in reversed(then)), -end[rows], together))]
+        tied_rows = np.flatnonzero(np.append(tied_with_next, False) | np.append(False, tied_with_next))
+        tie_group = np.cumsum(np.append(True, ~tied_with_next))[tied_rows]
+        rows = order[tied_rows]
+        order[tied_rows] = rows[np.lexsort((rows, *(each[rows] for each in reversed(keys)), -end[rows], tie_group))]
     return order
 
 
@@ -59,10 +59,10 @@ def parents(start: I64, end: I64, thread: Integers) -> I64:
         start, end: ns, in nesting order.
         thread: Thread number of each event, ascending.
     """
-    lines = _one_line(start, end, thread)
-    if lines is None:
-        return _of_each_thread(start, end, thread)
-    begin, until = lines
+    concatenated = _concatenated(start, end, thread)
+    if concatenated is None:
+        return _parents_by_thread(start, end, thread)
+    begin, until = concatenated
     count = len(begin)
     found = np.arange(-1, count - 1)
     if not count:
@@ -72,7 +72,7 @@ def parents(start: I64, end: I64, thread: Integers) -> I64:
     found[alone] = -1
     # an event of zero duration must end before its parent ends
     needed = until + (begin == until)
-    _look_back(found, np.flatnonzero(~alone), until, needed)
+    _nearest_previous_at_least(found, np.flatnonzero(~alone), until, needed)
     return found
 
 
@@ -89,13 +89,13 @@ def depths(parent: Integers) -> npt.NDArray[np.int32]:
     return depth
 
 
-def behind(depth: Integers) -> I64:
+def subtree_end(depth: Integers) -> I64:
     """Index behind the last descendant of each event; ``depth`` as of `depths`, in nesting order."""
     # the same search backwards: the nearest following event that is no deeper
-    turned = -np.asarray(depth[::-1], np.int64)
-    found = np.arange(-1, len(turned) - 1)
-    _look_back(found, np.arange(len(turned)), turned, turned)
-    return len(turned) - 1 - found[::-1]
+    negated = -np.asarray(depth[::-1], np.int64)
+    found = np.arange(-1, len(negated) - 1)
+    _nearest_previous_at_least(found, np.arange(len(negated)), negated, negated)
+    return len(negated) - 1 - found[::-1]
 
 
 def innermost(
@@ -118,11 +118,11 @@ def innermost(
     order = np.argsort(inner[2], kind="stable")
     edges = np.searchsorted(inner[2][order], threads)
     for number in np.flatnonzero(np.diff(first)).tolist():
-        mine = order[edges[number] : edges[number + 1]]
+        rows = order[edges[number] : edges[number + 1]]
         low, high = int(first[number]), int(first[number + 1])
-        last = low - 1 + np.searchsorted(outer[0][low:high], inner[0][mine], side="right")
-        found[mine] = np.where(last >= low, last, -1)
-    _look_back(found, np.flatnonzero(found >= 0), outer[1], np.maximum(inner[1], inner[0] + 1), parent)
+        last = low - 1 + np.searchsorted(outer[0][low:high], inner[0][rows], side="right")
+        found[rows] = np.where(last >= low, last, -1)
+    _nearest_previous_at_least(found, np.flatnonzero(found >= 0), outer[1], np.maximum(inner[1], inner[0] + 1), parent)
     return found
 
 
@@ -137,11 +137,11 @@ def nested_sublanes(start: I64, end: I64, depth: Integers) -> tuple[I16, int]:
     Returns:
         The sub-lane of each event, and the number of sub-lanes.
     """
-    line = np.minimum(depth, _MOST_SUBLANES - 1).astype(np.int16)
-    moved = _crossing(start, end, line)
+    sublane = np.minimum(depth, _MOST_SUBLANES - 1).astype(np.int16)
+    moved = _crossing(start, end, sublane)
     if len(moved):
-        _moved(start, end, line, moved)
-    return line, int(line.max(initial=0)) + 1
+        _move_overlapping(start, end, sublane, moved)
+    return sublane, int(sublane.max(initial=0)) + 1
 
 
 def stacked_sublanes(start: I64, end: I64) -> I16:
@@ -153,29 +153,29 @@ def stacked_sublanes(start: I64, end: I64) -> I16:
     thread = np.zeros(len(start), np.int8)
     stack, depth = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
     # these overlap an open event that does not enclose them
-    crossing = np.flatnonzero(_open(start, end) != depths(parents(start, end, thread)))
+    crossing = np.flatnonzero(_open_before(start, end) != depths(parents(start, end, thread)))
     if len(crossing):
         begins = start[crossing]
         rows = np.searchsorted(begins, end) > np.searchsorted(begins, start)
         rows[crossing] = True
         depth[rows], stack[rows] = nested(start[rows], end[rows], thread[rows])
     first = stack == 0
-    depth[first] = _open(start[first], end[first])
+    depth[first] = _open_before(start[first], end[first])
     heights = np.zeros(int(stack.max(initial=0)) + 1, np.int64)
     np.maximum.at(heights, stack, depth + 1)
-    lines = (np.cumsum(heights) - heights)[stack] + depth
-    found: I16 = np.minimum(lines, _MOST_SUBLANES - 1).astype(np.int16)
+    sublanes = (np.cumsum(heights) - heights)[stack] + depth
+    found: I16 = np.minimum(sublanes, _MOST_SUBLANES - 1).astype(np.int16)
     return found
 
 
-def _open(start: I64, end: I64) -> I64:
+def _open_before(start: I64, end: I64) -> I64:
     """Number of preceding events that are still open at the start of each event, in nesting order."""
     # events of zero duration are never open
     lasts = end > start
     return np.cumsum(lasts) - lasts - np.searchsorted(np.sort(end[lasts]), start, side="right")
 
 
-def _one_line(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:
+def _concatenated(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:
     """Starts and ends with the threads concatenated on one time axis; None if that would overflow int64."""
     if not len(start) or thread[0] == thread[-1]:
         return start, end
@@ -187,16 +187,16 @@ def _one_line(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:
     return start + offset, end + offset
 
 
-def _of_each_thread(start: I64, end: I64, thread: Integers) -> I64:
+def _parents_by_thread(start: I64, end: I64, thread: Integers) -> I64:
     edges = [0, *(np.flatnonzero(np.diff(thread)) + 1).tolist(), len(thread)]
     found = []
     for low, high in pairwise(edges):
-        mine = parents(start[low:high], end[low:high], np.zeros(high - low, np.int64))
-        found.append(np.where(mine >= 0, mine + low, -1))
+        parent = parents(start[low:high], end[low:high], np.zeros(high - low, np.int64))
+        found.append(np.where(parent >= 0, parent + low, -1))
     return np.concatenate(found)
 
 
-def _look_back(found: I64, left: I64, height: I64, needed: I64, above: I64 | None = None) -> None:
+def _nearest_previous_at_least(found: I64, left: I64, height: I64, needed: I64, above: I64 | None = None) -> None:
     """Moves ``found`` of each event to the nearest preceding one whose height is at least the one needed; -1 if none.
 
     Args:
@@ -212,52 +212,52 @@ def _look_back(found: I64, left: I64, height: I64, needed: I64, above: I64 | Non
         found[left] = above[found[left]]
         left = left[found[left] >= 0]
     for row in left.tolist():
-        at, least = int(found[row]), needed[row]
-        while at >= 0 and height[at] < least:
-            at = int(above[at])
-        found[row] = at
+        candidate, least = int(found[row]), needed[row]
+        while candidate >= 0 and height[candidate] < least:
+            candidate = int(above[candidate])
+        found[row] = candidate
 
 
-def _crossing(start: I64, end: I64, line: I16) -> I64:
-    """Events that begin before the preceding event of their line has ended, and do not fit on that line."""
-    order = np.argsort(line, kind="stable")
-    sorted_line, begin, until = line[order], start[order], end[order]
-    odd = (sorted_line[1:] == sorted_line[:-1]) & (begin[1:] < until[:-1])
+def _crossing(start: I64, end: I64, sublane: I16) -> I64:
+    """Events that begin before the preceding event of their sub-lane has ended, and do not fit on that sub-lane."""
+    order = np.argsort(sublane, kind="stable")
+    sorted_sublane, begin, until = sublane[order], start[order], end[order]
+    odd = (sorted_sublane[1:] == sorted_sublane[:-1]) & (begin[1:] < until[:-1])
     found = []
-    for number in np.flatnonzero(np.bincount(sorted_line[1:][odd])).tolist():
-        low, high = np.searchsorted(sorted_line, (number, number + 1))
-        lines = packed(begin[low:high], until[low:high])
-        if lines is not None:
-            found.append(order[low:high][lines > 0])
+    for number in np.flatnonzero(np.bincount(sorted_sublane[1:][odd])).tolist():
+        low, high = np.searchsorted(sorted_sublane, (number, number + 1))
+        sublanes = packed(begin[low:high], until[low:high])
+        if sublanes is not None:
+            found.append(order[low:high][sublanes > 0])
     return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
 
-def _moved(start: I64, end: I64, line: I16, moved: I64) -> None:
-    """Moves overlapping events to other lines, in place."""
-    stays = np.ones(len(line), np.bool_)
-    stays[moved] = False
-    rows = np.flatnonzero(stays)
-    order = rows[np.argsort(line[rows], kind="stable")]
-    most = int(line[rows].max(initial=-1)) + 1
+def _move_overlapping(start: I64, end: I64, sublane: I16, moved: I64) -> None:
+    """Moves overlapping events to other sub-lanes, in place."""
+    unmoved = np.ones(len(sublane), np.bool_)
+    unmoved[moved] = False
+    rows = np.flatnonzero(unmoved)
+    order = rows[np.argsort(sublane[rows], kind="stable")]
+    sublane_count = int(sublane[rows].max(initial=-1)) + 1
     if len(moved) > _MOST_MOVED:
-        packs = packed(start[moved], end[moved])
-        line[moved] = np.minimum(most + (0 if packs is None else packs), _MOST_SUBLANES - 1)
+        sublanes = packed(start[moved], end[moved])
+        sublane[moved] = np.minimum(sublane_count + (0 if sublanes is None else sublanes), _MOST_SUBLANES - 1)
         return
-    edges = np.searchsorted(line[order], np.arange(most + 1)).tolist()
+    edges = np.searchsorted(sublane[order], np.arange(sublane_count + 1)).tolist()
     begins = [start[order[low:high]] for low, high in pairwise(edges)]
     ends = [end[order[low:high]] for low, high in pairwise(edges)]
-    # moved events come by start: the last end on each line decides whether it is free
+    # moved events come by start: the last end on each sub-lane decides whether it is free
     reach: dict[int, int] = {}
     for row in moved.tolist():
-        begin, until, number = int(start[row]), int(end[row]), int(line[row]) + 1
+        begin, until, number = int(start[row]), int(end[row]), int(sublane[row]) + 1
         while number < _MOST_SUBLANES - 1:
             free = reach.get(number, begin) <= begin
-            if free and number < most:
+            if free and number < sublane_count:
                 # an event of zero duration is inside one that begins with it
-                place = int(np.searchsorted(begins[number], until, side="left" if until > begin else "right")) - 1
-                free = place < 0 or (ends[number][place] <= begin and (begins[number][place] < begin or until == begin))
+                index = int(np.searchsorted(begins[number], until, side="left" if until > begin else "right")) - 1
+                free = index < 0 or (ends[number][index] <= begin and (begins[number][index] < begin or until == begin))
             if free:
                 break
             number += 1
-        line[row] = number
+        sublane[row] = number
         reach[number] = max(reach.get(number, until), until)

@@ -56,10 +56,10 @@ def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
     count = section_count(size, processes)
     borders = set()
     for number in range(1, count):
-        place = _STARTING + number * (size - _STARTING) // count
-        raw.seek(place)
+        target = _STARTING + number * (size - _STARTING) // count
+        raw.seek(target)
         if match := _BORDER.search(raw.read(_NEAR)):
-            borders.add((place + match.start() + 1, place + match.end()))
+            borders.add((target + match.start() + 1, target + match.end()))
     raw.seek(0)
     ends, begins = zip(*sorted(borders), strict=True) if borders else ((), ())
     return [Section(begin, end) for begin, end in zip((0, *begins), (*ends, -1), strict=True)]
@@ -100,11 +100,11 @@ class SectionText:
         return data
 
 
-def was_section(section: Section, chunks: EventChunks[Any]) -> bool:
+def ended_at_border(section: Section, chunks: EventChunks[Any]) -> bool:
     """Whether a section was read as strict JSON whose list of events ends exactly at its end."""
     # + 1: the added bracket
     return section.end < 0 or (
-        chunks.found and not chunks.truncated and chunks.piece is not None and chunks.list_end == section.end + 1
+        chunks.found and not chunks.truncated and chunks.chunk_text is not None and chunks.list_end == section.end + 1
     )
 
 

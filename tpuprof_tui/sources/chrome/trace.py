@@ -22,7 +22,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
 from .chunks import NOTHING, EventChunks, raw_text
-from .inflate import GZIP, Inflated, first_two
+from .inflate import GZIP, GzipText, first_two
 from .times import MOST_NS
 
 I64 = npt.NDArray[np.int64]
@@ -160,13 +160,13 @@ class _Collector:
     ) -> None:  # fmt: skip
         self._path = path
         self._marks = marks
-        self._stream = Inflated(raw) if first_two(raw) == GZIP else raw
+        self._stream = GzipText(raw) if first_two(raw) == GZIP else raw
         self._raw = raw
         self._progress = progress
         self._size = os.fstat(raw.fileno()).st_size
         unpacked = ALWAYS_UNPACKED + MOST_UNPACKED * self._size
-        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, Inflated) else MOST_BYTES
-        self._passed = 0
+        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, GzipText) else MOST_BYTES
+        self._text_read = 0
         self._damage = ""
         self._codes: dict[str, int] = {}
         self._threads: dict[tuple[str, str], int] = {}
@@ -177,7 +177,7 @@ class _Collector:
         self._untimed = 0
 
     def trace(self) -> HostTrace:
-        events: EventChunks[_Event] = EventChunks(self._read, _Event, _loose)
+        events: EventChunks[_Event] = EventChunks(self._read, _Event, _event_from_dict)
         for chunk in events:
             for event in chunk:
                 self._add(event)
@@ -198,12 +198,12 @@ class _Collector:
         """The next bytes of the text; none at its end, at damage, or beyond the size limit."""
         if self._damage:
             return b""
-        if self._passed >= self._most:
-            self._damage = f"The text is too long for such a file, over {self._most >> 20} MiB"
+        if self._text_read >= self._most:
+            self._damage = f"The text is longer than any such file's, {self._most >> 20} MiB"
             return b""
         data = self._stream.read(count)
-        self._passed += len(data)
-        if isinstance(self._stream, Inflated) and self._stream.damaged:
+        self._text_read += len(data)
+        if isinstance(self._stream, GzipText) and self._stream.damaged:
             self._damage = "The compressed data are damaged"
         if self._progress is not None:
             self._progress(min(self._raw.tell(), self._size), self._size)
@@ -213,7 +213,7 @@ class _Collector:
         if event.ph != "X":
             return
         start, length = (
-            femtoseconds(bytes(told).decode("utf-8", "replace").strip('"')) for told in (event.ts, event.dur)
+            femtoseconds(bytes(raw).decode("utf-8", "replace").strip('"')) for raw in (event.ts, event.dur)
         )
         if start is None or length is None or length < 0 or nanoseconds(start + length) >= MOST_NS:
             self._untimed += 1
@@ -238,14 +238,14 @@ class _Collector:
         name = self._path.name
         kept = "The slices before are shown."
         if self._damage:
-            yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._passed)
+            yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._text_read)
         elif events.truncated:
             yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
         elif events.metadata_lost:
             yield Problem(Severity.WARNING, "The host trace ends after its list of events, in the middle of what "
                           "follows.", "All its slices are shown.", file=name)  # fmt: skip
-        if events.behind:
-            yield Problem(Severity.ERROR, "There is text after the host trace, or a second list of events in it.",
+        if events.trailing_text:
+            yield Problem(Severity.ERROR, "There is text behind the host trace, or a second list of events in it.",
                           "It was not read.", file=name)  # fmt: skip
         if events.malformed:
             yield Problem(Severity.ERROR, "Events of the host trace that cannot be decoded.", "They were left out.",
@@ -255,10 +255,10 @@ class _Collector:
                           "They were left out.", file=name, count=self._untimed)  # fmt: skip
 
 
-def _loose(event: dict[str, Any]) -> _Event:
+def _event_from_dict(event: dict[str, Any]) -> _Event:
     """The struct of an event that was decoded alone; its numbers are texts."""
-    told = {key: event[key] for key in _Event.__struct_fields__ if key in event}
-    return _Event(**told | {key: raw_text(told[key]) for key in ("ts", "dur") if key in told})
+    fields = {key: event[key] for key in _Event.__struct_fields__ if key in event}
+    return _Event(**fields | {key: raw_text(fields[key]) for key in ("ts", "dur") if key in fields})
 
 
 def femtoseconds(text: str) -> int | None:

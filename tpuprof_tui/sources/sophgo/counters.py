@@ -72,14 +72,14 @@ _PORT_PHASES: Final = (
 )
 
 #: Interfaces of the wide DMA record, in the same form: two bus ports, local memory and L2 memory.
-_WIDE_PLACES: Final = (
+_WIDE_INTERFACES: Final = (
     ("axi_d0", "Bus 0", "bus port 0"),
     ("axi_d1", "Bus 1", "bus port 1"),
     ("gif_fmem", "LMEM", "local memory"),
     ("gif_l2sram", "L2", "L2 memory"),
 )
 _WIDE_BYTES: Final = (("aw", "AW", "write addresses"), ("wr", "wr", "writes"), ("ar", "AR", "read addresses"))
-_WIDE_WAYS: Final = (("wr", "writes"), ("rd", "reads"))
+_WIDE_DIRECTIONS: Final = (("wr", "writes"), ("rd", "reads"))
 
 
 def _columns(entries: Iterable[_Entry], engines: tuple[str, ...]) -> list[Column]:
@@ -92,29 +92,29 @@ def _columns(entries: Iterable[_Entry], engines: tuple[str, ...]) -> list[Column
 
 def _phases(phases: Iterable[tuple[str, str, str]]) -> list[_Entry]:
     return [
-        (f"{name}_{end}", f"{title} {word}", "cycles", f"Clock count when {what} {verb}; 32 bits, wraps.")
-        for name, title, what in phases
+        (f"{name}_{end}", f"{title} {word}", "cycles", f"Clock count when {noun} {verb}; 32 bits, wraps.")
+        for name, title, noun in phases
         for end, word, verb in (("st", "start", "began"), ("end", "end", "ended"))
     ]
 
 
 def _wide() -> list[_Entry]:
     entries: list[_Entry] = [
-        (f"{place}_{part}_bytes", f"{title} {word}", "B", f"Bytes of {what} at {where}.")
-        for place, title, where in _WIDE_PLACES
-        for part, word, what in _WIDE_BYTES
+        (f"{interface}_{part}_bytes", f"{title} {word}", "B", f"Bytes of {noun} at {where}.")
+        for interface, title, where in _WIDE_INTERFACES
+        for part, word, noun in _WIDE_BYTES
     ]
-    for kind, word, what in (("valid", "shakes", "Handshakes"), ("stall", "stall", "Stalls")):
+    for kind, word, noun in (("valid", "shakes", "Handshakes"), ("stall", "stall", "Stalls")):
         entries += [
-            (f"{place}_{way}_{kind}_bytes", f"{title} {way} {word}", "", f"{what} of {ways} at {where}.")
-            for place, title, where in _WIDE_PLACES
-            for way, ways in _WIDE_WAYS
+            (f"{interface}_{way}_{kind}_bytes", f"{title} {way} {word}", "", f"{noun} of {nouns} at {where}.")
+            for interface, title, where in _WIDE_INTERFACES
+            for way, nouns in _WIDE_DIRECTIONS
         ]
     parts = {"axi": ("aw", "ar", "wr", "rd"), "gif": ("ar", "wr", "rd")}
     entries += _phases(
-        (f"{place}_{part}", f"{title} {part}", f"{part.upper()} at {where}")
-        for place, title, where in _WIDE_PLACES
-        for part in parts[place[:3]]
+        (f"{interface}_{part}", f"{title} {part}", f"{part.upper()} at {where}")
+        for interface, title, where in _WIDE_INTERFACES
+        for part in parts[interface[:3]]
     )
     return entries
 

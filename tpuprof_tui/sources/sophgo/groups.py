@@ -44,12 +44,12 @@ def capture_groups(
 
 def core_group(groups: Groups, core: int) -> int:
     """Group id of a core, also of a lost one; -1 without one."""
-    return next((place for place, group in enumerate(groups) if group.kind == CORE and group.number == core), NO_GROUP)
+    return next((index for index, group in enumerate(groups) if group.kind == CORE and group.number == core), NO_GROUP)
 
 
 def ports_group(groups: Groups) -> int:
     """Group id of all ports; -1 without any."""
-    return next((place for place, group in enumerate(groups) if group.kind == PORTS), NO_GROUP)
+    return next((index for index, group in enumerate(groups) if group.kind == PORTS), NO_GROUP)
 
 
 def owner_groups(groups: Groups, cores: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

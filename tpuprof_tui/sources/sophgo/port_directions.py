@@ -20,7 +20,7 @@ RX_NAMES: Final = frozenset(
 DIRECTIONS: Final = {"tx": TX_NAMES, "rx": RX_NAMES}
 
 
-def going(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]:
+def direction_mask(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]:
     """Mask of the instructions of a lane that go over the link in one direction.
 
     Args:
@@ -33,6 +33,6 @@ def going(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]
     """
     if profile.unit_of(lane) >= 0 or lane.number < 0 or "name" not in lane:
         return np.zeros(len(lane), np.bool_)
-    wanted = DIRECTIONS[direction]
-    table = np.array([*(text in wanted for text in profile.strings["name"]), False], np.bool_)
+    names = DIRECTIONS[direction]
+    table = np.array([*(text in names for text in profile.strings["name"]), False], np.bool_)
     return np.asarray(table[lane["name"]], np.bool_)

@@ -72,9 +72,9 @@ class SophgoSource(Source):
         """Reads the capture, and the host trace where one is given."""
         from .read.capture import read
 
-        asked = dict(options)
-        trace = asked.pop("trace_file", None)
-        profile = read(path, progress=progress, **asked)
+        arguments = dict(options)
+        trace = arguments.pop("trace_file", None)
+        profile = read(path, progress=progress, **arguments)
         if trace is None:
             return profile
         from .read.host_trace import with_host_trace

@@ -39,7 +39,7 @@ OUTPUTS: Final = (
     ),
     Output(
         "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",), told="summary.txt",
-        finish=f"{_HERE}.files.outputs:summary_told", letter="s", help="Write the summary as text.", short="Summary",
+        finish=f"{_HERE}.files.outputs:console_summary", letter="s", help="Write the summary as text.", short="Summary",
         place=40, turn=10,
         sets=frozenset(("perfetto", "enable_doc", "summary")),
     ),
@@ -106,7 +106,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     conditions=(
         Condition("link", ("tx", "rx"), "link is tx or rx, the direction over a CDMA port's link",
-                  f"{_HERE}.port_directions:going"),
+                  f"{_HERE}.port_directions:direction_mask"),
     ),
     either={"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")},
     searched=("engine", "name", "type", "kernel", "direction"),

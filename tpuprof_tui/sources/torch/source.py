@@ -36,7 +36,7 @@ class TorchSource(Source):
     title = "a PyTorch trace"
     expected = "a PyTorch trace (*.pt.trace.json[.gz]) or a folder of them"
     vocabulary = "tpuprof_tui.sources.torch.vocabulary:VOCABULARY"
-    turn = 5
+    priority = 5
 
     def recognises(self, path: Path) -> Verdict:
         """Recognises a path by the profiler's file names, else by the beginning of a JSON file."""
@@ -73,15 +73,15 @@ class TorchSource(Source):
 
         from .read.several import read_traces
 
-        packed = _ARCHIVE.fullmatch(path.name) and not os.path.isdir(path)
-        files, arrays = _unpacked(path) if packed else self.files(path), MappedArrays()
+        is_archive = _ARCHIVE.fullmatch(path.name) and not os.path.isdir(path)
+        files, arrays = _unpack(path) if is_archive else self.files(path), MappedArrays()
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
-                told = f"{len(found)} of {len(files)} traces are read."
-                left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                so_far = _profile(path, files, found, arrays, left)
-                progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
+                count_text = f"{len(found)} of {len(files)} traces are read."
+                following = Problem(Severity.WARNING, count_text, "The others follow.", count=len(files) - len(found))
+                preliminary = _profile(path, files, found, arrays, following)
+                progress(Progress(f"{count_text} The others follow.", 0, 0, profile=preliminary))
 
         return _profile(path, files, dict(enumerate(read_traces(files, progress, arrays, part, arrived))), arrays)
 
@@ -149,7 +149,7 @@ def _first_in_archive(path: Path) -> str:
     return ""
 
 
-def _unpacked(path: Path) -> list[Path]:
+def _unpack(path: Path) -> list[Path]:
     """Unpacks the traces of an archive into a temporary folder, flat; it is deleted when the process ends."""
     # archives are rare, and these modules are slow to import
     import atexit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct, field
@@ -46,6 +47,7 @@ class _Column(Struct, dict=True):
         bars: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
         folds: Whether its texts may be wrapped; indented texts may not.
         nil: Whether all its values are 0 or unknown.
+        levels: Share of each row by which its text is emphasised; empty: none.
         width: Width in cells, without the bar.
     """
 
@@ -55,6 +57,7 @@ class _Column(Struct, dict=True):
     bars: list[list[float]] = field(default_factory=list)
     folds: bool = False
     nil: bool = False
+    levels: Sequence[float] = ()
     width: int = 0
 
     def __post_init__(self) -> None:
@@ -126,7 +129,11 @@ class AnswerLines(Struct):
             return ()
         if self.whole:
             return range(min(len(table), MOST_ROWS))
-        return (range(len(table)) if table.brief is None else table.brief)[: self.rows]
+        rows = range(len(table)) if table.brief is None else table.brief
+        if table.longest and len(rows) > self.rows:
+            values = table.column(table.longest)
+            return sorted(nlargest(self.rows, rows, key=lambda row: values[row] or 0))
+        return rows[: self.rows]
 
     def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
         """Heading of a section: title, a note if there is room, and column headers as (first cell, text)."""
@@ -190,13 +197,18 @@ class AnswerLines(Struct):
         cells = Cells.of(table)
         columns, title = self._columns(table, cells, rows), cells.title(table)
         note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else self._bar_legend(columns)
+        named = cell_len(clean(title)) + 3
+        if table.longest and len(rows) < len(table) and not self.whole:
+            # steps are missing in between: the title always states why
+            note = f"longest {note}"
+            named += cell_len(note) + 1
         styles = [self._shade(table, row) for row in rows]
         first = True
-        for part, bar_width in self._parts(columns, cell_len(clean(title)) + 3):
+        for part, bar_width in self._parts(columns, named):
             heads = self._heads(part, bar_width)
             # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
-            beside = beside if first and beside and cell_len(clean(title)) + 3 < beside[0][0] else []
+            beside = beside if first and beside and named < beside[0][0] else []
             if first:
                 yield self.heading(title, note, beside), None
             if not beside and len(heads) > 1:
@@ -231,7 +243,7 @@ class AnswerLines(Struct):
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
-                                 is_nil(column, values)))  # fmt: skip
+                                 is_nil(column, values), _levels(table, column, rows)))  # fmt: skip
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
@@ -318,6 +330,7 @@ class AnswerLines(Struct):
                     line.append(Segment(" " * (bar_width + _GAP)))
                 text = fit(texts[number] if number < len(texts) else "", each.width, right=not each.is_text)
                 style = self.palette.strong if strong or each.bars else self.palette.text
+                style = self.palette.level(each.levels[row]) if each.levels else style
                 line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))
             yield line
 
@@ -353,6 +366,14 @@ class AnswerLines(Struct):
             return None
         shades = kernel_category(self.scopes[name], "").shades if key == "name" else lane_shades(self.vocabulary, name)
         return self.palette.shaded(shades)
+
+
+def _levels(table: Table, column: Column, rows: Sequence[int]) -> list[float]:
+    """Share of each row by which a column is emphasised, 0 if unknown; empty without (``Column.level``)."""
+    by = next(
+        (values for each, values in zip(table.columns, table.values, strict=True) if each.key == column.level), ()
+    )
+    return [plain(by[row]) or 0.0 for row in rows] if len(by) else []
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:

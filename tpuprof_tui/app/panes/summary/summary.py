@@ -291,7 +291,7 @@ class SummaryPane(LinesView):
     def action_select(self) -> None:
         """Goes to the target of the line under the cursor in the other panes; if already there, narrows to it."""
         target = self._target()
-        found = _goal(self.session, target) if target is not None else None
+        found = _goal(self.session, target, self._followed.live.selection) if target is not None else None
         if found is not None and target is not None and target.scope is not None and (
             found[0](self._followed.live) == self._followed.live
         ):  # fmt: skip
@@ -349,12 +349,16 @@ class SummaryPane(LinesView):
             self.action_copy_all()
 
 
-def _goal(session: Session, target: Target) -> tuple[Update, str] | None:
+def _goal(session: Session, target: Target, now: Selection) -> tuple[Update, str] | None:
     """State change of Enter on a target, and its message; None for a condition, which needs a search for events."""
     if target.condition:
         return None
     if target.event is not None:
-        return _event_goal(session, *target.event, "Selected")
+        events = [target.event, *target.others]
+        number = events.index((now.lane, now.row)) + 1 if (now.lane, now.row) in events else 0
+        number %= len(events)
+        what = f"Selected, {number + 1} of {len(events)} (Enter: the next)" if target.others else "Selected"
+        return _event_goal(session, *events[number], what)
     if target.time is not None:
         return _time_goal(*target.time), ""
     if target.step is not None:

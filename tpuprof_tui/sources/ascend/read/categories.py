@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class What(IntEnum):
+class SliceClass(IntEnum):
     """Class of a slice."""
 
     #: A framework operator.
@@ -24,9 +24,9 @@ class What(IntEnum):
     WAIT = 6
     #: Any other device task.
     SYNC = 7
-    #: A communication operator (COLLECTIVE), and one of its tasks (PART).
+    #: A communication operator (COLLECTIVE), and one of its tasks (COLLECTIVE_TASK).
     COLLECTIVE = 8
-    PART = 9
+    COLLECTIVE_TASK = 9
     #: A slice of the exporter's overlap analysis.
     DERIVED = 10
 
@@ -65,10 +65,10 @@ _COPIES: Final = re.compile("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
 _WAITS: Final = re.compile("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
 
 
-def of_task(kind: str) -> What:
+def class_of_task(kind: str) -> SliceClass:
     """Class of a device task, by its type."""
     if _KERNELS.match(kind):
-        return What.KERNEL
+        return SliceClass.KERNEL
     if _COPIES.search(kind):
-        return What.COPY
-    return What.WAIT if _WAITS.search(kind) else What.SYNC
+        return SliceClass.COPY
+    return SliceClass.WAIT if _WAITS.search(kind) else SliceClass.SYNC

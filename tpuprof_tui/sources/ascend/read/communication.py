@@ -23,26 +23,41 @@ TOTAL: Final = "Total Op Info"
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 _MOST_BYTES: Final = 1 << 30
+#: Clocks that differ by less are of one host; those of two differ by seconds.
+_ONE_CLOCK_NS: Final = 100_000
 _PICO: Final = Decimal("0.001")
 #: Prefixes of table names: databases of a rank, of a cluster, and of a cluster with simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
 _OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
 
 
-class Operation(Struct, frozen=True):
-    """One communication operator in a step, or a sum of several (``op`` is then ``Total Op Info``).
+class _OfOperator(Struct, frozen=True):
+    """Data of a communication operator in a step, or of a sum of several (``op`` is then ``Total Op Info``).
 
     Attributes:
         step, kind, op: As in the file.
+    """
+
+    step: str
+    kind: str
+    op: str
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum of operators."""
+        return self.op.partition("@")[0] == TOTAL
+
+
+class Operation(_OfOperator, frozen=True):
+    """One communication operator in a step, or a sum of several.
+
+    Attributes:
         rank: Its rank; empty if the file is of one rank.
         start: ns since 1970; None if unknown.
         elapse, transit, wait, synchronization, idle: ns; None if unknown.
         wait_ratio, synchronization_ratio: 0 to 1.
     """
 
-    step: str
-    kind: str
-    op: str
     rank: str
     start: int | None
     elapse: float | None
@@ -53,18 +68,10 @@ class Operation(Struct, frozen=True):
     wait_ratio: float | None
     synchronization_ratio: float | None
 
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum of operators."""
-        return self.op.partition("@")[0] == TOTAL
 
-
-class Transfer(Struct, frozen=True):
+class Transfer(_OfOperator, frozen=True):
     """Transfer of an operator over one kind of link: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     rank: str
     link: str
     size_mb: float
@@ -85,12 +92,9 @@ class Packets(Struct, frozen=True):
     total: float | None
 
 
-class Pair(Struct, frozen=True):
+class Pair(_OfOperator, frozen=True):
     """Transfer between two ranks: MB, ns, GB/s."""
 
-    step: str
-    kind: str
-    op: str
     src: str
     dst: str
     link: str | None
@@ -104,7 +108,7 @@ class Pair(Struct, frozen=True):
 Of = TypeVar("Of", Operation, Transfer, Packets, Pair)
 
 
-class Communicated(Struct, eq=False):
+class CommunicationData(Struct, eq=False):
     """Communication data of one source.
 
     Attributes:
@@ -112,6 +116,8 @@ class Communicated(Struct, eq=False):
         operations: Operators and sums.
         transfers, packets, pairs: By link, by packet size, and by pair of ranks.
         matrix: Whether there was a communication matrix.
+        clock: Offset of the monotonic clock of the rank's host from its cycle counter, ns; None if unknown. Both start
+            with the host, so ranks on one host have the same offset.
     """
 
     file: str
@@ -120,8 +126,9 @@ class Communicated(Struct, eq=False):
     packets: list[Packets] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     matrix: bool = False
+    clock: float | None = None
 
-    def of_steps(self, steps: Container[str]) -> Communicated:
+    def of_steps(self, steps: Container[str]) -> CommunicationData:
         """The data of some steps; files name them ``step50``, databases of some versions ``50``."""
 
         def mine(rows: list[Of]) -> list[Of]:
@@ -153,15 +160,15 @@ def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
     return found
 
 
-def of_json(path: Path, name: str) -> Communicated:
+def of_json(path: Path, name: str) -> CommunicationData:
     """Reads ``communication.json`` of a rank."""
-    found = Communicated(name)
-    for step, kind, op, told in _entries(read_json(path, name)):
-        _add_operation(found, step, kind, op, "", told)
+    found = CommunicationData(name)
+    for step, kind, op, record in _entries(read_json(path, name)):
+        _add_operation(found, step, kind, op, "", record)
     return found
 
 
-def add_matrix(found: Communicated, path: Path, name: str) -> None:
+def add_matrix(found: CommunicationData, path: Path, name: str) -> None:
     """Adds ``communication_matrix.json`` to ``found``."""
     raw = read_json(path, name)
     found.matrix = True
@@ -169,13 +176,13 @@ def add_matrix(found: Communicated, path: Path, name: str) -> None:
         _add_pairs(found, step, kind, op, pairs)
 
 
-def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
+def of_cluster(path: Path | None, matrix: Path | None) -> CommunicationData:
     """Reads ``cluster_communication.json`` of msprof-analyze and its matrix; ``kind`` is the group of ranks."""
-    found = Communicated((path or matrix or Path()).name)
+    found = CommunicationData((path or matrix or Path()).name)
     if path is not None:
         for group, step, op, ranks in _entries(read_json(path, path.name)):
-            for rank, told in _objects(ranks):
-                _add_operation(found, step, group, op, rank, told)
+            for rank, record in _objects(ranks):
+                _add_operation(found, step, group, op, rank, record)
     if matrix is not None:
         found.matrix = True
         for group, step, op, pairs in _entries(read_json(matrix, matrix.name)):
@@ -185,48 +192,48 @@ def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
 
 def _entries(value: Any) -> Iterator[tuple[str, str, str, Any]]:
     """Values three levels deep in nested objects, each with its three keys."""
-    for one, inner in _objects(value):
-        for other, operations in _objects(inner):
-            for op, told in _objects(operations):
-                yield one, other, op, told
+    for outer_key, inner in _objects(value):
+        for inner_key, operations in _objects(inner):
+            for op, record in _objects(operations):
+                yield outer_key, inner_key, op, record
 
 
-def _add_operation(found: Communicated, step: str, kind: str, op: str, rank: str, told: Any) -> None:
-    times = told.get("Communication Time Info") if isinstance(told, dict) else None
-    links = told.get("Communication Bandwidth Info") if isinstance(told, dict) else None
+def _add_operation(found: CommunicationData, step: str, kind: str, op: str, rank: str, record: Any) -> None:
+    times = record.get("Communication Time Info") if isinstance(record, dict) else None
+    links = record.get("Communication Bandwidth Info") if isinstance(record, dict) else None
     if isinstance(times, dict):
         start = number(times.get("Start Timestamp(us)"))
         found.operations.append(Operation(
             step, kind, op, rank, None if start is None else int(start * 1000),
             *(_ns(times.get(key)) for key in _TIMES), *(_float(times.get(key)) for key in _RATIOS),
         ))  # fmt: skip
-    for link, each in _objects(links):
-        size = number(each.get("Transit Size(MB)")) if isinstance(each, dict) else None
+    for link, bandwidth in _objects(links):
+        size = number(bandwidth.get("Transit Size(MB)")) if isinstance(bandwidth, dict) else None
         if not size:
             continue
         found.transfers.append(Transfer(
-            step, kind, op, rank, link, float(size), _ns(each.get("Transit Time(ms)")),
-            _float(each.get("Bandwidth(GB/s)")), _float(each.get("Large Packet Ratio")),
+            step, kind, op, rank, link, float(size), _ns(bandwidth.get("Transit Time(ms)")),
+            _float(bandwidth.get("Bandwidth(GB/s)")), _float(bandwidth.get("Large Packet Ratio")),
         ))  # fmt: skip
-        for packet, pair in _objects(each.get("Size Distribution")):
+        for packet, pair in _objects(bandwidth.get("Size Distribution")):
             mega = number(packet)
             if isinstance(pair, list) and len(pair) == 2 and mega is not None:
                 count = number(pair[0])
                 found.packets.append(Packets(step, kind, op, link, float(mega), _count(count), _ns(pair[1])))
 
 
-def _add_pairs(found: Communicated, step: str, kind: str, op: str, pairs: Any) -> None:
-    for pair, told in _objects(pairs):
+def _add_pairs(found: CommunicationData, step: str, kind: str, op: str, pairs: Any) -> None:
+    for pair, record in _objects(pairs):
         src, _, dst = pair.partition("-")
-        if isinstance(told, dict):
-            link, name = told.get("Transport Type"), told.get("Op Name")
+        if isinstance(record, dict):
+            link, name = record.get("Transport Type"), record.get("Op Name")
             found.pairs.append(Pair(
-                step, kind, op, src, dst, _text(link), _float(told.get("Transit Size(MB)")),
-                _ns(told.get("Transit Time(ms)")), _float(told.get("Bandwidth(GB/s)")), _text(name),
+                step, kind, op, src, dst, _text(link), _float(record.get("Transit Size(MB)")),
+                _ns(record.get("Transit Time(ms)")), _float(record.get("Bandwidth(GB/s)")), _text(name),
             ))  # fmt: skip
 
 
-def of_database(database: Database) -> Communicated | None:
+def of_database(database: Database) -> CommunicationData | None:
     """Reads the CommAnalyzer* tables of ``analysis.db``, or those of a cluster; None if there are none.
 
     Ratios are computed, as databases have none. For a cluster, ``kind`` is the group of ranks.
@@ -234,14 +241,14 @@ def of_database(database: Database) -> Communicated | None:
     prefix = next((each for each in _PREFIXES if f"{each}Time" in database.tables), "")
     if not prefix:
         return None
-    found = Communicated(database.name)
+    found = CommunicationData(database.name)
     groups = {group: "p2p" if kind == "p2p" else ranks for group, kind, ranks in database.rows(
         "CommunicationGroupMapping", "group_name", "type", "rank_set")}  # fmt: skip
 
     def of(step: Any, kind: Any, ranks: Any, op: Any, group: Any) -> tuple[str, str, str]:
         return str(step), str(kind or ranks or groups.get(group, group)), utf8_text(f"{op}@{group}")
 
-    for *what, rank, start, elapsed, elapse, transit, wait, synchronization, idle in database.rows(
+    for *op_columns, rank, start, elapsed, elapse, transit, wait, synchronization, idle in database.rows(
         f"{prefix}Time", *_OF, "rank_id", "start_timestamp", "elapsed_time", "elapse_time", "transit_time",
         "wait_time", "synchronization_time", "idle_time",
     ):  # fmt: skip
@@ -250,46 +257,70 @@ def of_database(database: Database) -> Communicated | None:
             _ns, (elapsed if elapse is None else elapse, transit, wait, synchronization, idle)
         )
         found.operations.append(Operation(
-            *of(*what), "" if rank is None else str(rank), None if begin is None else int(begin * 1000), elapse,
+            *of(*op_columns), "" if rank is None else str(rank), None if begin is None else int(begin * 1000), elapse,
             transit, wait, synchronization, idle, _ratio(wait, transit), _ratio(synchronization, transit),
         ))  # fmt: skip
-    seen = set()
-    for *what, rank, link, band, size, transit, bandwidth, large, packet, count, total in database.rows(
+    read_links = set()
+    for *op_columns, rank, link, band, size, transit, bandwidth, large, packet, count, total in database.rows(
         f"{prefix}Bandwidth", *_OF, "rank_id", "transport_type", "band_type", "transit_size", "transit_time",
         "bandwidth", "large_packet_ratio", "package_size", "count", "total_duration",
     ):  # fmt: skip
-        key = (*of(*what), "" if rank is None else str(rank), str(link or band))
-        mega = number(size)
-        if mega and key not in seen:
-            seen.add(key)
-            found.transfers.append(Transfer(*key, float(mega), _ns(transit), _float(bandwidth), _float(large)))
+        key = (*of(*op_columns), "" if rank is None else str(rank), str(link or band))
+        size_mb = number(size)
+        if size_mb and key not in read_links:
+            read_links.add(key)
+            found.transfers.append(Transfer(*key, float(size_mb), _ns(transit), _float(bandwidth), _float(large)))
         if number(count):
             found.packets.append(Packets(*key[:3], key[4], _float(packet) or 0.0, _count(number(count)), _ns(total)))
     found.matrix = f"{prefix}Matrix" in database.tables
-    for *what, src, dst, link, size, transit, bandwidth, name in database.rows(
+    for *op_columns, src, dst, link, size, transit, bandwidth, name in database.rows(
         f"{prefix}Matrix", *_OF, "src_rank", "dst_rank", "transport_type", "transit_size", "transit_time", "bandwidth",
         "op_name",
     ):  # fmt: skip
-        found.pairs.append(Pair(*of(*what), str(src), str(dst), _text(link), _float(size), _ns(transit),
+        found.pairs.append(Pair(*of(*op_columns), str(src), str(dst), _text(link), _float(size), _ns(transit),
                                 _float(bandwidth), _text(name)))  # fmt: skip
     return found
 
 
-def late(found: Sequence[Communicated | None]) -> int:
-    """Index of the late worker, for which the others waited: the one that waited least.
+def late_worker(found: Sequence[tuple[Any, CommunicationData | None]]) -> int:
+    """Index of the late worker, for which the others waited.
+
+    It is the one that started operators last in total if the ranks share a clock, else the one that waited least.
+
+    Args:
+        found: Rank (None if unknown) and communication data of each worker.
 
     Returns:
-        -1 if no worker has operators, or no other spent more than half of its wait on synchronization.
+        -1 if there are no two ranks with operators, or no other spent more than half of its wait on synchronization.
     """
+    ranks = {rank for rank, _ in found}
+    if ranks != {None} and len(ranks) < 2:
+        return -1
     waits: dict[int, tuple[float, float]] = {}
-    for place, each in enumerate(found):
-        operations = [one for one in each.operations if not one.is_total] if each is not None else []
+    starts: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for index, (_, data) in enumerate(found):
+        operations = [op for op in data.operations if not op.is_total] if data is not None else []
         if operations:
-            waits[place] = (sum(one.wait or 0 for one in operations),
-                            sum(one.synchronization or 0 for one in operations))  # fmt: skip
-    least = min(waits, key=lambda place: waits[place][0], default=-1)
-    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != least)
-    return least if waited else -1
+            waits[index] = (sum(op.wait or 0 for op in operations),
+                            sum(op.synchronization or 0 for op in operations))  # fmt: skip
+        for op in operations:
+            if op.start is not None:
+                starts.setdefault((op.step, op.kind, op.op), []).append((op.start, index))
+    delay = dict.fromkeys(waits, 0)
+    if one_clock([data.clock for _, data in found if data is not None]):
+        for of_op in starts.values():
+            first, _ = min(of_op)
+            for start, index in of_op:
+                delay[index] += start - first
+    last = max(waits, key=lambda index: (delay[index], -waits[index][0]), default=-1)
+    waited = any(wait and sync > 0.5 * wait for index, (wait, sync) in waits.items() if index != last)
+    return last if waited else -1
+
+
+def one_clock(clocks: Sequence[float | None]) -> bool:
+    """Whether ranks have one clock, so that their starts can be compared (``CommunicationData.clock``)."""
+    known = [each for each in clocks if each is not None]
+    return 0 < len(known) == len(clocks) and max(known) - min(known) < _ONE_CLOCK_NS
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from .categories import COMMUNICATION, COMPUTING, EXPOSED, FREE, Layer, What
+from .categories import COMMUNICATION, COMPUTING, EXPOSED, FREE, Layer, SliceClass
 from .kernels import Kernels
 from .timeline import Timeline
 
 I64 = npt.NDArray[np.int64]
 
 
-class Stretches(Struct, frozen=True, eq=False):
+class SortedIntervals(Struct, frozen=True, eq=False):
     """Half-open intervals by start: int64 ns since 1970, in columns of one length."""
 
     start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -32,29 +32,29 @@ class Stretches(Struct, frozen=True, eq=False):
         """Sum of the lengths, ns."""
         return int(self.length.sum())
 
-    def within(self, low: int | None, high: int | None) -> Stretches:
+    def within(self, low: int | None, high: int | None) -> SortedIntervals:
         """The intervals that start in [low, high); None: no bound."""
         first = 0 if low is None else int(np.searchsorted(self.start, low))
         last = len(self) if high is None else int(np.searchsorted(self.start, high))
-        return Stretches(self.start[first:last], self.end[first:last])
+        return SortedIntervals(self.start[first:last], self.end[first:last])
 
 
-def sorted_stretches(start: I64, end: I64) -> Stretches:
+def sorted_intervals(start: I64, end: I64) -> SortedIntervals:
     """Intervals sorted by start."""
     order = np.argsort(start, kind="stable")
-    return Stretches(start[order], end[order])
+    return SortedIntervals(start[order], end[order])
 
 
-def union(start: I64, end: I64) -> Stretches:
+def union(start: I64, end: I64) -> SortedIntervals:
     """Union of intervals; touching ones are merged."""
     if not len(start):
-        return Stretches()
+        return SortedIntervals()
     if bool((start[1:] < start[:-1]).any()):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    return Stretches(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
+    return SortedIntervals(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
 
 
 def covered_time(start: I64, end: I64) -> int:
@@ -70,27 +70,27 @@ def covered_time(start: I64, end: I64) -> int:
     return int(reach[0] - start[0]) + int(np.maximum(new, 0, out=new).sum())
 
 
-def gaps(covered: Stretches) -> Stretches:
+def gaps(covered: SortedIntervals) -> SortedIntervals:
     """The gaps between the intervals of a union."""
-    return Stretches(covered.end[:-1], covered.start[1:])
+    return SortedIntervals(covered.end[:-1], covered.start[1:])
 
 
-def without(one: Stretches, other: Stretches) -> Stretches:
-    """Difference of two unions: the parts of ``one`` that ``other`` does not cover."""
-    if not len(one) or not len(other):
-        return one
-    # cut both at all edges: each piece is then either inside or outside of each union
+def difference(first: SortedIntervals, second: SortedIntervals) -> SortedIntervals:
+    """Difference of two unions: the parts of ``first`` that ``second`` does not cover."""
+    if not len(first) or not len(second):
+        return first
+    # cut both at all edges: each part is then either inside or outside of each union
     # the four parts are ascending, and a stable sort merges sorted runs
-    edges = np.sort(np.concatenate([one.start, one.end, other.start, other.end]), kind="stable")
+    edges = np.sort(np.concatenate([first.start, first.end, second.start, second.end]), kind="stable")
     edges = edges[np.append(True, edges[1:] != edges[:-1])]
     low, high = edges[:-1], edges[1:]
-    kept = _covers(one, low) & ~_covers(other, low)
+    kept = _covered_at(first, low) & ~_covered_at(second, low)
     return union(low[kept], high[kept])
 
 
-def _covers(stretches: Stretches, times: I64) -> npt.NDArray[np.bool_]:
-    place = np.searchsorted(stretches.start, times, side="right") - 1
-    return (place >= 0) & (times < stretches.end[np.maximum(place, 0)])
+def _covered_at(intervals: SortedIntervals, times: I64) -> npt.NDArray[np.bool_]:
+    index = np.searchsorted(intervals.start, times, side="right") - 1
+    return (index >= 0) & (times < intervals.end[np.maximum(index, 0)])
 
 
 class Coverage(Struct, frozen=True, eq=False):
@@ -103,13 +103,13 @@ class Coverage(Struct, frozen=True, eq=False):
     """
 
     file: str
-    computing: Stretches
-    communication: Stretches
-    exposed: Stretches
-    free: Stretches
+    computing: SortedIntervals
+    communication: SortedIntervals
+    exposed: SortedIntervals
+    free: SortedIntervals
     exporters: bool = False
 
-    def kinds(self) -> tuple[tuple[str, Stretches], ...]:
+    def kinds(self) -> tuple[tuple[str, SortedIntervals], ...]:
         """The four sets of intervals, by the exporter's names."""
         return ((COMPUTING, self.computing), (COMMUNICATION, self.communication), (EXPOSED, self.exposed),
                 (FREE, self.free))  # fmt: skip
@@ -121,20 +121,21 @@ def coverage_of(timeline: Timeline | None, kernels: Kernels | None) -> Coverage 
         rows = timeline.rows_of(Layer.OVERLAP)
         found = []
         for kind in (COMPUTING, COMMUNICATION, EXPOSED, FREE):
-            mine = rows[timeline.named(kind.__eq__)[rows]]
-            found.append(sorted_stretches(timeline.start[mine], timeline.end[mine]))
+            kind_rows = rows[timeline.named(kind.__eq__)[rows]]
+            found.append(sorted_intervals(timeline.start[kind_rows], timeline.end[kind_rows]))
         return Coverage(timeline.file, found[0], found[1], found[2], found[3], exporters=True)
     if timeline is not None and len(timeline.work):
-        parts = [timeline.work[timeline.what[timeline.work] == what] for what in (What.KERNEL, What.COLLECTIVE)]
+        classes = timeline.slice_class[timeline.work]
+        parts = [timeline.work[classes == each] for each in (SliceClass.KERNEL, SliceClass.COLLECTIVE)]
         return _unions(timeline.file, *((timeline.start[rows], timeline.end[rows]) for rows in parts))
     if kernels is not None and kernels.timed.any():
-        talks = kernels.communicates
-        parts = [np.flatnonzero(kernels.timed & ~talks), np.flatnonzero(kernels.timed & talks)]
+        comm = kernels.communicates
+        parts = [np.flatnonzero(kernels.timed & ~comm), np.flatnonzero(kernels.timed & comm)]
         return _unions(kernels.file, *((kernels.start[rows], kernels.end[rows]) for rows in parts))
     return None
 
 
 def _unions(file: str, computing: tuple[I64, I64], communication: tuple[I64, I64]) -> Coverage:
-    one, other = union(*computing), union(*communication)
-    both = union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
-    return Coverage(file, one, other, without(other, one), gaps(both))
+    compute, comm = union(*computing), union(*communication)
+    both = union(np.concatenate([compute.start, comm.start]), np.concatenate([compute.end, comm.end]))
+    return Coverage(file, compute, comm, difference(comm, compute), gaps(both))

@@ -32,7 +32,7 @@ _LARGE: Final = 16 << 20
 #: Reading ends at a row longer than this, in bytes.
 LONGEST_ROW: Final = 256 << 20
 #: Most unclosed quotes that are skipped.
-_MOST_MENDED: Final = 20
+_MOST_REPAIRS: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
 #: Texts shorter than this are exact as numbers.
 _EXACT: Final = 16
@@ -41,7 +41,7 @@ _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
 #: Whole rows sampled for the types of columns; and number of short rows in a block above which none is checked.
-_LOOKED_AT, _MANY_SHORT = 64, 1000
+_SAMPLED_ROWS, _MANY_SHORT = 64, 1000
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
 #: Cells that mean a missing value.
 NOTHING: Final = ("", "N/A")
@@ -64,8 +64,8 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
 
     def values(self, rows: Any = slice(None)) -> list[str | None]:
         """The texts of some rows; None if missing."""
-        known = (*self.texts, None)
-        return [known[code] for code in self.codes[rows].tolist()]
+        values = (*self.texts, None)
+        return [values[code] for code in self.codes[rows].tolist()]
 
     @cached_property
     def plain(self) -> tuple[Any, ...]:
@@ -79,13 +79,13 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
 
     def plain_values(self, rows: Any = slice(None)) -> list[Any]:
         """The values of some rows, as numbers if all texts of the column are numbers."""
-        known = (*self.plain, None)
-        return [known[code] for code in self.codes[rows].tolist()]
+        values = (*self.plain, None)
+        return [values[code] for code in self.codes[rows].tolist()]
 
     def numbers(self, rows: Any = slice(None)) -> list[Any]:
         """The values of some rows, each text that is a number as a number."""
-        known = {code: _number(self.texts[code]) for code in set(self.codes[rows].tolist()) if code >= 0}
-        return [known.get(code) for code in self.codes[rows].tolist()]
+        values = {code: _number(self.texts[code]) for code in set(self.codes[rows].tolist()) if code >= 0}
+        return [values.get(code) for code in self.codes[rows].tolist()]
 
     def where(self, test: Any) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose text passes a test, called once per distinct text; False if missing."""
@@ -158,12 +158,12 @@ class CsvTable(Struct, eq=False):
             return found
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
         codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
-        again = bool(self.rows)
+        reread = bool(self.rows)
         begins, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         before = 0
         for path in self.paths:
             size = path.stat().st_size
-            blocks = iter(_Blocks(path, self, again))
+            blocks = iter(_Blocks(path, self, reread))
             for block in _ahead(blocks) if size > _LARGE else blocks:
                 begins.append(block.begin + (before + block.offset))
                 lengths.append(block.length)
@@ -171,12 +171,12 @@ class CsvTable(Struct, eq=False):
                     parts[name].append(block.column(name, kind, codes.get(name)))
             before += size
         self.begin, self.length = np.concatenate(begins), np.concatenate(lengths)
-        read = {name: _whole(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+        read = {name: _joined(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
         if of_device:
-            mine = read[of_device].where(lambda text: _device(text) in (self.device, -1))
-            mine |= read[of_device].codes < 0
-            self.begin, self.length = self.begin[mine], self.length[mine]
-            read = {name: Texts(each.codes[mine], each.texts) if isinstance(each, Texts) else each[mine]
+            here = read[of_device].where(lambda text: _device(text) in (self.device, -1))
+            here |= read[of_device].codes < 0
+            self.begin, self.length = self.begin[here], self.length[here]
+            read = {name: Texts(each.codes[here], each.texts) if isinstance(each, Texts) else each[here]
                     for name, each in read.items()}  # fmt: skip
         self.rows = len(self.begin)
         return read
@@ -190,27 +190,27 @@ class CsvTable(Struct, eq=False):
         kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
         codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
-        places, before = [np.zeros(0, np.int64)], 0
+        found_rows, before = [np.zeros(0, np.int64)], 0
         for path in self.paths:
             size = path.stat().st_size
-            mine = np.flatnonzero((self.begin[rows] >= before) & (self.begin[rows] < before + size))
-            places.append(mine)
+            in_file = np.flatnonzero((self.begin[rows] >= before) & (self.begin[rows] < before + size))
+            found_rows.append(in_file)
             before += size
-            if not len(mine):
+            if not len(in_file):
                 continue
             with path.open("rb") as file:
                 texts = [_line_at(file, 0, LONGEST_ROW)]
-                begin, length = self.begin[rows[mine]] - (before - size), self.length[rows[mine]]
+                begin, length = self.begin[rows[in_file]] - (before - size), self.length[rows[in_file]]
                 texts += map(_line_at, repeat(file), begin.tolist(), length.tolist())
             block = _Blocks(path, self, again=True).block(b"".join(texts))
-            if block is None or block.count != len(mine):
+            if block is None or block.count != len(in_file):
                 raise UnreadableError(f"{self.name} has changed since it was read.")
             for name, kind in kinds.items():
                 parts[name].append(block.column(name, kind, codes.get(name)))
-        order = np.argsort(np.concatenate(places))
+        order = np.argsort(np.concatenate(found_rows))
         if len(order) != len(rows):
             raise UnreadableError(f"{self.name} has changed since it was read.")
-        return {name: _whole(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
+        return {name: _joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
 
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Reads columns as texts."""
@@ -254,32 +254,32 @@ class _Codes:
         """Codes of some cells."""
         length = end - begin
         if int(length.max(initial=0)) > WIDEST or len(begin) < _FEW:
-            return self._looked_up(text, begin, end)
+            return self._lookup(text, begin, end)
         hashes, words = _hashed(text, begin, length)
-        place = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
+        index = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
         if len(self._hashes):
-            known = (self._hashes[place] == hashes) & (self._lengths[place] == length)
-            for word, mine in zip(words, self._words, strict=False):
-                known &= mine[place] == word
-            found = self._codes[place]
+            matching = (self._hashes[index] == hashes) & (self._lengths[index] == length)
+            for word, known_word in zip(words, self._words, strict=False):
+                matching &= known_word[index] == word
+            found = self._codes[index]
         else:
-            known, found = np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.int32)
-        if known.all():
+            matching, found = np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.int32)
+        if matching.all():
             return found
-        rows = np.flatnonzero(~known)
-        _, first, same = np.unique(hashes[rows], return_index=True, return_inverse=True)
-        alike = rows[first][same]
-        if all(np.array_equal(each[alike], each[rows]) for each in (length, *words)):
+        rows = np.flatnonzero(~matching)
+        _, first, inverse = np.unique(hashes[rows], return_index=True, return_inverse=True)
+        representatives = rows[first][inverse]
+        if all(np.array_equal(each[representatives], each[rows]) for each in (length, *words)):
             new = rows[first]
-            codes = self._looked_up(text, begin[new], end[new])
-            found[rows] = codes[same]
+            codes = self._lookup(text, begin[new], end[new])
+            found[rows] = codes[inverse]
             if len(self._hashes) + len(new) <= _MOST_KNOWN:
-                self._learn(hashes[new], codes, length[new], [word[new] for word in words])
+                self._add_cells(hashes[new], codes, length[new], [word[new] for word in words])
         else:
-            found[rows] = self._looked_up(text, begin[rows], end[rows])
+            found[rows] = self._lookup(text, begin[rows], end[rows])
         return found
 
-    def _learn(self, hashes: Words, codes: I32, lengths: I64, words: list[Any]) -> None:
+    def _add_cells(self, hashes: Words, codes: I32, lengths: I64, words: list[Any]) -> None:
         count = len(self._hashes)
         steps = max(len(words), len(self._words))
         order = np.argsort(np.concatenate([self._hashes, hashes]), kind="stable")
@@ -293,7 +293,7 @@ class _Codes:
         self._codes = np.concatenate([self._codes, codes])[order]
         self._lengths = np.concatenate([self._lengths, lengths])[order]
 
-    def _looked_up(self, text: Bytes, begin: I64, end: I64) -> I32:
+    def _lookup(self, text: Bytes, begin: I64, end: I64) -> I32:
         data, cells = text.data, self.cells
         found = [
             cells.setdefault(data[low:high], len(cells)) for low, high in zip(begin.tolist(), end.tolist(), strict=True)
@@ -310,14 +310,14 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
     mixed = (length.astype(np.uint64) ^ tail) * _MIX
     mixed ^= mixed >> _SHIFT
     words = [tail]
-    for place in range(0, int(length.max(initial=0)) - 8, 8):
-        rows = np.flatnonzero(length > place + 8)
+    for offset in range(0, int(length.max(initial=0)) - 8, 8):
+        rows = np.flatnonzero(length > offset + 8)
         if len(rows) == len(begin):
-            word = text.words(begin + place)
+            word = text.words(begin + offset)
             mixed = (mixed ^ word) * _MIX
             mixed ^= mixed >> _SHIFT
         else:
-            some = text.words(begin[rows] + place)
+            some = text.words(begin[rows] + offset)
             word = np.zeros(len(begin), np.uint64)
             word[rows] = some
             some = (mixed[rows] ^ some) * _MIX
@@ -333,7 +333,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         table: Its table.
         offset: Offset of the block in the file.
         text: Its bytes.
-        place: Index of each column, by name.
+        column_numbers: Index of each column, by name.
         begin: int64, offset of each row in ``text``.
         stops: int64, end offset of each cell in the block.
         first: int64, index in ``stops`` of the first cell of each row.
@@ -344,7 +344,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
     table: CsvTable
     offset: int
     text: Bytes
-    place: dict[str, int]
+    column_numbers: dict[str, int]
     begin: I64
     stops: I64
     first: I64
@@ -362,7 +362,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         return length
 
     def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
-        number = self.place.get(name)
+        number = self.column_numbers.get(name)
         if number is None:
             nothing: dict[Kind, Any] = {"time": np.full(self.count, INT_MISSING), "number": np.full(self.count, np.nan)}
             return nothing.get(kind, np.full(self.count, -1, np.int32))
@@ -382,7 +382,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
     def _values(self, name: str, kind: Kind, codes: _Codes | None, begin: I64, end: I64) -> Any:
         if codes is None:
             found = numbers(self.text, begin, end)
-            self._tell(found, name, begin, end)
+            self._report_bad_numbers(found, name, begin, end)
             return found.nanoseconds() if kind == "time" else found.floats()
         return codes.of(self.text, begin, end)
 
@@ -394,7 +394,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         even = len(rows) == width * self.count and bool((self.cells == width).all())
         return rows.reshape(self.count, width) if even else None
 
-    def sorts(self, row: int) -> list[bool | None]:
+    def cell_types(self, row: int) -> list[bool | None]:
         """For each cell of a row whether it is a number; None if it is missing."""
         first, count = int(self.first[row]), int(self.cells[row])
         ends = self.stops[first : first + count].tolist()
@@ -402,7 +402,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         texts = [_cell(self.text.data[low:high]) for low, high in zip(begins, ends, strict=False)]
         return [None if text in NOTHING else _NUMBER.match(text) is not None for text in texts]
 
-    def _tell(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
+    def _report_bad_numbers(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
         if found.bad and not self.again:
             low = int(begin[found.bad[0]])
             text = utf8_text(self.text.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
@@ -415,7 +415,7 @@ class _Blocks:
 
     def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
         self._path, self._table, self._again = path, table, again
-        self._place: dict[str, int] = {}
+        self._column_numbers: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[_Block]:
         carry, offset, mended = b"", 0, 0
@@ -433,7 +433,7 @@ class _Blocks:
                 if not chunk and used < len(data):
                     # a quote is unclosed up to the end of the file: drop its line, read on behind it
                     mended += 1
-                    if mended > _MOST_MENDED:
+                    if mended > _MOST_REPAIRS:
                         return
                     line = data.find(b"\n", used) + 1
                     self._note(offset + used, "A cell whose quote is not closed", "Its row is left out.")
@@ -450,53 +450,53 @@ class _Blocks:
         """Parses a text of the header and some rows; offsets are unknown."""
         return self._rows(text, 0)[0]
 
-    def _note(self, offset: int, what: str, done: str) -> None:
+    def _note(self, offset: int, message: str, done: str) -> None:
         if not self._again:
-            _note(self._table, offset, Severity.ERROR, what, done, 1, self._path)
+            _note(self._table, offset, Severity.ERROR, message, done, 1, self._path)
 
     def _rows(self, data: bytes, offset: int) -> tuple[_Block | None, int]:
-        whole = Bytes(data)
-        text = whole.array
+        block_text = Bytes(data)
+        text = block_text.array
         special = _bits(text == 0x2C) | (lines := _bits(text == 0x0A))
         if 0x22 in data:
             outside = ~_inside(_bits(text == 0x22))
             special &= outside
             lines &= outside
-        ends = _places(lines)
+        ends = _set_bits(lines)
         if not len(ends):
             return None, 0
-        stops = _places(special)
+        stops = _set_bits(special)
         used = int(ends[-1]) + 1
         last = np.searchsorted(stops, ends)
         first, begin = np.append(0, last[:-1] + 1), np.append(0, ends[:-1] + 1)
         cells, length = last - first + 1, ends - begin
         keep = (cells > 1) | (length > 1) | ((length == 1) & (text[begin] != 0x0D))
-        if not self._place:
+        if not self._column_numbers:
             header = int(np.argmax(keep))
             keep[: header + 1] = False
             names = _header(data[int(begin[header]) : int(ends[header])])
             for number, name in enumerate(names):
-                self._place.setdefault(name, number)
+                self._column_numbers.setdefault(name, number)
             self._width = len(names)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
         if not len(begin):
             return None, used
-        block = _Block(self._table, offset, whole, self._place, begin, stops, first, cells, self._again)
+        block = _Block(self._table, offset, block_text, self._column_numbers, begin, stops, first, cells, self._again)
         if not self._again:
-            self._odd(block)
+            self._report_row_lengths(block)
         return block, used
 
-    def _odd(self, block: _Block) -> None:
+    def _report_row_lengths(self, block: _Block) -> None:
         cells, offsets = block.cells, block.begin + block.offset
-        for wrong, what, done in (
+        for wrong, message, done in (
             ((cells < self._width) & ~self._lack_last(block), "Rows that have fewer cells than the header",
              "They are shown as recorded, missing cells are empty."),
             (cells > self._width, "Rows that have more cells than the header", "The extra cells are left out."),
         ):  # fmt: skip
             rows = np.flatnonzero(wrong)
             if len(rows):
-                _note(self._table, int(offsets[rows[0]]), Severity.ERROR, what, done, len(rows), self._path)
+                _note(self._table, int(offsets[rows[0]]), Severity.ERROR, message, done, len(rows), self._path)
 
     def _lack_last(self, block: _Block) -> npt.NDArray[np.bool_]:
         """Mask of rows that lack only their last cell, which is no damage: all other cells match their columns' types.
@@ -508,11 +508,11 @@ class _Blocks:
         rows = np.flatnonzero(short)
         if not len(rows) or len(rows) > _MANY_SHORT:
             return short
-        whole = np.flatnonzero(block.cells == self._width)[:_LOOKED_AT]
-        sorts = [set(each) - {None} for each in zip(*map(block.sorts, whole.tolist()), strict=True)]
-        for row in rows.tolist() if sorts else ():
-            told = zip(block.sorts(row), sorts, strict=False)
-            short[row] = all(sort is None or not known or sort in known for sort, known in told)
+        full_rows = np.flatnonzero(block.cells == self._width)[:_SAMPLED_ROWS]
+        column_types = [set(each) - {None} for each in zip(*map(block.cell_types, full_rows.tolist()), strict=True)]
+        for row in rows.tolist() if column_types else ():
+            cells = zip(block.cell_types(row), column_types, strict=False)
+            short[row] = all(cell_type is None or not types or cell_type in types for cell_type, types in cells)
         return short
 
 
@@ -521,7 +521,7 @@ def _bits(mask: npt.NDArray[np.bool_]) -> Words:
     return np.packbits(mask, bitorder="little").view("<u8")
 
 
-def _places(bits: Words) -> I64:
+def _set_bits(bits: Words) -> I64:
     """Indices of the set bits of a packed mask."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
 
@@ -596,11 +596,11 @@ def _cell(raw: bytes) -> str:
     return utf8_text(text)
 
 
-def _whole(kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
+def _joined(kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
     if codes is None:
         nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
         return (np.concatenate(parts) if parts else nothing)[order]
-    known: dict[str, int] = {}
-    places = [-1 if (text := _cell(raw)) in NOTHING else known.setdefault(text, len(known)) for raw in codes.cells]
-    found = np.array([*places, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
-    return Texts(found[order], tuple(known))
+    index: dict[str, int] = {}
+    mapped = [-1 if (text := _cell(raw)) in NOTHING else index.setdefault(text, len(index)) for raw in codes.cells]
+    found = np.array([*mapped, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
+    return Texts(found[order], tuple(index))

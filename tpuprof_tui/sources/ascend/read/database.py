@@ -20,10 +20,10 @@ from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .categories import COMMUNICATION_CORES, STEP, Layer, What, of_task
+from .categories import COMMUNICATION_CORES, STEP, Layer, SliceClass, class_of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, timeline_of
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -75,11 +75,11 @@ class Database:
         """
         if table not in self.tables:
             return []
-        known = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
+        selected = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
         found: list[tuple[Any, ...]] = []
         try:
-            mine = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
-            for row in self._connection.execute(f"select {known} from {_quoted(table)} {mine}"):
+            condition = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
+            for row in self._connection.execute(f"select {selected} from {_quoted(table)} {condition}"):
                 found.append(row)
         except self._error as error:
             if not any(f" {table} " in each.what for each in self.problems):
@@ -144,18 +144,18 @@ def kernels_of_database(database: Database) -> Kernels:
     columns = list(zip(*(rows[row] for row in order.tolist()), strict=True)) or [()] * (12 + len(shapes))
 
     def numbers(column: Sequence[Any]) -> Texts:
-        known: dict[str, int] = {}
-        codes = [-1 if value is None else known.setdefault(str(value), len(known)) for value in column]
-        return Texts(np.array(codes, np.int32), tuple(known))
+        code_of: dict[str, int] = {}
+        codes = [-1 if value is None else code_of.setdefault(str(value), len(code_of)) for value in column]
+        return Texts(np.array(codes, np.int32), tuple(code_of))
 
     name, kind, core = map(database.texts, columns[7:10])
     others = {key: database.texts(column) for key, column in zip(shapes, columns[12:], strict=True)}
-    others |= {key: numbers(columns[place]) for key, place in (
+    others |= {key: numbers(columns[index]) for key, index in (
         ("blocks", 10), ("mix_blocks", 11), ("device", 2), ("stream", 3), ("task", 4), ("model", 5))}  # fmt: skip
     start = start[order]
     duration = wholes(columns[1]) - start
-    talks = np.array([id_ is None for id_ in columns[6]], np.bool_)
-    core = Texts(np.where(talks, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
+    comm = np.array([id_ is None for id_ in columns[6]], np.bool_)
+    core = Texts(np.where(comm, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
     metrics = _Metrics(database, columns[6])
     return Kernels(
         database.name, name, kind, core, start, duration, waits(start, duration),
@@ -171,11 +171,11 @@ class _Metrics:
     def __init__(self, database: Database, ids: Sequence[Any]) -> None:
         self._database, self._count = database, len(ids)
         self._row = {id_: row for row, id_ in enumerate(ids)}
-        told = dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name"))
-        self._ids = {self._called(database.strings.get(id_, "")): id_ for id_ in told}
+        name_ids = dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name"))
+        self._ids = {self._csv_name(database.strings.get(id_, "")): id_ for id_ in name_ids}
         self.names = tuple(name for name in self._ids if name)
 
-    def _called(self, name: str) -> str:
+    def _csv_name(self, name: str) -> str:
         name = self._RENAMED.get(name, name)
         return f"{name}(us)" if name.endswith("_time") else name
 
@@ -208,27 +208,27 @@ class _Builder:
 
     def add(
         self, rows: Sequence[tuple[Any, ...]], tracks: Sequence[Track], names: Sequence[str], kinds: Sequence[str],
-        what: Sequence[What], shapes: Sequence[str | None] = (),
+        classes: Sequence[SliceClass], shapes: Sequence[str | None] = (),
     ) -> None:  # fmt: skip
         """Adds the slices of one table; its rows begin with start, end and connection id."""
         count = len(rows)
-        start, end, connection = (wholes([row[place] for row in rows]) for place in range(3))
+        start, end, connection = (wholes([row[index] for row in rows]) for index in range(3))
         sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
         self._broken += int((~sound).sum())
-        coded = [np.array([known.setdefault(each, len(known)) for each in told], np.int32)
-                 for known, told in ((self._names, names), (self._kinds, kinds))]  # fmt: skip
+        coded = [np.array([codes.setdefault(each, len(codes)) for each in texts_of], np.int32)
+                 for codes, texts_of in ((self._names, names), (self._kinds, kinds))]  # fmt: skip
         texts = [self._texts.setdefault(each, len(self._texts)) if each else -1 for each in shapes or [None] * count]
         columns: dict[str, Any] = {
             "track": np.array([self._tracks.setdefault(each, len(self._tracks)) for each in tracks], np.int64),
             "start": start, "end": np.maximum(start, end), "name": coded[0], "kind": coded[1],
-            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": connection,
-            "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
+            "slice_class": np.array(classes, np.int8), "file_order": self._count + np.arange(count),
+            "connection": connection, "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
             "shapes": np.array(texts, np.int32), "stacks": np.full(count, -1, np.int32),
         }  # fmt: skip
         self._count += count
         self._parts.append({key: values[sound] for key, values in columns.items()})
 
-    def timeline(self, measured: Sequence[Measured]) -> Timeline:
+    def timeline(self, counters: Sequence[CounterSeries]) -> Timeline:
         database = self._database
         columns = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
         tracks = list(self._tracks)
@@ -238,7 +238,7 @@ class _Builder:
         return timeline_of(
             database.name, tracks, [(track.process, track.number, track.label) for track in tracks],
             columns.pop("track"), columns, lambda first, ordered, _: _flows(database, first, ordered),
-            names=tuple(self._names), kinds=tuple(self._kinds), texts=tuple(self._texts), measured=tuple(measured),
+            names=tuple(self._names), kinds=tuple(self._kinds), texts=tuple(self._texts), counters=tuple(counters),
         )  # fmt: skip
 
 
@@ -251,32 +251,32 @@ def timeline_of_database(database: Database) -> Timeline | None:
     times = ("startNs", "endNs", "connectionId")
     compute = {row[0]: row[1:] for row in database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", "taskType")}
     rows = database.rows("TASK", *times, "streamId", "deviceId", "taskType", "globalTaskId")
-    names, kinds, what = [], [], []
+    names, kinds, classes = [], [], []
     for *_, kind, task in rows:
-        told = compute.get(task)
-        text = strings.get(kind if told is None else told[1], "")
-        names.append(text if told is None else strings.get(told[0], ""))
+        info = compute.get(task)
+        text = strings.get(kind if info is None else info[1], "")
+        names.append(text if info is None else strings.get(info[0], ""))
         kinds.append(text)
         # the parent of FFTS+ subtasks has a kernel's task type, but is no kernel
-        found = of_task(text)
-        what.append(What.KERNEL if told is not None else What.SYNC if found == What.KERNEL else found)
-    builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, what)
+        raw = class_of_task(text)
+        classes.append(SliceClass.KERNEL if info is not None else SliceClass.SYNC if raw == SliceClass.KERNEL else raw)
+    builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, classes)
     rows = database.rows("COMMUNICATION_OP", *times, "groupName", "opName", "opType")
     groups = {group: number for number, group in enumerate(dict.fromkeys(row[3] for row in rows))}
     builder.add(rows, [Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[3]]} Communication",
                              groups[row[3]]) for row in rows],
                 [strings.get(row[4], "") for row in rows], [strings.get(row[5], "") for row in rows],
-                [What.COLLECTIVE] * len(rows))  # fmt: skip
+                [SliceClass.COLLECTIVE] * len(rows))  # fmt: skip
     rows = database.rows("CANN_API", *times, "globalTid", "name", "type")
     builder.add(rows, [_thread(Layer.CANN, "CANN", row[3]) for row in rows], [strings.get(row[4], "") for row in rows],
-                [database.api_levels.get(row[5], "") for row in rows], [What.CALL] * len(rows))  # fmt: skip
+                [database.api_levels.get(row[5], "") for row in rows], [SliceClass.CALL] * len(rows))  # fmt: skip
     rows = database.rows("PYTORCH_API", *times, "globalTid", "name", "type", "inputShapes")
     names = [strings.get(row[4], "") for row in rows]
-    what = [What.STEP if name.startswith(STEP) else What.OPERATOR if row[5] == _OPERATOR else What.HOST
-            for name, row in zip(names, rows, strict=True)]  # fmt: skip
-    builder.add(rows, [_thread(Layer.PYTHON, "Python", row[3]) for row in rows], names,
-                [_CATEGORIES.get(row[5], "") for row in rows], what, [strings.get(row[6]) for row in rows])  # fmt: skip
-    return builder.timeline(list(_measured(database)))
+    classes = [SliceClass.STEP if name.startswith(STEP) else SliceClass.OPERATOR if row[5] == _OPERATOR else
+               SliceClass.HOST for name, row in zip(names, rows, strict=True)]  # fmt: skip
+    builder.add(rows, [_thread(Layer.PYTHON, "Python", row[3]) for row in rows], names, [_CATEGORIES.get(row[5], "")
+                for row in rows], classes, [strings.get(row[6]) for row in rows])  # fmt: skip
+    return builder.timeline(list(_counter_series(database)))
 
 
 def _stream(stream: Any, device: Any) -> Track:
@@ -292,22 +292,22 @@ def _thread(layer: Layer, process: str, thread: Any) -> Track:
 
 def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
     """Links by connection id: from the innermost operator and the earliest call with it, to kernels and collectives."""
-    what, start, end, connection = (columns[key] for key in ("what", "start", "end", "connection"))
-    work = np.flatnonzero(np.isin(what, (What.KERNEL, What.COLLECTIVE)) & (connection != INT_MISSING))
-    work = work[np.argsort(columns["place"][work], kind="stable")]
-    calls = np.flatnonzero((what == What.CALL) & (connection != INT_MISSING))
-    calls = calls[np.lexsort((columns["place"][calls], start[calls], connection[calls]))]
+    classes, start, end, connection = (columns[key] for key in ("slice_class", "start", "end", "connection"))
+    work = np.flatnonzero(np.isin(classes, (SliceClass.KERNEL, SliceClass.COLLECTIVE)) & (connection != INT_MISSING))
+    work = work[np.argsort(columns["file_order"][work], kind="stable")]
+    calls = np.flatnonzero((classes == SliceClass.CALL) & (connection != INT_MISSING))
+    calls = calls[np.lexsort((columns["file_order"][calls], start[calls], connection[calls]))]
     launch = _first_of(connection[calls], calls, connection[work])
     lists: dict[Any, list[Any]] = {}
     for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
         lists.setdefault(id_, []).append(real_id)
-    operators = np.flatnonzero((what == What.OPERATOR) & (connection != INT_MISSING))
+    operators = np.flatnonzero((classes == SliceClass.OPERATOR) & (connection != INT_MISSING))
     ids: list[Any] = []
     owners: list[int] = []
     for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):
-        told = lists.get(id_, ())
-        ids += told
-        owners += [row] * len(told)
+        real_ids = lists.get(id_, ())
+        ids += real_ids
+        owners += [row] * len(real_ids)
     id_array, owner = wholes(ids), np.array(owners, np.int64)
     order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
     called = _first_of(id_array[order], owner[order], connection[work])
@@ -322,11 +322,11 @@ def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
     """First row of each wanted key, of rows sorted by ``keys``; -1 if there is none."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, rows[place], -1)
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[index] == wanted, rows[index], -1)
 
 
-def _measured(database: Database) -> Any:
+def _counter_series(database: Database) -> Any:
     def of(
         process: str, unit: str, name: Sequence[str], times: Sequence[Any], values: Sequence[Any], scale: float = 1
     ) -> Any:
@@ -336,7 +336,7 @@ def _measured(database: Database) -> Any:
             rows = np.flatnonzero((labels == label) & (time != INT_MISSING) & ~np.isnan(value))
             rows = rows[np.argsort(time[rows], kind="stable")]
             if len(rows):
-                yield Measured(process, label, unit, time[rows], value[rows])
+                yield CounterSeries(process, label, unit, time[rows], value[rows])
 
     strings = database.strings
     time, freq = database.columns("AICORE_FREQ", "timestampNs", "freq")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -14,7 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
-from .categories import COMMUNICATION_CORES, What
+from .categories import COMMUNICATION_CORES, SliceClass
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import Timeline
 
@@ -33,6 +34,7 @@ KEYS: Final = {
     "Output Shapes": "output_shapes", "Output Data Types": "output_types", "Output Formats": "output_formats",
     "Context ID": "context",
 }  # fmt: skip
+START_NAMES: Final = tuple(name for name, key in KEYS.items() if key == "start")
 #: Further text columns, in display order.
 OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
@@ -46,6 +48,11 @@ _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", 
 _ALONE: Final = ("input_shapes", "op_state")
 #: Up to this many rows are read by offset; for more the whole file is read.
 _MOST_BY_OFFSET: Final = 1000
+#: Up to this many kernels metrics that are not in ``METRICS`` are all read on the first access to one of them.
+_MOST_AT_ONCE: Final = 20_000
+#: Names of metrics; unknown columns of other names can hold text, which the first rows tell.
+_METRIC: Final = re.compile(r"[a-z0-9_]+(\(.*\))?")
+_LOOKED_AT: Final = 64
 #: Pipes of the cores; the first of equally full ones counts as bound. Without ``aic_``: one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
@@ -66,10 +73,11 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         file: Name of the file that they come from.
         name, type, core: Name, OP type and accelerator core.
         start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
-        others: Further columns by key: ``OTHERS``, ``step`` and ``blocks``.
+        others: Further columns by key: ``OTHERS``, ``step`` and ``blocks``; unknown text columns by their own name.
         metrics: Names of the metrics, as in the file.
         load: Reads metrics by name, on demand.
         read_rows: Reads some rows alone, with every column; None if all rows are in memory.
+        rounded: Mask of the kernels whose start was rounded by a spreadsheet; None if there are none.
     """
 
     file: str
@@ -83,6 +91,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     metrics: tuple[str, ...] = ()
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
     read_rows: Callable[[I64], Kernels] | None = None
+    rounded: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -90,14 +99,15 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def communicates(self) -> npt.NDArray[np.bool_]:
         """Mask of the communication operators."""
-        talks = self.core.where(lambda core: core in COMMUNICATION_CORES)
+        by_core = self.core.where(lambda core: core in COMMUNICATION_CORES)
         # Level0 has no cores: use names
-        return np.asarray(talks | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
+        return np.asarray(by_core | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
 
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:
         """Mask of the kernels with a start and a duration."""
-        return np.asarray((self.start != INT_MISSING) & (self.duration != INT_MISSING))
+        known = (self.start != INT_MISSING) & (self.duration != INT_MISSING)
+        return np.asarray(known if self.rounded is None else known & ~self.rounded)
 
     @cached_property
     def end(self) -> I64:
@@ -110,15 +120,35 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         return no_texts(len(self)) if found is None else found
 
     @cached_property
-    def _measured(self) -> dict[str, F64]:
+    def _metrics_read(self) -> dict[str, F64]:
         return {}
 
     def metric(self, name: str) -> F64:
-        """A metric of each kernel; the first access reads and caches all metrics of ``METRICS``."""
-        if name not in self._measured:
-            wanted = [each for each in self.metrics if each == name or (each in METRICS and each not in self._measured)]
-            self._measured.update(self.load(wanted))
-        return self._measured[name]
+        """A metric of each kernel; the first access to one of ``METRICS`` reads and caches all of them.
+
+        The same holds for all others, but in a large file these are read one by one.
+        """
+        if name not in self._metrics_read:
+            alone = name not in METRICS and self.read_rows is not None and len(self) > _MOST_AT_ONCE
+            wanted = [each for each in self.metrics if each not in self._metrics_read
+                      and (each == name if alone else (each in METRICS) == (name in METRICS))]  # fmt: skip
+            self._metrics_read.update(self.load(wanted))
+        return self._metrics_read[name]
+
+    @cached_property
+    def _last(self) -> dict[bytes, Kernels]:
+        return {}
+
+    def metric_of(self, name: str, rows: I64) -> F64:
+        """A metric of some kernels; for few kernels of a large file all their metrics are read by offset and cached."""
+        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._metrics_read
+        if self.read_rows is None or at_once:
+            return self.metric(name)[rows]
+        key = rows.tobytes()
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = self.read_rows(rows)
+        return self._last[key].metric(name)
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
         """Kernels that contain some rows, and their indices there: few are read by offset, for many all are."""
@@ -126,8 +156,8 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
             return self, rows
         if len(rows) > _MOST_BY_OFFSET:
             # read all metrics in one pass over the file, instead of one pass for each
-            if left := [each for each in self.metrics if each not in self._measured]:
-                self._measured.update(self.load(left))
+            if left := [each for each in self.metrics if each not in self._metrics_read]:
+                self._metrics_read.update(self.load(left))
             return self, rows
         return self.read_rows(rows), np.arange(len(rows))
 
@@ -141,12 +171,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         """The pipe with the largest ratio of each kernel, and that ratio; missing if all are 0 or unknown."""
         found = {f"{pipe}_ratio": self.metric(f"{pipe}_ratio") for pipe in self.pipes}
         best = np.zeros(len(self))
-        which = np.full(len(self), -1, np.int32)
+        best_pipe = np.full(len(self), -1, np.int32)
         for number, pipe in enumerate(self.pipes):
             values = np.nan_to_num(found[f"{pipe}_ratio"], nan=0.0)
-            more = values > best
-            best[more], which[more] = values[more], number
-        return Texts(which, self.pipes), np.where(which >= 0, best, np.nan)
+            higher = values > best
+            best[higher], best_pipe[higher] = values[higher], number
+        return Texts(best_pipe, self.pipes), np.where(best_pipe >= 0, best, np.nan)
 
 
 def kernels_of_table(table: CsvTable) -> Kernels:
@@ -157,18 +187,21 @@ def kernels_of_table(table: CsvTable) -> Kernels:
             names.setdefault(KEYS[column], column)
     kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in _AT_ONCE if key in names}
     read = table.read(kinds)
-    metrics = tuple(column for column in table.columns if column not in KEYS)
+    unknown = [column for column in table.columns if column not in KEYS]
+    texts = _texts_among(table, [column for column in unknown if not _METRIC.fullmatch(column)])
+    names |= {column: column for column in texts if column not in names}
+    metrics = tuple(column for column in unknown if column not in texts)
     all_kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in names}
     all_kinds |= dict.fromkeys(metrics, "number")
 
     def read_rows(rows: I64) -> Kernels:
         try:
-            told = table.read_rows(rows, all_kinds)
+            values = table.read_rows(rows, all_kinds)
         except (OSError, UnreadableError):  # the file is gone or has changed: metrics are missing
-            told = {name: np.full(len(rows), np.nan) for name in metrics}
-        by_key = {key: told[column] for key, column in names.items() if column in told}
+            values = {name: np.full(len(rows), np.nan) for name in metrics}
+        by_key = {key: values[column] for key, column in names.items() if column in values}
         return Kernels(table.name, *columns(by_key, len(rows)), by_key, metrics,
-                       lambda wanted: {name: told[name] for name in wanted})  # fmt: skip
+                       lambda wanted: {name: values[name] for name in wanted})  # fmt: skip
 
     def columns(by_key: Mapping[str, Any], count: int) -> tuple[Texts, Texts, Texts, I64, I64, I64]:
         name, kind, core = (by_key.get(key) or no_texts(count) for key in ("name", "type", "core"))
@@ -182,12 +215,21 @@ def kernels_of_table(table: CsvTable) -> Kernels:
                    lambda wanted: table.read(dict.fromkeys(wanted, "number")), read_rows)  # fmt: skip
 
 
+def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
+    """Columns of a table that hold text rather than numbers in its first rows."""
+    rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
+    read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
+    kinds = {name: [type(each) for each in column.plain_values() if each is not None] for name, column in read.items()}
+    return {name for name, found in kinds.items() if 2 * found.count(str) > len(found)}
+
+
 class _Others(Mapping[str, Texts]):
     """Further columns of a table, read on demand: input_shapes and op_state alone, any other with all unread ones."""
 
     def __init__(self, table: CsvTable, names: Mapping[str, str], found: Mapping[str, Any]) -> None:
         self._table = table
-        self._names = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
+        known = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
+        self._names = known | {key: name for key, name in names.items() if name not in KEYS}
         self._found: dict[str, Texts] = {key: found[key] for key in self._names if key in found}
 
     def __getitem__(self, key: str) -> Texts:
@@ -214,7 +256,7 @@ class _Others(Mapping[str, Texts]):
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
     """Compute tasks of the streams and communication operators; cores are as coarse as in the timeline."""
     rows = timeline.work
-    collective = timeline.what[rows] == What.COLLECTIVE
+    collective = timeline.slice_class[rows] == SliceClass.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start = timeline.start[rows]
@@ -225,8 +267,8 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
 
 def waits(start: I64, duration: I64) -> I64:
     """Wait of each kernel in ns: start - end of the one that started before it, at least 0; missing if unknown."""
-    known = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
-    order = known[np.argsort(start[known], kind="stable")]
+    timed = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
+    order = timed[np.argsort(start[timed], kind="stable")]
     found = np.full(len(start), INT_MISSING)
     if len(order):
         found[order[0]] = 0
@@ -250,17 +292,17 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
     for shift in (0, -1, 1):
         left = np.flatnonzero((found < 0) & (wanted >= 0))
         time = timeline.start[rows[left]] + shift
-        place = np.searchsorted(start, time)
+        index = np.searchsorted(start, time)
         # among kernels with equal start, sorted by name, advance to the wanted name
         for _ in range(4):
-            inside = place < len(start)
-            later = np.zeros(len(place), np.bool_)
-            later[inside] = (start[place[inside]] == time[inside]) & (name[place[inside]] < wanted[left[inside]])
+            inside = index < len(start)
+            later = np.zeros(len(index), np.bool_)
+            later[inside] = (start[index[inside]] == time[inside]) & (name[index[inside]] < wanted[left[inside]])
             if not later.any():
                 break
-            place = place + later
-        inside = place < len(start)
+            index = index + later
+        inside = index < len(start)
         hit = np.flatnonzero(inside)
-        hit = hit[(start[place[hit]] == time[hit]) & (name[place[hit]] == wanted[left[hit]])]
-        found[left[hit]] = order[place[hit]]
+        hit = hit[(start[index[hit]] == time[hit]) & (name[index[hit]] == wanted[left[hit]])]
+        found[left[hit]] = order[index[hit]]
     return found

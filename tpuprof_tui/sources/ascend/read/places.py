@@ -47,13 +47,13 @@ _ANALYSED: Final = {
 _MOST_ENTRIES: Final = 20_000
 
 
-class Place(Struct, frozen=True):
+class WorkerFiles(Struct, frozen=True):
     """The files of one worker.
 
     Attributes:
         root: The folder that the worker is named after.
         name: Its name.
-        files: Its files in order, by role (``kernel_details.csv``, without slice and time).
+        by_role: Its files in order, by role (``kernel_details.csv``, without slice and time).
         info: The files that state how it was recorded; a number in their name is the rank.
         device: Device number; -1 if no folder states it.
         shared: Whether its files contain other devices too.
@@ -61,43 +61,43 @@ class Place(Struct, frozen=True):
 
     root: Path
     name: str
-    files: Mapping[str, tuple[Path, ...]]
+    by_role: Mapping[str, tuple[Path, ...]]
     info: tuple[Path, ...] = ()
     device: int = -1
     shared: bool = False
 
     @property
-    def rank_told(self) -> int | None:
+    def rank_of_file(self) -> int | None:
         """The rank in the name of the profiler's info file; None if there is none."""
         found = (match[1] for path in self.info if (match := _INFO.fullmatch(path.name)) and match[1])
         return next((int(each) for each in found if len(each) < 9), None)
 
     @property
-    def rank_of_name(self) -> int | None:
+    def rank_of_folder(self) -> int | None:
         """The rank in the folder's name, which the user chose; None if there is none."""
         found = re.search(r"rank_?(\d{1,8})", self.name, re.IGNORECASE)
         return int(found[1]) if found else None
 
     def every_file(self) -> list[Path]:
         """All files of the worker."""
-        return [*(path for paths in self.files.values() for path in paths), *self.info]
+        return [*(path for paths in self.by_role.values() for path in paths), *self.info]
 
 
 class Found(Struct, frozen=True):
     """Contents of a path.
 
     Attributes:
-        places: The workers.
+        workers: The workers.
         cluster: Files of msprof-analyze about all of them, by name.
         raw: Recordings not yet exported: the folder, and the command that exports it.
     """
 
-    places: tuple[Place, ...] = ()
+    workers: tuple[WorkerFiles, ...] = ()
     cluster: Mapping[str, Path] = field(default_factory=dict)
     raw: tuple[tuple[Path, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.cluster or self.raw)
+        return bool(self.workers or self.cluster or self.raw)
 
 
 def found_at(path: Path) -> Found:
@@ -110,10 +110,10 @@ def found_at(path: Path) -> Found:
     path = Path(os.path.abspath(path))
     if not os.path.isdir(path):
         return _of_file(path)
-    path = whole(path) if path.name == ANALYSED else path
+    path = profile_path(path) if path.name == ANALYSED else _old_format_root(path) or path
     found = _of_run(path)
-    if not found.places and not found.cluster:
-        above = _above(path)
+    if not found.workers and not found.cluster:
+        above = _enclosing_profile(path)
         if above is not None:
             return _of_folder(above, 0) or found
     return found
@@ -130,15 +130,17 @@ def role(name: str) -> str:
     return f"{match['stem']}.{match['kind']}" if match else name
 
 
-def whole(path: Path) -> Path:
+def profile_path(path: Path) -> Path:
     """The folder of the profile that a file or folder belongs to; any other path itself."""
     if not os.path.isdir(path):
-        return path.parent if _in_output(path) else path
+        return _old_format_root(path.parent) or (path.parent if _in_output(path) else path)
     if path.name in (OUTPUT, MSPROF):
         return path
+    if (old := _old_format_root(path)) is not None:
+        return old
     if path.name == ANALYSED and os.path.isdir(path.parent / MSPROF):
         return path.parent
-    return path if _of_run(path).places else _above(path) or path
+    return path if _of_run(path).workers else _enclosing_profile(path) or path
 
 
 # -- one level
@@ -147,10 +149,18 @@ def whole(path: Path) -> Path:
 def _in_output(path: Path) -> bool:
     """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
     inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
-    return inside or (_tells(path.name) and os.path.isdir(path.parent / OUTPUT))
+    return inside or (_is_info_file(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
-def _tells(name: str) -> bool:
+def _old_format_root(folder: Path) -> Path | None:
+    """The device's folder or PROF_* above a folder ``summary`` or ``timeline`` of CANN 5 to 6.3; None for others."""
+    if folder.name not in ("summary", "timeline"):
+        return None
+    above = folder.parent.parent if folder.parent.name == "host" else folder.parent
+    return above if _old_format_workers(above, _listed(above)[1]) else None
+
+
+def _is_info_file(name: str) -> bool:
     """Whether a file states how the files next to it were recorded."""
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
@@ -160,11 +170,13 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
+    if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
+        return _of_folder(old, 0)
     if _in_output(path):
         return _of_folder(path.parent, 0)
     if not is_own(path.name):
         return Found()
-    return Found((Place(path, path.name, {role(path.name): (path,)}),))
+    return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
 
 
 def _of_run(path: Path) -> Found:
@@ -182,57 +194,57 @@ def _of_folder(path: Path, depth: int) -> Found:
     own = [name for name in names if is_own(name)]
     cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
     if OUTPUT in folders:
-        place = _place(path / OUTPUT, path)
-        if place.files:
-            return Found((place,))
+        worker = _worker_files(path / OUTPUT, path)
+        if worker.by_role:
+            return Found((worker,))
     if MSPROF in folders:
-        return Found(tuple(_msprof_places(path, names, folders)))
+        return Found(tuple(_msprof_workers(path, names, folders)))
     if path.name == MSPROF and own and len(_devices(above := _listed(path.parent)[1])) > 1:
-        return Found(tuple(_msprof_places(path.parent, [], above)))
+        return Found(tuple(_msprof_workers(path.parent, [], above)))
     if path.name in (OUTPUT, MSPROF) and own:
-        return Found((_place(path, path.parent),))
+        return Found((_worker_files(path, path.parent),))
     if own and not cluster:
-        return Found((_place(path, path),))
-    old = _of_old(path, folders)
+        return Found((_worker_files(path, path),))
+    old = _old_format_workers(path, folders)
     if old:
         return Found(tuple(old))
-    raw = _raw(path, folders)
+    raw = _unexported(path, folders)
     if raw is not None and not cluster:
         return Found(raw=(raw,))
     below = [_of_folder(path / name, depth - 1) for name in folders] if depth else []
-    places = [each for found in below for each in found.places]
+    workers = [each for found in below for each in found.workers]
     for found in below:
         cluster = {**found.cluster, **cluster}
-    places.sort(key=lambda place: natural_order(str(place.root)))
-    return Found(tuple(places), cluster, tuple(each for found in below for each in found.raw))
+    workers.sort(key=lambda worker: natural_order(str(worker.root)))
+    return Found(tuple(workers), cluster, tuple(each for found in below for each in found.raw))
 
 
-def _place(output: Path, root: Path) -> Place:
+def _worker_files(output: Path, root: Path) -> WorkerFiles:
     """The worker of an output folder."""
     names, _ = _listed(output)
     above, _ = _listed(root)
-    info = tuple(sorted(root / name for name in above if _tells(name)))
-    return Place(root, root.name, _files(output, names), info)
+    info = tuple(sorted(root / name for name in above if _is_info_file(name)))
+    return WorkerFiles(root, root.name, _files(output, names), info)
 
 
 def _devices(folders: Sequence[str]) -> list[int]:
     return [int(match[1]) for name in folders if (match := _DEVICE.fullmatch(name)) and len(match[1]) < 6]
 
 
-def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Place]:
+def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[WorkerFiles]:
     """The workers of msprof's output: one for each device; several share the files."""
     inside, _ = _listed(path / MSPROF)
     files = dict(_files(path / MSPROF, inside))
     files |= {key: paths for key, paths in _files(path, names).items() if key not in files and key.endswith(".db")}
     analysed = _files(path / ANALYSED, _listed(path / ANALYSED)[0]) if ANALYSED in folders else {}
-    files |= {what: analysed[key] for key, what in _ANALYSED.items() if key in analysed and what not in files}
+    files |= {kind: analysed[key] for key, kind in _ANALYSED.items() if key in analysed and kind not in files}
     devices = _devices(folders)
     if len(devices) < 2:
-        return [Place(path, path.name, files, device=devices[0] if devices else -1)]
-    return [Place(path, f"{path.name}/device_{device}", files, device=device, shared=True) for device in devices]
+        return [WorkerFiles(path, path.name, files, device=devices[0] if devices else -1)]
+    return [WorkerFiles(path, f"{path.name}/device_{device}", files, device=device, shared=True) for device in devices]
 
 
-def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
+def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]:
     """Workers of CANN 5 to 6.3: each device's ``summary`` and ``timeline``, and files shared by all devices."""
     devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
     shared: dict[str, tuple[Path, ...]] = {}
@@ -247,13 +259,20 @@ def _of_old(path: Path, folders: Sequence[str]) -> list[Place]:
             files |= _files(device / part, _listed(device / part)[0])
         if any(name in _OWN for name in files):
             name = path.name if len(devices) < 2 else f"{path.name}/{device.name}"
-            found.append(Place(path, name, files, device=number, shared=len(devices) > 1))
+            # timelines in its folder or named after it contain no other device
+            tasks = [task for role in ("msprof.json", "task_time.json") for task in files.get(role, ())]
+            others = any(device not in task.parents and not _names(task, number) for task in tasks)
+            found.append(WorkerFiles(path, name, files, device=number, shared=others and len(devices) > 1))
     return found
 
 
 def _of_device(paths: tuple[Path, ...], device: int) -> tuple[Path, ...]:
     """The files named after a device, ``msprof_<device>_<model>_<iteration>.json``; all files if there are none."""
-    return tuple(path for path in paths if re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name)) or paths
+    return tuple(path for path in paths if _names(path, device)) or paths
+
+
+def _names(path: Path, device: int) -> bool:
+    return re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name) is not None
 
 
 def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
@@ -263,17 +282,17 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
         match = _FILE.fullmatch(name)
         if match:
             time = _TIME.search(name)
-            turn = int(match["slice"]) if match["slice"] and len(match["slice"]) < 9 else -1
-            found.setdefault(role(name), []).append((time[1] if time else "", turn, name))
+            slice_number = int(match["slice"]) if match["slice"] and len(match["slice"]) < 9 else -1
+            found.setdefault(role(name), []).append((time[1] if time else "", slice_number, name))
     files = {}
     for key, each in sorted(found.items()):
         last = max(time for time, _, _ in each)
-        kept = sorted((turn, natural_order(name), name) for time, turn, name in each if time == last)
+        kept = sorted((slice_number, natural_order(name), name) for time, slice_number, name in each if time == last)
         files[key] = tuple(folder / name for *_, name in kept)
     return files
 
 
-def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
+def _unexported(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
     """A recording in this folder that is not exported yet, with the command that exports it; else None."""
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
@@ -287,16 +306,16 @@ def _raw(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
     return None
 
 
-def _above(path: Path) -> Path | None:
+def _enclosing_profile(path: Path) -> Path | None:
     """The nearest parent folder with a profile that a folder (FRAMEWORK, PROF_*, device_0, data) is a part of."""
-    part = re.compile(r"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs")
+    part = re.compile(rf"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs|{OUTPUT}|{MSPROF}")
     own = path.absolute()
     raw = None
     for above in list(own.parents)[:3]:
         if not part.fullmatch(own.name):
             break
         found = _of_folder(above, 0)
-        if found.places:
+        if found.workers:
             return above
         raw = above if found.raw else raw
         own = above

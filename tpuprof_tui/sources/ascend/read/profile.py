@@ -40,10 +40,11 @@ from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..schema import METRICS, metric_key
+from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
-from .categories import STEP, Layer, What
-from .communication import late
+from .analysed import Analysed, read_analysed
+from .categories import STEP, Layer, SliceClass
+from .communication import late_worker
 from .csv_table import Texts
 from .kernels import Kernels, rows_of_work
 from .places import found_at
@@ -86,11 +87,11 @@ class AscendProfile(Profile, frozen=True, eq=False):
 
     Attributes:
         ranks: The workers.
-        cluster: Files of msprof-analyze about all of them, by name.
+        analysed: What msprof-analyze says of all of them.
     """
 
     ranks: tuple[AscendWorker, ...] = ()
-    cluster: Mapping[str, Path] = field(default_factory=dict)
+    analysed: Analysed = field(default_factory=Analysed)
 
 
 def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
@@ -100,29 +101,31 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
         UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
     found = found_at(path)
-    if not found.places and not found.cluster:
+    if not found.workers and not found.cluster:
         if found.raw:
             folder, command = found.raw[0]
             raise UnreadableError(f"{folder} holds raw output that is not exported yet.", f"Export it: {command}")
         raise UnreadableError(f"{path} holds no file of an Ascend profile.")
-    sizes = [sum(map(_size, place.every_file())) for place in found.places]
+    sizes = [sum(map(_size, worker.every_file())) for worker in found.workers]
     ranks, problems = [], []
     timelines: dict[tuple[Path, ...], Timeline | None] = {}
-    for number, place in enumerate(found.places):
-        report = progress_of_part(progress, place.name, sum(sizes[:number]), sum(sizes))
+    for number, worker in enumerate(found.workers):
+        report = progress_of_part(progress, worker.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
-        rank = Rank(place, path, report, timelines if place.shared else None)
+        rank = Rank(worker, path, report, timelines if worker.shared else None)
         rank.read()
-        if rank.timeline is not None or rank.kernels is not None or _says_something(rank):
+        if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
             ranks.append(rank)
         problems += rank.problems
     for folder, command in found.raw:
         problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
                                 f"Export it: {command}"))  # fmt: skip
-    if not ranks and not found.cluster:
-        told = problems[0].what if problems else f"{path} holds nothing that can be read."
-        raise UnreadableError(told)
-    return _Maker(path, ranks, found.cluster, problems).profile()
+    analysed = read_analysed(found.cluster)
+    problems += analysed.problems
+    if not ranks and not analysed.sources and (problems or not found.cluster):
+        message = problems[0].what if problems else f"{path} holds nothing that can be read."
+        raise UnreadableError(message)
+    return _ProfileBuilder(path, ranks, analysed, problems).profile()
 
 
 def _size(path: Path) -> int:
@@ -132,18 +135,19 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _says_something(rank: Rank) -> bool:
+def _has_tables(rank: Rank) -> bool:
     """Whether a worker without slices and kernels has any non-empty table."""
-    told = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
-            rank.communicated, rank.modules)  # fmt: skip
-    return any(each is not None for each in told) or bool(rank.rules)
+    contents = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
+                rank.communication, rank.modules)  # fmt: skip
+    has_csv = any(rank.table(role) is not None for role in rank.paths.by_role if role.endswith(".csv"))
+    return has_csv or any(each is not None for each in contents) or bool(rank.rules)
 
 
-class _Maker:
+class _ProfileBuilder:
     def __init__(
-        self, path: Path, ranks: Sequence[Rank], cluster: Mapping[str, Path], problems: Sequence[Problem]
+        self, path: Path, ranks: Sequence[Rank], analysed: Analysed, problems: Sequence[Problem]
     ) -> None:  # fmt: skip
-        self._path, self._ranks, self._cluster = path, ranks, cluster
+        self._path, self._ranks, self._analysed = path, ranks, analysed
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
         self._shapes = _Shapes()
@@ -151,13 +155,13 @@ class _Maker:
         self._lanes: list[Lane] = []
         self._counters: list[Counter] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
-        starts = [int(first) for rank in ranks if (first := _first(rank)) is not None]
+        starts = [int(first) for rank in ranks if (first := _earliest(rank)) is not None]
         self._zero = min(starts, default=0)
 
     def profile(self) -> AscendProfile:
         keys = self._keys()
         workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
-        last = late([rank.communicated for rank in self._ranks]) if len(self._ranks) > 1 else -1
+        last = late_worker([(rank.rank, rank.communication) for rank in self._ranks])
         for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
@@ -165,8 +169,10 @@ class _Maker:
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
+        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.metrics]
         return AscendProfile(
-            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)), vocabulary=VOCABULARY,
+            path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
+            vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
@@ -182,20 +188,23 @@ class _Maker:
                 end=np.array([end for *_, end, _ in steps], np.int64),
                 number=np.array([number for *_, number in steps], np.int64),
             ),
-            links=lambda: _links(workers, lanes), ranks=tuple(workers), cluster=self._cluster,
+            links=lambda: _links(workers, lanes), ranks=tuple(workers), analysed=self._analysed,
         )  # fmt: skip
 
     def _keys(self) -> list[tuple[str, int]]:
-        """Name and span of each worker; recordings of one rank get spans 1, 2, ..."""
-        turns: dict[int, int] = {}
+        """Name and span of each worker; recordings of one rank get spans 1, 2, ... in order of time."""
+        recordings: dict[int, list[tuple[int, int]]] = {}
+        for index, rank in enumerate(self._ranks):
+            if rank.rank is not None:
+                recordings.setdefault(rank.rank, []).append((_earliest(rank) or 0, index))
         keys: list[tuple[str, int]] = []
-        for rank in self._ranks:
+        for index, rank in enumerate(self._ranks):
             span = 1
             if rank.rank is not None:
-                span = turns[rank.rank] = turns.get(rank.rank, 0) + 1
-            key = rank.place.name
+                span += sorted(recordings[rank.rank]).index((_earliest(rank) or 0, index))
+            key = rank.paths.name
             if any(key == other for other, _ in keys):
-                key = os.path.relpath(rank.place.root, self._path).replace(os.sep, "/")
+                key = os.path.relpath(rank.paths.root, self._path).replace(os.sep, "/")
             while any(key == other for other, _ in keys):
                 key += "'"
             keys.append((key, span))
@@ -222,7 +231,7 @@ class _Maker:
             self._add_timeline(rank, timeline, ids, unit, top)
         elif rank.kernels is not None:
             self._add_kernels(rank.kernels, unit)
-        for each in timeline.measured if timeline is not None else ():
+        for each in timeline.counters if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
         return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
@@ -238,8 +247,9 @@ class _Maker:
         self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
         called = timeline.start.copy()
-        device = np.isin(timeline.what, (What.KERNEL, What.COPY, What.COLLECTIVE, What.WAIT, What.SYNC, What.PART,
-                                         What.DERIVED))  # fmt: skip
+        device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
+                                                SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
+                                                SliceClass.DERIVED))  # fmt: skip
         called[device] = INT_MISSING
         flows = timeline.flows
         links = flows.of(ASYNC_NPU)
@@ -255,34 +265,34 @@ class _Maker:
 
     def _add_kernels(self, kernels: Kernels, unit: int) -> None:
         """Adds lanes for kernels without a timeline: one for each stream, one for communication."""
-        known = np.flatnonzero(kernels.timed)
+        timed = np.flatnonzero(kernels.timed)
         stream = kernels.other("stream")
         collective = kernels.communicates
-        keys = np.where(collective[known], -2, stream.codes[known])
+        keys = np.where(collective[timed], -2, stream.codes[timed])
         name = coded(self._texts["name"], kernels.name)
         shapes = self._shapes.add(lambda: kernels.other("input_shapes"))
         blocks = _numbers(kernels.other("blocks"))
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
-            rows = known[keys == code]
+            rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
             start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
             sublane, _ = split_overlaps(start, end)
             count = len(rows)
-            talks = code == -2
+            comm = code == -2
             text = stream.texts[code] if code >= 0 else ""
             self._lanes.append(Lane(
-                kind="communication" if talks else "stream", group=unit,
-                label="Communication" if talks else f"Stream {text}" if text else "Kernels",
+                kind="communication" if comm else "stream", group=unit,
+                label="Communication" if comm else f"Stream {text}" if text else "Kernels",
                 number=int(text) if text.isdecimal() and len(text) < 9 else -1,
-                activity=Activity.COMMUNICATION if talks else Activity.COMPUTE,
+                activity=Activity.COMMUNICATION if comm else Activity.COMPUTE,
                 columns={
                     "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
                     "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
                     "type": _coded_rows(self._texts["type"], kernels.type, rows),
                     "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
                     "waited": _of_rows(lambda: kernels.wait, rows),
-                    **({} if talks else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
-                                         **metric_columns(kernels, rows, self._texts["bound"])}),
+                    **({} if comm else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
+                                        **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
             ))  # fmt: skip
 
@@ -295,7 +305,7 @@ def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
 def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn:
     """Codes of some rows of a text column, computed on demand."""
     codes = np.array([*map(builder.code, column.texts), -1], np.int32)
-    return lambda asked: codes[column.codes[rows[asked]]]
+    return lambda some: codes[column.codes[rows[some]]]
 
 
 def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
@@ -310,20 +320,32 @@ def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[s
     codes = np.array([*map(texts.code, kernels.pipes), -1], np.int32)
 
     def values(name: str) -> LazyColumn:
-        return lambda asked: np.append(kernels.metric(name), np.nan)[rows[asked]]
+        return lambda some: np.append(kernels.metric(name), np.nan)[rows[some]]
+
+    def others(name: str) -> LazyColumn:
+        def column(some: Rows) -> npt.NDArray[np.float64]:
+            kernel_rows = rows[some]
+            present = kernel_rows >= 0
+            found = np.full(len(kernel_rows), np.nan)
+            if present.any():
+                found[present] = kernels.metric_of(name, kernel_rows[present])
+            return found
+
+        return column
 
     found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
+    found |= {each.key: others(each.title) for each in columns_of_metrics(kernels.metrics)}
     if kernels.pipes:
-        found["bound"] = lambda asked: codes[np.append(kernels.bound[0].codes, -1)[rows[asked]]]
-        found["bound_ratio"] = lambda asked: np.append(kernels.bound[1], np.nan)[rows[asked]]
+        found["bound"] = lambda some: codes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
+        found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
     return found
 
 
 def _numbers(column: Texts) -> I64:
     """A text column as integers; missing for other texts."""
-    known = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
-             for text in column.texts]  # fmt: skip
-    return np.array([*known, INT_MISSING], np.int64)[column.codes]
+    values = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
+              for text in column.texts]  # fmt: skip
+    return np.array([*values, INT_MISSING], np.int64)[column.codes]
 
 
 class _Columns:
@@ -360,13 +382,13 @@ class _Columns:
             self._kernel[rows] = found
         self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
         self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
-        roles = np.full(len(What), Role.WORK, np.int8)
-        roles[[What.WAIT, What.SYNC]] = (Role.WAIT, Role.SYNC)
-        self._role = roles[timeline.what]
+        roles = np.full(len(SliceClass), Role.WORK, np.int8)
+        roles[[SliceClass.WAIT, SliceClass.SYNC]] = (Role.WAIT, Role.SYNC)
+        self._role = roles[timeline.slice_class]
         # on planes, the waits of a collective's tasks can only be told by name
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
         notes = timeline.named(lambda name: "record" in name.lower())
-        parts = timeline.what == What.PART
+        parts = timeline.slice_class == SliceClass.COLLECTIVE_TASK
         self._role[parts & waits] = Role.WAIT
         self._role[parts & notes] = Role.SYNC
 
@@ -380,8 +402,8 @@ class _Columns:
             found, _ = split_overlaps(start, end)
             sublane = np.zeros(count, np.int16) if found is None else found
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": timeline.place[rows], "sublane": sublane, "role": self._role[rows],
-            "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+            "start": start, "end": end, "order": timeline.file_order[rows], "sublane": sublane,
+            "role": self._role[rows], "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
         }  # fmt: skip
         if kind in ("cann", "stream", "communication"):
             columns["connection"] = timeline.connection[rows]
@@ -400,14 +422,14 @@ class _Columns:
         counted = kind not in ("plane", "overlap")
         if kind == "stream":
             columns["blocks"] = self._blocks[rows]
-            what, parts = timeline.what[rows], timeline.in_collectives(rows)
+            classes, parts = timeline.slice_class[rows], timeline.in_collectives(rows)
             doing = np.full(count, Activity.COMPUTE, np.int8)
-            doing[what == What.COPY] = Activity.TRANSFER
-            doing[parts & (what != What.KERNEL)] = Activity.COMMUNICATION
+            doing[classes == SliceClass.COPY] = Activity.TRANSFER
+            doing[parts & (classes != SliceClass.KERNEL)] = Activity.COMMUNICATION
             columns["activity"] = doing
             # a stream with only tasks of collectives repeats the planes: it does not count as busy
             work = self._role[rows] == Role.WORK
-            counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
+            counted = not (parts & work).any() or bool((work & (classes == SliceClass.KERNEL)).any())
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
@@ -415,12 +437,12 @@ class _Columns:
         """Shapes of slices: those of their kernels, else their own."""
         own, inputs, kernel = self._shapes, self._inputs, self._kernel[rows]
 
-        def values(asked: Rows) -> npt.NDArray[np.int32]:
-            mine, places = own()[rows][asked], kernel[asked]
+        def values(some: Rows) -> npt.NDArray[np.int32]:
+            own_shapes, kernel_rows = own()[rows][some], kernel[some]
             if inputs is None or not len(inputs()):
-                return mine
-            told = inputs()[places]
-            return np.where((places >= 0) & (told >= 0), told, mine)
+                return own_shapes
+            kernel_shapes = inputs()[kernel_rows]
+            return np.where((kernel_rows >= 0) & (kernel_shapes >= 0), kernel_shapes, own_shapes)
 
         return values
 
@@ -456,10 +478,10 @@ class _Shapes:
 
 
 def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
-    return lambda asked: values()[rows[asked]]
+    return lambda some: values()[rows[some]]
 
 
-def _first(rank: Rank) -> int | None:
+def _earliest(rank: Rank) -> int | None:
     """Earliest time of a worker's slices, else of its kernels, ns; None if it has neither."""
     if rank.timeline is not None and len(rank.timeline):
         return int(rank.timeline.start.min())
@@ -474,17 +496,17 @@ def _counter_name(process: str, name: str) -> str:
 
 def step_numbers(labels: Sequence[str]) -> I64:
     """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
-    told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
-    return np.array(told if len(set(told)) == len(labels) else list(range(len(labels))), np.int64)
+    numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    return np.array(numbers if len(set(numbers)) == len(labels) else list(range(len(labels))), np.int64)
 
 
 def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:
     """Number of the step that contains each time; missing if none does."""
     if not len(starts):
         return np.full(len(times), INT_MISSING)
-    place = np.searchsorted(starts, times, side="right") - 1
-    inside = (place >= 0) & (times < ends[np.maximum(place, 0)])
-    return np.where(inside, numbers[np.maximum(place, 0)], INT_MISSING)
+    index = np.searchsorted(starts, times, side="right") - 1
+    inside = (index >= 0) & (times < ends[np.maximum(index, 0)])
+    return np.where(inside, numbers[np.maximum(index, 0)], INT_MISSING)
 
 
 def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
@@ -497,9 +519,9 @@ def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
         if timeline is None or not len(timeline) or not worker.lanes:
             continue
         flows, first = timeline.flows, int(offsets[worker.lanes[0]])
-        known = (flows.from_row >= 0) & (flows.to_row >= 0)
+        linked = (flows.from_row >= 0) & (flows.to_row >= 0)
         for code, category in enumerate(flows.categories):
-            rows = np.flatnonzero(known & (flows.category == code))
+            rows = np.flatnonzero(linked & (flows.category == code))
             parts.append((np.full(len(rows), kinds.index(_LINKS[category]), np.int8), flows.from_row[rows] + first,
                           flows.to_row[rows] + first))  # fmt: skip
     if not parts:

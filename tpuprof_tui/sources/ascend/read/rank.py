@@ -9,17 +9,18 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .communication import Communicated, add_matrix, number, of_database, of_json, read_json
+from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
 from .csv_table import CsvTable, Kind, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
-from .kernels import Kernels, kernels_of_table, kernels_of_timeline, no_texts
-from .places import Place, relative
+from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
+from .places import WorkerFiles, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
 
@@ -42,9 +43,11 @@ TRACES: Final = ("trace_view.json", "msprof.json")
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
-    "step_trace.json", "msprof_tx.json",
+    "step_trace.json", "msprof_tx.json", "task_queue.json",
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
+#: Times in us that are rounded to six digits are multiples of this, in ns.
+_ROUNDED_NS: Final = 10_000_000_000
 #: Sums of time that differ by more than this, in ns, are of different sets of kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
@@ -64,7 +67,7 @@ class Rank:
     """The recording of one worker; its properties read files on first use.
 
     Args:
-        place: Its files.
+        paths: Its files.
         opened: The opened path, which names of files are relative to.
         progress: Called with the bytes read and the size of a file.
         timelines: Cache of the timelines of files that several workers share.
@@ -74,10 +77,10 @@ class Rank:
     """
 
     def __init__(
-        self, place: Place, opened: Path, progress: Callable[[int, int], None] | None = None,
+        self, paths: WorkerFiles, opened: Path, progress: Callable[[int, int], None] | None = None,
         timelines: dict[tuple[Path, ...], Timeline | None] | None = None,
     ) -> None:  # fmt: skip
-        self.place = place
+        self.paths = paths
         self._timelines = {} if timelines is None else timelines
         self.problems: list[Problem] = []
         self._opened = opened
@@ -87,44 +90,49 @@ class Rank:
     def read(self) -> None:
         """Reads everything that views use, so that all problems are known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
-             self.modules, self.recorded_steps, self.communicated, self.rules, self.old_apis)  # fmt: skip
-        self._compare()
+             self.modules, self.recorded_steps, self.communication, self.rules, self.old_apis)  # fmt: skip
+        self._check_kernels()
+        for role in self.paths.by_role:
+            # tables that are not needed yet are scanned for damage
+            table = self.table(role) if role.endswith(".csv") else None
+            if table is not None and not table.rows:
+                table.read({})
         for table in self._tables.values():
             self.problems += table.problems if table is not None else []
         for database in (self.database, self.analysis):
             self.problems += database.problems if database is not None else []
 
-    def _compare(self) -> None:
+    def _check_kernels(self) -> None:
         """Reports a kernel table that has only a part of the kernels that other tables count."""
-        kernels, recorded, told = self.kernels, self.recorded_steps, self.statistic
+        kernels, recorded, statistic = self.kernels, self.recorded_steps, self.statistic
         if kernels is None or kernels.file.endswith((".db", ".json")):
             return
         if recorded is not None and not (self.timeline is not None and len(self.timeline)):
             coverage = coverage_of(None, kernels)
-            sums = [sum(values[place] or 0 for _, values in recorded[1]) for place in (0, 1)]
+            sums = [sum(values[index] or 0 for _, values in recorded[1]) for index in (0, 1)]
             if coverage is not None and any(
-                abs(mine.total - theirs) > _APART_NS
-                for mine, theirs in zip((coverage.computing, coverage.communication), sums, strict=True)
+                abs(computed.total - recorded_total) > _APART_NS
+                for computed, recorded_total in zip((coverage.computing, coverage.communication), sums, strict=True)
             ):
-                self._part(kernels.file, recorded[0])
-        if told is not None and len(kernels):
-            mine = int((~kernels.communicates).sum())
-            if mine != int(np.nansum(told["count"])):
-                self._part(kernels.file, "op_statistic")
+                self._report_partial(kernels.file, recorded[0])
+        if statistic is not None and len(kernels):
+            computed = int((~kernels.communicates).sum())
+            if computed != int(np.nansum(statistic["count"])):
+                self._report_partial(kernels.file, "op_statistic")
 
-    def _part(self, file: str, other: str) -> None:
+    def _report_partial(self, file: str, other: str) -> None:
         self.problems.append(Problem(Severity.WARNING, f"The kernels here are only a part of those in {other}.",
                                      f"Totals are those of {other}.", file))  # fmt: skip
 
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Names of its files, relative to the opened path."""
-        return tuple(relative(self.place.every_file(), self._opened))
+        return tuple(relative(self.paths.every_file(), self._opened))
 
     def _name(self, path: Path) -> str:
         return next(relative([path], self._opened))
 
-    def _tried(self, read: Callable[[], Result], file: str) -> Result | None:
+    def _read_or_report(self, read: Callable[[], Result], file: str) -> Result | None:
         try:
             return read()
         except UnreadableError as error:
@@ -133,12 +141,12 @@ class Rank:
 
     def table(self, role: str) -> CsvTable | None:
         """The csv table with a role; None if there is none."""
-        paths = self.place.files.get(role)
+        paths = self.paths.by_role.get(role)
         if role not in self._tables:
             found = None
             if paths:
                 name = self._name(paths[0])
-                found = self._tried(lambda: CsvTable.opened(paths, name, self._only), name)
+                found = self._read_or_report(lambda: CsvTable.opened(paths, name, self._device_filter), name)
             self._tables[role] = found
         return self._tables[role]
 
@@ -175,38 +183,38 @@ class Rank:
         return self._database("analysis.db")
 
     def _database(self, *roles: str) -> Database | None:
-        paths = next((self.place.files[role] for role in roles if role in self.place.files), ())
+        paths = next((self.paths.by_role[role] for role in roles if role in self.paths.by_role), ())
         if not paths:
             return None
         name = self._name(paths[0])
-        return self._tried(lambda: Database(paths[0], name, self._only), name)
+        return self._read_or_report(lambda: Database(paths[0], name, self._device_filter), name)
 
     @property
-    def _only(self) -> int:
+    def _device_filter(self) -> int:
         """The only device to read from shared files; -1: all."""
-        return self.place.device if self.place.shared else -1
+        return self.paths.device if self.paths.shared else -1
 
     @cached_property
     def timeline(self) -> Timeline | None:
         """The slices, from the JSON files, else from the database; None if there are neither."""
-        role = next((role for role in TRACES if role in self.place.files), "")
-        paths = (*self.place.files.get(role, ()), *self.place.files.get("task_queue.json", ()))
-        parts = tuple(path for part in PARTS for path in self.place.files.get(part, ()))
+        role = next((role for role in TRACES if role in self.paths.by_role), "")
+        paths = self.paths.by_role.get(role, ())
+        parts = tuple(path for part in PARTS for path in self.paths.by_role.get(part, ()))
         files = (*paths, *parts)
         if files:
             name = self._name(files[0])
             if files not in self._timelines:
-                found = self._tried(lambda: read_trace_view(paths, name, self._progress, parts), name)
+                found = self._read_or_report(lambda: read_trace_view(paths, name, self._progress, parts), name)
                 self.problems += found.problems if found is not None else ()
                 self._timelines[files] = found
             found = self._timelines[files]
             if found is not None:
-                if self._only < 0:
+                if self._device_filter < 0:
                     return found
                 if all(track.device < 0 for track in found.tracks):
                     self.problems.append(Problem(Severity.WARNING, "The timeline does not distinguish its devices.",
                                                  "Each device shows all of it.", name))  # fmt: skip
-                return found.of_device(self._only)
+                return found.of_device(self._device_filter)
         return timeline_of_database(self.database) if self.database is not None else None
 
     @cached_property
@@ -216,15 +224,15 @@ class Rank:
             table = self.table(role)
             if table is not None and table.first("Name", "Op Name"):
                 found = kernels_of_table(table)
-                self._judge_times(found.start, table, found.name.codes)
-                return found
+                self._report_untimed(found.start, table, found.name.codes)
+                return replace(found, rounded=_rounded_times(table, found.start, *START_NAMES))
         database = self.database
         if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
             return kernels_of_database(database)
         timeline = self.timeline
         return kernels_of_timeline(timeline) if timeline is not None and len(timeline.work) else None
 
-    def _judge_times(self, times: I64, table: CsvTable, rows: npt.NDArray[Any]) -> None:
+    def _report_untimed(self, times: I64, table: CsvTable, rows: npt.NDArray[Any]) -> None:
         lost = int((times == INT_MISSING).sum())
         if lost and len(rows):
             table.problems.append(Problem(Severity.WARNING, "Kernels without a start.", "Not in sums over time.",
@@ -312,23 +320,10 @@ class Rank:
             for key, name in (("allocated", "Total Allocated(KB)"), ("reserved", "Total Reserved(KB)")):
                 if name in table:
                     found[key] = found[key] / 1024
-            self._spreadsheet(table, found)
+            _rounded_times(table, found["time"], "Timestamp(us)")
             return table.name, found
         database = self.database
         return _memory_of(database) if database is not None and "MEMORY_RECORD" in database.tables else None
-
-    def _spreadsheet(self, table: CsvTable, found: dict[str, Any]) -> None:
-        """Reports times that a spreadsheet rounded; curves over them are not plotted."""
-        written = table.read({"Timestamp(us)": "text"}).get("Timestamp(us)")
-        rounded = written.where(lambda text: "E" in text.upper()) if written is not None else np.zeros(0, np.bool_)
-        found["plotted"] = not rounded.any()
-        if written is not None and rounded.any():
-            (first,) = written.values(np.flatnonzero(rounded)[:1])
-            line = line_with(table.paths, first or "")
-            table.problems.append(Problem(
-                Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
-                "The rows are shown as written, no plot uses these times.", table.name, count=int(rounded.sum()),
-            ))  # fmt: skip
 
     @cached_property
     def allocations(self) -> tuple[str, dict[str, Any]] | None:
@@ -342,6 +337,7 @@ class Rank:
         file = ""
         if found is not None and table is not None:
             file = table.name
+            _rounded_times(table, found["allocated"], "Allocation Time(us)")
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(
@@ -351,8 +347,8 @@ class Rank:
             file = database.name
         if not file or found is None:
             return None
-        known = (found["released"] != INT_MISSING) & (found["allocated"] != INT_MISSING)
-        odd = int((found["size"] < 0).sum() + (known & (found["released"] < found["allocated"])).sum())
+        timed = (found["released"] != INT_MISSING) & (found["allocated"] != INT_MISSING)
+        odd = int((found["size"] < 0).sum() + (timed & (found["released"] < found["allocated"])).sum())
         if odd:
             self.problems.append(Problem(Severity.WARNING, "Allocations of negative size, or released too early.",
                                          "They are shown as written by the exporter.", file, count=odd))  # fmt: skip
@@ -377,31 +373,33 @@ class Rank:
         return None
 
     @cached_property
-    def communicated(self) -> Communicated | None:
+    def communication(self) -> CommunicationData | None:
         """Communication data, from the JSON files, else from ``analysis.db``; None if there are neither."""
-        paths, matrix = (self.place.files.get(f"{name}.json", ()) for name in ("communication", "communication_matrix"))
+        paths, matrix = (self.paths.by_role.get(f"{key}.json", ()) for key in ("communication", "communication_matrix"))
         found = None
         if paths:
             name = self._name(paths[0])
-            found = self._tried(lambda: of_json(paths[0], name), name)
+            found = self._read_or_report(lambda: of_json(paths[0], name), name)
         if matrix:
             name = self._name(matrix[0])
-            whole_of = found or Communicated(name)
-            self._tried(lambda: add_matrix(whole_of, matrix[0], name), name)
-            found = whole_of if whole_of.matrix else found
+            data = found or CommunicationData(name)
+            self._read_or_report(lambda: add_matrix(data, matrix[0], name), name)
+            found = data if data.matrix else found
         if found is None and self.analysis is not None:
             found = of_database(self.analysis)
+        if found is not None:
+            found.clock = self._clock
         return found
 
     @cached_property
     def rules(self) -> tuple[tuple[str, Any], ...]:
         """``prof_rule_*.json``: the vendor's advice, unchanged, with the name of each file."""
         found = []
-        for path in self.place.files.get("prof_rule.json", ()):
+        for path in self.paths.by_role.get("prof_rule.json", ()):
             name = self._name(path)
-            told = self._tried(lambda path=path, name=name: read_json(path, name, whatever=True), name)  # type: ignore[misc]
-            if told is not None:
-                found.append((name, told))
+            content = self._read_or_report(lambda path=path, name=name: read_json(path, name, whatever=True), name)  # type: ignore[misc]
+            if content is not None:
+                found.append((name, content))
         return tuple(found)
 
     # -- about the run
@@ -409,18 +407,18 @@ class Rank:
     @cached_property
     def info(self) -> dict[str, Any]:
         """The profiler's settings (``profiler_info*.json``); empty if there are none."""
-        path = next((path for path in self.place.info if path.name.startswith("profiler_info")), None)
+        path = next((path for path in self.paths.info if path.name.startswith("profiler_info")), None)
         if path is None:
             return {}
         name = self._name(path)
-        found = self._tried(lambda: read_json(path, name), name)
+        found = self._read_or_report(lambda: read_json(path, name), name)
         return found or {}
 
     @cached_property
     def rank(self) -> int | None:
         """Its rank, from the profiler's files, else the database, else the folder's name; None if unknown."""
-        told = self.place.rank_told
-        for value in (told, self.info.get("rank_id"), *self._mapped("rankId"), self.place.rank_of_name):
+        rank = self.paths.rank_of_file
+        for value in (rank, self.info.get("rank_id"), *self._mapped("rankId"), self.paths.rank_of_folder):
             if type(value) is int and 0 <= value < 1 << 31:
                 return value
         return None
@@ -428,8 +426,8 @@ class Rank:
     @cached_property
     def device(self) -> int:
         """Device number; -1 if unknown."""
-        told = self.kernels.other("device").plain if self.kernels is not None else ()
-        found = (*self._mapped("deviceId"), self.place.device, *(told if len(told) == 1 else ()))
+        devices = self.kernels.other("device").plain if self.kernels is not None else ()
+        found = (*self._mapped("deviceId"), self.paths.device, *(devices if len(devices) == 1 else ()))
         return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
 
     def _mapped(self, column: str) -> list[Any]:
@@ -440,6 +438,14 @@ class Rank:
         """Name of its device; empty if unknown."""
         rows = self.database.rows("NPU_INFO", "name") if self.database is not None else []
         return next((str(name) for (name,) in rows if name), "")
+
+    @property
+    def _clock(self) -> float | None:
+        values = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
+        monotonic, cycles, megahertz = values
+        if monotonic is None or cycles is None or not megahertz:
+            return None
+        return float(monotonic - cycles * 1000 / megahertz)
 
     def setting(self, *keys: str) -> Any:
         """A profiler setting by its path of keys; None if absent."""
@@ -454,6 +460,22 @@ class Rank:
         return str(self.setting("config", "experimental_config", "_profiler_level") or "").removeprefix(
             "ProfilerLevel."
         )
+
+
+def _rounded_times(table: CsvTable, times: I64, *columns: str) -> npt.NDArray[np.bool_] | None:
+    """Reports times that a spreadsheet rounded (``1.73641E+15``): mask of them; None if there are none."""
+    # by value first, since times are not read as text
+    found = np.asarray((times > 0) & (times % _ROUNDED_NS == 0))
+    rows, column = np.flatnonzero(found)[:1], table.first(*columns)
+    (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
+    if text is None or "E" not in text.upper():
+        return None
+    line = line_with(table.paths, text)
+    table.problems.append(Problem(
+        Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
+        "The rows stand as they are written, nothing over time uses them.", table.name, count=int(found.sum()),
+    ))  # fmt: skip
+    return found
 
 
 def ns_of(values: Sequence[Any]) -> list[float | None]:
@@ -480,7 +502,7 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
     parts = memory_columns(database)
     rows = [row for row in database.rows("NPU_MEM", "type", "timestampNs", "deviceId", *parts)
             if database.strings.get(row[0], "").lower() == "app"]  # fmt: skip
-    used = sum((reals([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
+    used = sum((reals([row[3 + index] for row in rows]) for index in range(len(parts))), np.zeros(len(rows)))
     components = [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)
     more = [np.nan] * len(rows)
     mega = 1 << 20
@@ -489,5 +511,5 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
         "allocated": reals([*allocated, *more]) / mega,
         "reserved": np.append(reals(reserved), used) / mega,
         "active": reals([*active, *more]) / mega,
-        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
+        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]),
     }  # fmt: skip

@@ -15,7 +15,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
 
-from .categories import Layer, What
+from .categories import Layer, SliceClass
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -66,7 +66,7 @@ class Flows(Struct, frozen=True, eq=False):
         return np.flatnonzero(self.category == self.categories.index(category))
 
 
-class Measured(Struct, frozen=True, eq=False):
+class CounterSeries(Struct, frozen=True, eq=False):
     """A counter: samples in ascending order of time.
 
     Attributes:
@@ -97,14 +97,14 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         first: int64, one longer than tracks: first slice of each track, and the end.
         start, end: int64 ns since 1970.
         name, kind: int32 codes into ``names`` and ``kinds`` (task type, category or call level).
-        what: int8, see ``What``.
-        place: int64, index in the file.
+        slice_class: int8, see ``SliceClass``.
+        file_order: int64, index in the file.
         connection: int64 id that joins calls and tasks; ``INT_MISSING`` if there is none.
         size: int64 bytes of communication tasks; ``INT_MISSING`` for others.
         finer: float32, fractions of ns by which each duration exceeds ``end - start``: keeps sums of many exact.
         shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
-        measured: Counters.
+        counters: Counters.
         derived: Whether slices include the exporter's Overlap Analysis.
         problems: Defects of the file.
     """
@@ -116,8 +116,8 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     end: I64
     name: I32
     kind: I32
-    what: npt.NDArray[np.int8]
-    place: I64
+    slice_class: npt.NDArray[np.int8]
+    file_order: I64
     connection: I64
     size: I64
     finer: npt.NDArray[np.float32]
@@ -127,7 +127,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     kinds: tuple[str, ...]
     texts: tuple[str, ...]
     flows: Flows = NO_FLOWS
-    measured: tuple[Measured, ...] = ()
+    counters: tuple[CounterSeries, ...] = ()
     derived: bool = False
     problems: tuple[Problem, ...] = field(default=())
 
@@ -139,16 +139,16 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         """Index of each slice's track."""
         return np.repeat(np.arange(len(self.tracks)), np.diff(self.first))
 
-    def rows(self, *what: What) -> I64:
+    def rows(self, *classes: SliceClass) -> I64:
         """Rows of the slices of some classes."""
-        return np.flatnonzero(np.isin(self.what, what))
+        return np.flatnonzero(np.isin(self.slice_class, classes))
 
     @cached_property
     def _collectives(self) -> I64:
         """Connection ids of communication operators."""
-        found = self.connection[self.rows(What.COLLECTIVE)]
-        known: I64 = found[found != INT_MISSING]
-        return known
+        found = self.connection[self.rows(SliceClass.COLLECTIVE)]
+        ids: I64 = found[found != INT_MISSING]
+        return ids
 
     def in_collectives(self, rows: Rows) -> Mask:
         """Mask of the slices that are a communication operator or one of its tasks."""
@@ -170,39 +170,39 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
 
     def of_device(self, device: int) -> Timeline:
         """The part of one device, with the host tracks that serve it; threads that only serve others are dropped."""
-        told = np.array([track.device for track in self.tracks], np.int64)
-        mine = (told < 0) | (told == device)
+        devices = np.array([track.device for track in self.tracks], np.int64)
+        kept = (devices < 0) | (devices == device)
         flows = self.flows
-        known = (flows.from_row >= 0) & (flows.to_row >= 0)
-        callers, called = self.track[flows.from_row[known]], told[self.track[flows.to_row[known]]]
-        serving = np.bincount(callers[called == device], minlength=len(told)) > 0
-        others = np.bincount(callers[(called >= 0) & (called != device)], minlength=len(told)) > 0
-        mine &= (told == device) | serving | ~others
-        if mine.all():
+        linked = (flows.from_row >= 0) & (flows.to_row >= 0)
+        callers, called = self.track[flows.from_row[linked]], devices[self.track[flows.to_row[linked]]]
+        serving = np.bincount(callers[called == device], minlength=len(devices)) > 0
+        others = np.bincount(callers[(called >= 0) & (called != device)], minlength=len(devices)) > 0
+        kept &= (devices == device) | serving | ~others
+        if kept.all():
             return self
-        kept = mine[self.track]
-        place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-        from_row, to_row = place[flows.from_row], place[flows.to_row]
+        kept_slices = kept[self.track]
+        new_row = np.append(np.where(kept_slices, np.cumsum(kept_slices) - 1, -1), -1)
+        from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
+        columns = {key: getattr(self, key)[kept_slices] for key in _COLUMNS}
         return replace(
-            self, tracks=tuple(track for track, own in zip(self.tracks, mine.tolist(), strict=True) if own),
-            first=np.append(0, np.cumsum(np.diff(self.first)[mine])), **columns,
+            self, tracks=tuple(track for track, own in zip(self.tracks, kept.tolist(), strict=True) if own),
+            first=np.append(0, np.cumsum(np.diff(self.first)[kept])), **columns,
             flows=Flows(flows.categories, flows.category[links], flows.from_time[links], flows.to_time[links],
                         from_row[links], to_row[links]),
-            measured=tuple(each for each in self.measured if each.device in (-1, device)),
+            counters=tuple(each for each in self.counters if each.device in (-1, device)),
         )  # fmt: skip
 
     @cached_property
     def steps(self) -> I64:
         """Rows of the steps, by start."""
-        rows = self.rows(What.STEP)
+        rows = self.rows(SliceClass.STEP)
         return rows[np.argsort(self.start[rows], kind="stable")]
 
     @cached_property
     def operators(self) -> I64:
         """Rows of the framework operators, in nesting order."""
-        return self.rows(What.OPERATOR)
+        return self.rows(SliceClass.OPERATOR)
 
     @cached_property
     def operator_parents(self) -> I64:
@@ -212,9 +212,9 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def work(self) -> I64:
         """Rows of kernels and communication operators, by start."""
-        rows = self.rows(What.KERNEL, What.COLLECTIVE)
+        rows = self.rows(SliceClass.KERNEL, SliceClass.COLLECTIVE)
         rows = rows[self._counts[rows]]
-        return rows[np.lexsort((self.place[rows], self.start[rows]))]
+        return rows[np.lexsort((self.file_order[rows], self.start[rows]))]
 
     @cached_property
     def _counts(self) -> Mask:
@@ -224,7 +224,8 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
 
 
 #: Columns with a value for each slice.
-_COLUMNS: Final = ("start", "end", "name", "kind", "what", "place", "connection", "size", "finer", "shapes", "stacks")
+_COLUMNS: Final = ("start", "end", "name", "kind", "slice_class", "file_order", "connection", "size", "finer", "shapes",
+                   "stacks")  # fmt: skip
 
 
 def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: I64) -> I64:
@@ -242,15 +243,15 @@ def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: 
     track = timeline.track[rows]
     for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
         low, high = np.searchsorted(track, [number, number + 1])
-        mine = np.flatnonzero(tracks == number)
-        place = low + np.searchsorted(timeline.start[rows[low:high]], times[mine], side="right") - 1
-        place = np.where(place >= low, place, -1)
+        points = np.flatnonzero(tracks == number)
+        index = low + np.searchsorted(timeline.start[rows[low:high]], times[points], side="right") - 1
+        index = np.where(index >= low, index, -1)
         while True:
-            outside = (place >= 0) & (timeline.end[rows[place]] < times[mine])
+            outside = (index >= 0) & (timeline.end[rows[index]] < times[points])
             if not outside.any():
                 break
-            place = np.where(outside, above[place], place)
-        found[mine] = place
+            index = np.where(outside, above[index], index)
+        found[points] = index
     return found
 
 
@@ -270,13 +271,13 @@ def timeline_of(
         more: Further fields of the timeline.
     """
     ranks = sorted(range(len(tracks)), key=lambda number: (tracks[number].layer, order_of_track[number]))
-    place_of = np.empty(len(tracks), np.int64)
-    place_of[ranks] = np.arange(len(tracks))
-    own = place_of[track] if len(track) else np.zeros(0, np.int64)
+    new_index = np.empty(len(tracks), np.int64)
+    new_index[ranks] = np.arange(len(tracks))
+    own = new_index[track] if len(track) else np.zeros(0, np.int64)
     order = order_of_nesting(own, columns["start"], columns["end"])
     # column by column, so that each unsorted one is freed
     for key in columns:
         columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
     return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns,
-                    flows=flows(first, columns, place_of), **more)  # fmt: skip
+                    flows=flows(first, columns, new_index), **more)  # fmt: skip

@@ -23,21 +23,21 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
+from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    ended_at_border,
     memory_bytes,
     other_processes,
     sections_of,
     state_of,
-    was_section,
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
-from .categories import LAYERS, STEP, Layer, What, of_task
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, innermost_at, timeline_of
+from .categories import LAYERS, STEP, Layer, SliceClass, class_of_task
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ class _Sample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     args: dict[str, Any] | None = None
 
 
-class _Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
+class _Metadata(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
     pid: Any = None
     tid: Any = None
     name: Any = ""
@@ -115,20 +115,20 @@ class _Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
 
 #: Struct of each phase; events of any other phase are skipped.
 _PHASES: Final[dict[str, Any]] = {
-    "X": _Slice, "s": _Begin, "f": _End, "C": _Sample, "M": _Told,
+    "X": _Slice, "s": _Begin, "f": _End, "C": _Sample, "M": _Metadata,
     **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
        for number, phase in enumerate(("", *"iItBEnbe"))},
 }  # fmt: skip
 _ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
-_ADDED: Final[dict[Any, str]] = {
-    _Slice: "_add_slices", _Begin: "_add_flows", _End: "_add_flows", _Sample: "_add_samples", _Told: "_add_names",
+_ADD_METHODS: Final[dict[Any, str]] = {
+    _Slice: "_add_slices", _Begin: "_add_flows", _End: "_add_flows", _Sample: "_add_samples", _Metadata: "_add_names",
 }  # fmt: skip
 #: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16
 #: Most cached combinations of event attributes; beyond this the caches are cleared.
-_MOST_KNOWN: Final = 1 << 12
+_MOST_CACHED: Final = 1 << 12
 #: Memory required before other processes read sections of a file, as a multiple of its text.
-_ROOM_FOR_TWO: Final = 2
+_MEMORY_FACTOR: Final = 2
 #: Separator between the number of a file and a process id.
 _PART: Final = "\x1f"
 
@@ -156,7 +156,7 @@ def read_trace_view(
     # the objects of a chunk form no cycles: reference counting frees them
     gc.disable()
     try:
-        reader = _in_sections(paths[0], name, progress) if len(paths) == 1 and not parts else None
+        reader = _read_in_sections(paths[0], name, progress) if len(paths) == 1 and not parts else None
         if reader is not None:
             return reader.timeline()
         reader = _Reader(name)
@@ -181,7 +181,7 @@ class SectionEvents(msgspec.Struct, frozen=True, eq=False):
         processes, labels, sorts, threads, thread_sorts: Metadata of processes and tracks.
         clamped: Number of slices with a negative duration.
         tallies, truncated: Defects of the text.
-        passed: Offset of its end.
+        text_end: Offset of its end.
     """
 
     state: tuple[int, int]
@@ -200,7 +200,7 @@ class SectionEvents(msgspec.Struct, frozen=True, eq=False):
     clamped: int
     tallies: dict[str, Tally]
     truncated: bool
-    passed: int
+    text_end: int
 
 
 def read_section(path: Path, section: Section) -> SectionEvents | None:
@@ -210,28 +210,28 @@ def read_section(path: Path, section: Section) -> SectionEvents | None:
         return _Reader(path.name).events_of_section(raw, section, in_object=in_object)
 
 
-def _in_sections(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
+def _read_in_sections(path: Path, name: str, progress: Callable[[int, int], None] | None) -> _Reader | None:
     """Reads a large file in several processes; None if that is not worth it or not possible."""
     with path.open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
         sections = sections_of(raw, size, cores())
-        if len(sections) < 2 or memory_bytes() < _ROOM_FOR_TWO * size or first_two(raw) == GZIP:
+        if len(sections) < 2 or memory_bytes() < _MEMORY_FACTOR * size or first_two(raw) == GZIP:
             return None
         reader = _Reader(name)
         with other_processes(path, sections[1:], __name__) as others:
-            return reader if reader.take_sections(raw, progress, sections[0], others) else None
+            return reader if reader.read_sections(raw, progress, sections[0], others) else None
 
 
 class _Codes(dict[Any, int]):
     """Maps values to dense integer codes, in order of first use.
 
     Args:
-        known_as: Returns the key that a value is stored under.
+        key_of: Returns the key that a value is stored under.
         codes: Code of each key.
     """
 
-    def __init__(self, known_as: Callable[[Any], Any] = str, codes: dict[Any, int] | None = None) -> None:
-        self._known_as = known_as
+    def __init__(self, key_of: Callable[[Any], Any] = str, codes: dict[Any, int] | None = None) -> None:
+        self._key_of = key_of
         self.codes: dict[Any, int] = {} if codes is None else codes
 
     def __missing__(self, value: Any) -> int:
@@ -239,7 +239,7 @@ class _Codes(dict[Any, int]):
         return code
 
     def _code(self, value: Any) -> int:
-        return self.codes.setdefault(self._known_as(value), len(self.codes))
+        return self.codes.setdefault(self._key_of(value), len(self.codes))
 
     def of(self, values: Iterable[Any]) -> I32:
         """Codes of some values."""
@@ -284,11 +284,11 @@ class _Reader:
     def _begin(self, part: str) -> None:
         """Starts a file; ``part``: prefix of the process ids of a file that has its own."""
         self._part, self._tracks = part, _Codes(lambda key: (part + str(key[0]), str(key[1])), self._keys)
-        self._forget()
+        self._clear_caches()
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         #: Combinations of track and kind of slices.
-        self._looks = _Codes(self._look)
+        self._track_kinds = _Codes(self._track_kind)
         #: Combinations of counter event attributes, and the counters of each.
         self._groups = _Codes(_group)
         self._counters_of: list[list[int]] = []
@@ -296,26 +296,26 @@ class _Reader:
     def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
         self._begin(part)
         size = os.fstat(raw.fileno()).st_size
-        source: Inflated | BinaryIO = Inflated(raw) if first_two(raw) == GZIP else raw
-        passed = 0
+        source: GzipText | BinaryIO = GzipText(raw) if first_two(raw) == GZIP else raw
+        text_read = 0
 
         def read(count: int) -> bytes:
-            nonlocal passed
+            nonlocal text_read
             data = source.read(count)
-            passed += len(data)
+            text_read += len(data)
             if progress is not None:
                 progress(min(raw.tell(), size), size)
             return data
 
-        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose)
-        self._go_through(chunks)
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _event_from_dict)
+        self._read_events(chunks)
         if not chunks.found:
             raise UnreadableError(f"{self._name} holds no list of events.")
-        self._judge(chunks, passed, damaged=isinstance(source, Inflated) and source.damaged)
+        self._report_defects(chunks, text_read, damaged=isinstance(source, GzipText) and source.damaged)
 
-    def take_sections(
+    def read_sections(
         self, raw: BinaryIO, progress: Callable[[int, int], None] | None, section: Section,
-        others: Iterable[Callable[[], Any]],
+        results: Iterable[Callable[[], Any]],
     ) -> bool:  # fmt: skip
         """Reads the first section, joins those that others read; False if a border was wrong or a process failed."""
         state = state_of(raw.fileno())
@@ -326,29 +326,29 @@ class _Reader:
                 progress(min(raw.tell() * state[0] // section.end, state[0]), state[0])
             return text.read(count)
 
-        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _loose, whole=False)
-        self._go_through(chunks)
-        if not was_section(section, chunks):
+        chunks: EventChunks[Any] = EventChunks(read, _ANY_EVENT, _event_from_dict, read_rest=False)
+        self._read_events(chunks)
+        if not ended_at_border(section, chunks):
             return False
-        passed = 0
-        for other in others:
-            found = other()
+        text_read = 0
+        for result in results:
+            found = result()
             if not isinstance(found, SectionEvents) or found.state != state:
                 return False
             self._join(found)
-            chunks.go_on(found.tallies, {}, truncated=found.truncated)
-            passed = found.passed
-        self._judge(chunks, passed)
+            chunks.add_results(found.tallies, {}, truncated=found.truncated)
+            text_read = found.text_end
+        self._report_defects(chunks, text_read)
         return True
 
     def events_of_section(self, raw: BinaryIO, section: Section, *, in_object: bool) -> SectionEvents | None:
         """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
         chunks: EventChunks[Any] = EventChunks(
-            SectionText(raw, section).read, _ANY_EVENT, _loose, begin=section.begin, in_object=in_object,
-            whole=section.end < 0,
+            SectionText(raw, section).read, _ANY_EVENT, _event_from_dict, begin=section.begin, in_object=in_object,
+            read_rest=section.end < 0,
         )  # fmt: skip
-        self._go_through(chunks)
-        if not was_section(section, chunks):
+        self._read_events(chunks)
+        if not ended_at_border(section, chunks):
             return None
         return SectionEvents(
             state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
@@ -364,86 +364,86 @@ class _Reader:
             (self._keys, found.keys), (self._ids, found.ids), (self._counters, found.counters),
         )  # fmt: skip
         names, kinds, texts, tracks, ids, counters = (
-            np.array([*(known.setdefault(each, len(known)) for each in told), -1]) for known, told in pairs
+            np.array([*(own.setdefault(each, len(own)) for each in values), -1]) for own, values in pairs
         )
         coded = {"name": names, "kind": kinds, "shapes": texts, "stacks": texts, "track": tracks, "counter": counters}
-        for known, told in zip(self._columns.values(), found.columns, strict=True):
-            columns = {key: coded[key][values].astype(values.dtype) if key in coded else values
-                       for key, values in told.items()}  # fmt: skip
+        for own, values in zip(self._columns.values(), found.columns, strict=True):
+            columns = {key: coded[key][column].astype(column.dtype) if key in coded else column
+                       for key, column in values.items()}  # fmt: skip
             if "id" in columns:
                 # negative ids are codes of texts
-                columns["id"] = np.where(told["id"] < 0, -1 - ids[np.maximum(-1 - told["id"], -1)], told["id"])
-            known.add(**columns)
+                columns["id"] = np.where(values["id"] < 0, -1 - ids[np.maximum(-1 - values["id"], -1)], values["id"])
+            own.add(**columns)
         self._processes |= found.processes
         self._labels |= found.labels
         self._sorts |= found.sorts
         self._threads |= {int(tracks[number]): name for number, name in found.threads.items()}
-        self._thread_sorts |= {int(tracks[number]): place for number, place in found.thread_sorts.items()}
+        self._thread_sorts |= {int(tracks[number]): sort_index for number, sort_index in found.thread_sorts.items()}
         self._clamped += found.clamped
 
-    def _go_through(self, chunks: EventChunks[Any]) -> None:
+    def _read_events(self, chunks: EventChunks[Any]) -> None:
         waiting = 0
         for events in chunks:
             of_kind: defaultdict[Any, list[Any]] = defaultdict(list)
             for kind, run in groupby(events, type):
                 of_kind[kind] += run
             for kind, some in of_kind.items():
-                if kind in _ADDED:
-                    getattr(self, _ADDED[kind])(some)
+                if kind in _ADD_METHODS:
+                    getattr(self, _ADD_METHODS[kind])(some)
             waiting += len(events)
             # free the events now, so that the next ones reuse their memory while it is in the CPU cache
             events.clear()
             of_kind.clear()
             some.clear()
-            if max(len(self._looks), len(self._groups)) > _MOST_KNOWN:
-                self._forget()
+            if max(len(self._track_kinds), len(self._groups)) > _MOST_CACHED:
+                self._clear_caches()
             if waiting >= _AT_A_TIME:
                 self._read_numbers()
                 waiting = 0
         self._read_numbers()
 
-    def _judge(self, chunks: EventChunks[Any], passed: int, *, damaged: bool = False) -> None:
-        """Reports defects of a text of ``passed`` bytes."""
+    def _report_defects(self, chunks: EventChunks[Any], text_read: int, *, damaged: bool = False) -> None:
+        """Reports defects of a text of ``text_read`` bytes."""
         if damaged:
-            self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", passed)
+            self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", text_read)
         elif chunks.truncated:
             self._note(Severity.ERROR, "The timeline ends before its list of events.",
-                       "All events before are shown.", passed)  # fmt: skip
+                       "All events before are shown.", text_read)  # fmt: skip
         self._problems += chunks.problems(self._name)
 
     def _note(self, severity: Severity, what: str, done: str, offset: int = -1, count: int = 1) -> None:
         self._problems.append(Problem(severity, what, done, self._name, offset, count=count))
 
     def _add_slices(self, slices: list[_Slice]) -> None:
-        pids, tids, names, categories, starts, lengths, told = zip(*map(_values, slices), strict=True)
-        args = map(_values, [each or _NO_ARGS for each in told])
+        pids, tids, names, categories, starts, lengths, arguments = zip(*map(_values, slices), strict=True)
+        args = map(_values, [each or _NO_ARGS for each in arguments])
         tasks, old_tasks, levels, connections, dims, stacks, sizes, old_sizes = zip(*args, strict=True)
         if old_sizes.count(INT_MISSING) < len(old_sizes):
             sizes = tuple(old if size == INT_MISSING else size for size, old in zip(sizes, old_sizes, strict=True))
         # one look-up for track and kind: there are few combinations
-        which = self._looks.of(zip(pids, tids, categories, tasks, old_tasks, levels, strict=True))
-        track, kind = np.array(list(self._looks.codes), np.int32).T
+        pair_codes = self._track_kinds.of(zip(pids, tids, categories, tasks, old_tasks, levels, strict=True))
+        track, kind = np.array(list(self._track_kinds.codes), np.int32).T
         self._columns[_Slice].add(
-            track=track[which], name=self._names.of(names), kind=kind[which], connection=wholes(connections),
+            track=track[pair_codes], name=self._names.of(names), kind=kind[pair_codes], connection=wholes(connections),
             size=wholes(sizes), shapes=self._texts.of(dims), stacks=self._texts.of(stacks),
         )  # fmt: skip
         self._waiting[_Slice].append(text_of_times(starts))
         self._lengths.append(text_of_times(lengths))
 
-    def _look(self, told: tuple[Any, ...]) -> tuple[int, int]:
+    def _track_kind(self, values: tuple[Any, ...]) -> tuple[int, int]:
         """Codes of track and kind; the kind is the first given of category, task type and level."""
-        pid, tid, *kinds = told
+        pid, tid, *kinds = values
         (track,), (kind,) = self._tracks.of([(pid, tid)]), self._kinds.of([next(filter(None, kinds), "")])
         return int(track), int(kind)
 
     def _add_flows(self, flows: list[_Begin]) -> None:
-        known = [each for each in flows if type(each.cat) is str and each.cat in _CODE_OF_FLOW]
-        if known:
-            pids, tids, categories, ids, times = zip(*map(_values, known), strict=True)
-            kind = type(known[0])
+        kept = [each for each in flows if type(each.cat) is str and each.cat in _CODE_OF_FLOW]
+        if kept:
+            pids, tids, categories, ids, times = zip(*map(_values, kept), strict=True)
+            kind = type(kept[0])
             self._columns[kind].add(
                 track=self._tracks.of(zip(pids, tids, strict=True)),
-                category=np.fromiter(map(_CODE_OF_FLOW.__getitem__, categories), np.int8, len(known)),
+                category=np.fromiter(map(_CODE_OF_FLOW.__getitem__, categories), np.int8, len(kept)),
                 id=self._ids_of(ids),
             )  # fmt: skip
             self._waiting[kind].append(text_of_times(times))
@@ -475,12 +475,12 @@ class _Reader:
         # counters of all groups concatenated: index of the first counter of each event
         first = (np.cumsum(count) - count)[group]
         count = count[group]
-        place = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
-        self._columns[_Sample].add(counter=np.array([each for more in counters for each in more], np.int32)[place],
+        index = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(values))
+        self._columns[_Sample].add(counter=np.array([each for more in counters for each in more], np.int32)[index],
                                    value=reals(values), count=count)  # fmt: skip
         self._waiting[_Sample].append(text_of_times([each.ts for each in samples]))
 
-    def _add_names(self, events: list[_Told]) -> None:
+    def _add_names(self, events: list[_Metadata]) -> None:
         for event in events:
             pid, args = self._part + str(event.pid), event.args or _NameArgs()
             if event.name == "process_name" and isinstance(args.name, str):
@@ -500,12 +500,12 @@ class _Reader:
         """Parses the waiting numbers into columns."""
         waiting, self._waiting = self._waiting, defaultdict(list)
         if self._lengths:
-            told, self._lengths = numbers_in(b"".join(self._lengths)), []
-            start, length = exact_ns(b"".join(waiting.pop(_Slice))), told.nanoseconds()
+            durations, self._lengths = numbers_in(b"".join(self._lengths)), []
+            start, length = exact_ns(b"".join(waiting.pop(_Slice))), durations.nanoseconds()
             sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
             self._clamped += int((sound & (length < 0)).sum())
             self._columns[_Slice].add(start=np.where(sound, start, INT_MISSING), end=start + np.maximum(length, 0),
-                                      finer=told.finer())  # fmt: skip
+                                      finer=durations.finer())  # fmt: skip
         for kind, texts in waiting.items():
             self._columns[kind].add(time=exact_ns(b"".join(texts)))
 
@@ -524,7 +524,7 @@ class _Reader:
             self._note(Severity.WARNING, "Slices of negative duration.", "They are shown with length 0.",
                        count=self._clamped)  # fmt: skip
         track = columns.pop("track")
-        columns["place"] = np.arange(len(track))
+        columns["file_order"] = np.arange(len(track))
         unnamed = self._layers_by_kind(track, columns["kind"])
         for (pid, tid), number in self._keys.items():
             process = self._processes.get(pid, "")
@@ -532,17 +532,17 @@ class _Reader:
             layer = LAYERS.get(process, Layer.OTHER) if process else unnamed.get(number, Layer.OTHER)
             if layer == Layer.COMMUNICATION and label.startswith("Plane"):
                 layer = Layer.PLANE
-            whole = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
+            tid_number = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
             title = process or f"Process {pid.rpartition(_PART)[2]}"
-            tracks.append(Track(layer, _shown(title), _shown(label or f"Thread {tid}"),
-                                min(whole, 1 << 31), self._device(pid)))  # fmt: skip
-            order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), whole, tid))
-        kinds, names = (tuple(map(_shown, known.codes)) for known in (self._kinds, self._names))
-        columns["what"] = _what(tracks, track, columns, kinds, names)
+            tracks.append(Track(layer, _utf8(title), _utf8(label or f"Thread {tid}"),
+                                min(tid_number, 1 << 31), self._device(pid)))  # fmt: skip
+            order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), tid_number, tid))
+        kinds, names = (tuple(map(_utf8, known.codes)) for known in (self._kinds, self._names))
+        columns["slice_class"] = _slice_classes(tracks, track, columns, kinds, names)
         derived = any(each.layer == Layer.OVERLAP for each in tracks)
-        told = np.array([self._is_told_before(pid) for pid, _ in self._keys], np.bool_)
-        if told.any():
-            rows = np.flatnonzero(~told[track])
+        repeated = np.array([self._is_repeated(pid) for pid, _ in self._keys], np.bool_)
+        if repeated.any():
+            rows = np.flatnonzero(~repeated[track])
             track, columns = track[rows], {key: values[rows] for key, values in columns.items()}
         used = np.bincount(track, minlength=len(tracks)) > 0
         # drop tracks that only hold ends of flows
@@ -552,8 +552,8 @@ class _Reader:
             self._name, [tracks[number] for number in kept], [order[number] for number in kept],
             renumbered[track] if len(track) else track, columns,
             lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered]),
-            names=names, kinds=kinds, texts=tuple(_shown(text, _LONGEST_TEXT) for text in self._texts.codes),
-            measured=tuple(self._measured()), derived=derived and bool(len(track)), problems=tuple(self._problems),
+            names=names, kinds=kinds, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self._texts.codes),
+            counters=tuple(self._series()), derived=derived and bool(len(track)), problems=tuple(self._problems),
         )  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:
@@ -565,7 +565,7 @@ class _Reader:
         pairs = np.unique(track.astype(np.int64) << 32 | kind)
         for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
             layer = _LAYER_OF_KIND.get(kinds[code])
-            if layer is None and kinds[code] and of_task(kinds[code]) != What.SYNC:
+            if layer is None and kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC:
                 layer = Layer.STREAM
             if layer is not None:
                 found[number] = layer
@@ -573,36 +573,36 @@ class _Reader:
 
     def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
         begins, ends = (self._columns[kind] for kind in (_Begin, _End))
-        category, ids, begin_ids = ends.whole("category", np.int8), ends.whole("id"), begins.whole("id")
+        category, ids, begin_ids = ends.column("category", np.int8), ends.column("id"), begins.column("id")
         begin = np.full(len(ids), -1, np.int64)
         for code in range(len(_FLOWS)):
-            mine, others = np.flatnonzero(category == code), np.flatnonzero(begins.whole("category", np.int8) == code)
-            others = others[np.argsort(begin_ids[others], kind="stable")]
+            here, starts = np.flatnonzero(category == code), np.flatnonzero(begins.column("category", np.int8) == code)
+            starts = starts[np.argsort(begin_ids[starts], kind="stable")]
             # of several starts with one id the last counts
-            place = np.searchsorted(begin_ids[others], ids[mine], side="right") - 1
-            hit = np.flatnonzero(place >= 0)
-            hit = hit[begin_ids[others[place[hit]]] == ids[mine[hit]]]
-            begin[mine[hit]] = others[place[hit]]
+            index = np.searchsorted(begin_ids[starts], ids[here], side="right") - 1
+            hit = np.flatnonzero(index >= 0)
+            hit = hit[begin_ids[starts[index[hit]]] == ids[here[hit]]]
+            begin[here[hit]] = starts[index[hit]]
         end = np.flatnonzero(begin >= 0)
         begin = begin[end]
-        from_time, to_time = begins.whole("time")[begin], ends.whole("time")[end]
+        from_time, to_time = begins.column("time")[begin], ends.column("time")[end]
         timed = (from_time != INT_MISSING) & (to_time != INT_MISSING)
         begin, end, from_time, to_time = begin[timed], end[timed], from_time[timed], to_time[timed]
         category = category[end]
         from_track, to_track = (
-            track_of[each.whole("track", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
+            track_of[each.column("track", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
         )
         timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
         # class of the slices that flows of a category start in; other categories start in any slice
-        wanted: dict[str, tuple[What, ...]] = {HOST_TO_DEVICE: (What.CALL,), ASYNC_NPU: (What.OPERATOR,)}
+        wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
         for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
-            mine = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
-            if len(mine):
-                from_row[mine] = timeline.around(from_track[mine], from_time[mine], wanted.get(kinds[0]))
-        return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting(to_track, to_time))
+            here = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
+            if len(here):
+                from_row[here] = timeline.enclosing(from_track[here], from_time[here], wanted.get(kinds[0]))
+        return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting_at(to_track, to_time))
 
-    def _measured(self) -> Any:
+    def _series(self) -> Any:
         samples = self._columns[_Sample]
         counter = samples.take("counter", np.int32)
         order = np.argsort(counter, kind="stable")
@@ -610,20 +610,20 @@ class _Reader:
         values = samples.take("value", np.float64)[order]
         bounds = np.searchsorted(counter[order], np.arange(len(self._counters) + 1)).tolist()
         for (pid, name, key), low, high in zip(self._counters, bounds, bounds[1:], strict=False):
-            if self._is_told_before(pid):
+            if self._is_repeated(pid):
                 continue
             times, numbers = every[low:high], values[low:high]
-            known = (times != INT_MISSING) & ~np.isnan(numbers)
-            times, numbers = times[known], numbers[known]
+            sound = (times != INT_MISSING) & ~np.isnan(numbers)
+            times, numbers = times[sound], numbers[sound]
             order = np.argsort(times, kind="stable")
-            told = _UNIT.search(key)
-            unit = told[1] if told else key if key in _UNITS else ""
-            more = "" if told or key in ("value", name) or unit else f" {key}"
+            unit_match = _UNIT.search(key)
+            unit = unit_match[1] if unit_match else key if key in _UNITS else ""
+            more = "" if unit_match or key in ("value", name) or unit else f" {key}"
             if len(times):
-                yield Measured(_shown(self._processes.get(pid, "")), _shown(f"{name}{more}"), _shown(unit),
-                               times[order], numbers[order], self._device(pid))  # fmt: skip
+                yield CounterSeries(_utf8(self._processes.get(pid, "")), _utf8(f"{name}{more}"), _utf8(unit),
+                                    times[order], numbers[order], self._device(pid))  # fmt: skip
 
-    def _is_told_before(self, pid: str) -> bool:
+    def _is_repeated(self, pid: str) -> bool:
         """Whether an earlier file has a process of the same name."""
         part, _, _ = pid.rpartition(_PART)
         return bool(part) and self._first_part.get(self._processes.get(pid, ""), part) != part
@@ -640,52 +640,52 @@ class _Reader:
 
     def _device(self, pid: str) -> int:
         """Device number in a process's label; -1 if there is none."""
-        told = _DEVICE.search(self._labels.get(pid, ""))
-        return int(told[1][:6]) if told else -1
+        match = _DEVICE.search(self._labels.get(pid, ""))
+        return int(match[1][:6]) if match else -1
 
 
 class _Slices:
     """Sorted slices, for finding those at the ends of flows."""
 
     def __init__(self, first: I64, columns: dict[str, Any]) -> None:
-        self.start, self.end, self.what = columns["start"], columns["end"], columns["what"]
-        self._place, self._first = columns["place"], first
+        self.start, self.end, self.slice_class = columns["start"], columns["end"], columns["slice_class"]
+        self._file_order, self._first = columns["file_order"], first
         self.track = np.repeat(np.arange(len(first) - 1), np.diff(first))
 
-    def around(self, tracks: I64, times: I64, wanted: tuple[What, ...] | None) -> I64:
+    def enclosing(self, tracks: I64, times: I64, classes: tuple[SliceClass, ...] | None) -> I64:
         """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
-        asked = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
-        asked_rows = np.flatnonzero(asked[self.track])
-        rows = asked_rows if wanted is None else asked_rows[np.isin(self.what[asked_rows], wanted)]
+        wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
+        track_rows = np.flatnonzero(wanted_tracks[self.track])
+        rows = track_rows if classes is None else track_rows[np.isin(self.slice_class[track_rows], classes)]
         above = parents(self.start[rows], self.end[rows], self.track[rows])
-        place = innermost_at(self, rows, above, tracks, times)  # type: ignore[arg-type]
-        lone = np.flatnonzero((place < 0) & (tracks >= 0))
+        index = innermost_at(self, rows, above, tracks, times)  # type: ignore[arg-type]
+        lone = np.flatnonzero((index < 0) & (tracks >= 0))
         if len(lone) and len(rows):
             track = self.track[rows]
             for number in np.flatnonzero(np.bincount(tracks[lone])).tolist():
                 low, high = np.searchsorted(track, [number, number + 1])
-                mine = lone[tracks[lone] == number]
-                before = low + np.searchsorted(self.start[rows[low:high]], times[mine], side="right") - 1
-                place[mine] = np.where(before >= low, before, -1)
-        return np.where(place >= 0, rows[place] if len(rows) else -1, -1)
+                points = lone[tracks[lone] == number]
+                before = low + np.searchsorted(self.start[rows[low:high]], times[points], side="right") - 1
+                index[points] = np.where(before >= low, before, -1)
+        return np.where(index >= 0, rows[index] if len(rows) else -1, -1)
 
-    def starting(self, tracks: I64, times: I64) -> I64:
+    def starting_at(self, tracks: I64, times: I64) -> I64:
         """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
         found = np.full(len(tracks), -1, np.int64)
         for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
             low, high = int(self._first[number]), int(self._first[number + 1])
             if low == high:
                 continue
-            place, start = self._place[low:high], self.start[low:high]
+            file_order, start = self._file_order[low:high], self.start[low:high]
             # of slices with equal start the first in the file
             begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
-            earliest = np.repeat(np.minimum.reduceat(place, begins), np.diff(begins, append=len(start)))
-            first, begun = low + np.flatnonzero(place == earliest), start[begins]
-            mine = np.flatnonzero(tracks == number)
-            at = np.searchsorted(begun, times[mine])
-            hit = np.flatnonzero(at < len(begun))
-            hit = hit[begun[at[hit]] == times[mine[hit]]]
-            found[mine[hit]] = first[at[hit]]
+            earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
+            first, begun = low + np.flatnonzero(file_order == earliest), start[begins]
+            points = np.flatnonzero(tracks == number)
+            index = np.searchsorted(begun, times[points])
+            hit = np.flatnonzero(index < len(begun))
+            hit = hit[begun[index[hit]] == times[points[hit]]]
+            found[points[hit]] = first[index[hit]]
         return found
 
 
@@ -700,23 +700,23 @@ _LAYER_OF_KIND: Final = {
 }
 
 
-def _what(
+def _slice_classes(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    """Class of each slice (``What``)."""
+    """Class of each slice (``SliceClass``)."""
     layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
     operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
     step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
-    task = np.array([of_task(kind) for kind in kinds], np.int8)[columns["kind"]] if kinds else layer
-    found = np.full(len(track), What.HOST, np.int8)
+    task = np.array([class_of_task(kind) for kind in kinds], np.int8)[columns["kind"]] if kinds else layer
+    found = np.full(len(track), SliceClass.HOST, np.int8)
     on_host = np.isin(layer, (Layer.PYTHON, Layer.OTHER))
-    found[on_host & operator] = What.OPERATOR
-    found[on_host & step] = What.STEP
-    found[layer == Layer.CANN] = What.CALL
+    found[on_host & operator] = SliceClass.OPERATOR
+    found[on_host & step] = SliceClass.STEP
+    found[layer == Layer.CANN] = SliceClass.CALL
     found[layer == Layer.STREAM] = task[layer == Layer.STREAM]
-    found[layer == Layer.COMMUNICATION] = What.COLLECTIVE
-    found[layer == Layer.PLANE] = What.PART
-    found[layer == Layer.OVERLAP] = What.DERIVED
+    found[layer == Layer.COMMUNICATION] = SliceClass.COLLECTIVE
+    found[layer == Layer.PLANE] = SliceClass.COLLECTIVE_TASK
+    found[layer == Layer.OVERLAP] = SliceClass.DERIVED
     return found
 
 
@@ -727,12 +727,12 @@ def _group(key: tuple[Any, ...]) -> tuple[str, ...]:
     return str(pid), name[:_LONGEST_NAME], *(each[:_LONGEST_NAME] for each in more)
 
 
-def _shown(text: str, most: int = _LONGEST_NAME) -> str:
+def _utf8(text: str, most: int = _LONGEST_NAME) -> str:
     """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     return utf8_text(text[:most])
 
 
-def _loose(event: dict[str, Any]) -> Any:
+def _event_from_dict(event: dict[str, Any]) -> Any:
     """The struct of an event that was decoded alone; its numbers are texts."""
     phase = event.get("ph")
     kind = _PHASES.get(phase if isinstance(phase, str) else "", _PHASES[""])

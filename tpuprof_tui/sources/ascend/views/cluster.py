@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.communication import Communicated, of_cluster, of_database
-from ..read.csv_table import CsvTable
-from ..read.database import Database
+from ..read.analysed import StepRow
+from ..read.communication import CommunicationData, one_clock
 from ..read.profile import AscendProfile
-from ..read.rank import STEP_COLUMNS, ns_of
+from ..read.rank import STEP_COLUMNS
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
 from .tables import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
-_PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
-
-
-class _StepRow(Struct, frozen=True):
-    kind: str
-    index: str
-    step: str | None
-    values: tuple[float | None, ...]
+_INDEX: Final = {key: index for index, (_, _, key) in enumerate(STEP_COLUMNS)}
 
 
 def cluster(query: Query) -> Answer:
@@ -40,22 +29,23 @@ def cluster(query: Query) -> Answer:
     profile = query.profile
     if not isinstance(profile, AscendProfile):
         return Answer()
-    told, found, sources, missing = of_msprof_analyze(profile.cluster)
+    analysed = profile.analysed
+    steps, sources, missing = list(analysed.steps), list(analysed.sources), list[Missing]()
+    found = [] if analysed.communication is None else [("", analysed.communication)]
     step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
-    steps: list[_StepRow] = list(told)
     if not steps:
         for run in ranked if len(ranked) > 1 else []:
             recorded = run.rank.recorded_steps
             rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
-            steps += [_StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
+            steps += [StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
             sources.append(recorded[0] if recorded is not None else run.steps[0])
     if not found and len(ranked) > 1:
-        found = [(str(run.rank.rank), run.rank.communicated) for run in ranked if run.rank.communicated is not None]
+        found = [(str(run.rank.rank), run.rank.communication) for run in ranked if run.rank.communication is not None]
         sources += [each.file for _, each in found]
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
-                                     "Name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+                                     "Name the folder that holds the folders of all ranks"),))  # fmt: skip
     if step is not None:
         steps = [each for each in steps if each.step == str(step)]
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
@@ -63,7 +53,8 @@ def cluster(query: Query) -> Answer:
                   for each in part.operations if not each.is_total]  # fmt: skip
     # late ranks are the first table
     groups = {str(run.rank.rank): run.worker.group for run in ranked}
-    tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
+    clocks = {rank: part.clock for rank, part in found}
+    tables = [*([_late_ranks(operations, clocks)] if found else []), _slow(steps), _steps(steps)]
     if found:
         tables += [_operations(operations), _links(found)]
     else:
@@ -79,104 +70,61 @@ def cluster(query: Query) -> Answer:
 
 def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     """Selects a rank, or the slices of an operator of it."""
-    told = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
-    group = groups.get(str(told.get("rank", told.get("index"))), -1)
-    op = told.get("op")
+    values = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
+    group = groups.get(str(values.get("rank", values.get("index"))), -1)
+    op = values.get("op")
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def of_msprof_analyze(
-    files: Mapping[str, Path],
-) -> tuple[list[_StepRow], list[tuple[str, Communicated]], list[str], list[Missing]]:
-    """Steps, communication, file names and errors of msprof-analyze's files about all ranks."""
-    missing: list[Missing] = []
-
-    def tried(read: Callable[[], Any], *names: str) -> Any:
-        try:
-            return read() if any(map(files.get, names)) else None
-        except UnreadableError as error:
-            missing.append(Missing(str(error)))
-            return None
-
-    steps, communication, matrix, database = (
-        "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
-        "cluster_analysis.db",
-    )  # fmt: skip
-    rows = tried(lambda: _recorded(files[steps]), steps)
-    told = tried(lambda: of_cluster(files.get(communication), files.get(matrix)), communication, matrix)
-    known = tried(lambda: Database(files[database], database), database) if rows is None or told is None else None
-    if known is not None:
-        if rows is None:
-            columns = ("type", "index", "step", *(name for _, name, _ in STEP_COLUMNS))
-            rows = [_StepRow(str(kind or "rank"), str(index), None if step in (None, "") else str(step),
-                             tuple(ns_of(values)))
-                    for kind, index, step, *values in known.rows("ClusterStepTraceTime", *columns)]  # fmt: skip
-        told = told or of_database(known)
-        known.close()
-    sources = [steps if steps in files else database] if rows else []
-    sources += [told.file] if told else []
-    return rows or [], [("", told)] if told else [], sources, missing
-
-
-def _recorded(path: Path) -> list[_StepRow]:
-    table = CsvTable.opened([path], path.name)
-    read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
-    nothing = [None] * table.rows
-    values = zip(*(ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS), strict=True)
-    heads = (read.get(name, nothing) for name in ("Type", "Index", "Step"))
-    return [_StepRow(kind or "rank", index or "", step, each)
-            for kind, index, step, each in zip(*heads, values, strict=True)]  # fmt: skip
-
-
-def _steps(rows: Sequence[_StepRow]) -> Table:
+def _steps(rows: Sequence[StepRow]) -> Table:
     columns = (
         Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
         *STEP_TIMES,
     )  # fmt: skip
-    told = [(each.kind, each.index, each.step, *each.values) for each in rows]
-    return Table.of_rows("steps", "Steps", columns, told, notes=(STEP_NOTE,), one_unit=True)
+    table_rows = [(each.kind, each.index, each.step, *each.values) for each in rows]
+    return Table.of_rows("steps", "Steps", columns, table_rows, notes=(STEP_NOTE,), one_unit=True)
 
 
 def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"),
                Column("rank", "Rank"), *PARTS)  # fmt: skip
-    told = [(group, step, op, rank, *times(each)) for group, step, op, rank, each in rows]
-    return Table.of_rows("operations", "Communication operators", columns, told)
+    table_rows = [(group, step, op, rank, *times(each)) for group, step, op, rank, each in rows]
+    return Table.of_rows("operations", "Communication operators", columns, table_rows)
 
 
-def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
+def _links(found: Sequence[tuple[str, CommunicationData]]) -> Table:
     """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
-    for rank, part in found:
-        for each in part.transfers:
-            if each.op.partition("@")[0] != "Total Op Info":
-                into = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
-                into[0] += each.size_mb
-                into[1] += each.transit or 0.0
+    for rank, data in found:
+        for each in data.transfers:
+            if not each.is_total:
+                sums_of_link = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
+                sums_of_link[0] += each.size_mb
+                sums_of_link[1] += each.transit or 0.0
     columns = (Column("step", "Step", spare=1), Column("rank", "Rank"), *LINK)
     rows = [(*key, size, time, size / time * 1_000_000 if time else None) for key, (size, time) in sums.items()]
     return Table.of_rows("links", "Links", columns, rows)
 
 
-def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
+def _matrix(found: Sequence[tuple[str, CommunicationData]]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"), *TO_WHOM,
                *LINK)  # fmt: skip
     rows = [(each.kind, each.step, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth)
-            for _, part in found for each in part.pairs if each.op.partition("@")[0] != "Total Op Info"]  # fmt: skip
+            for _, data in found for each in data.pairs if not each.is_total]  # fmt: skip
     return Table.of_rows("matrix", "From rank to rank", columns, rows)
 
 
-def _slow(steps: Sequence[_StepRow]) -> Table:
+def _slow(steps: Sequence[StepRow]) -> Table:
     """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(each.step for each in steps):
-        mine = [each for each in steps if each.step == step and each.kind == "rank"]
-        for title, _, key in (STEP_COLUMNS[_PLACE[key]] for key in _COMPARED):
-            known = [(value, each.index) for each in mine if (value := each.values[_PLACE[key]]) is not None]
-            if len(known) < 2:
+        of_step = [each for each in steps if each.step == step and each.kind == "rank"]
+        for title, _, key in (STEP_COLUMNS[_INDEX[key]] for key in _COMPARED):
+            values = [(value, each.index) for each in of_step if (value := each.values[_INDEX[key]]) is not None]
+            if len({index for _, index in values}) < 2:
                 continue
-            value, rank = max(known, key=lambda each: each[0])
-            mean = sum(each for each, _ in known) / len(known)
+            value, rank = max(values, key=lambda each: each[0])
+            mean = sum(each for each, _ in values) / len(values)
             rows.append((step, key, title, rank, value, mean, value / mean - 1 if mean else None))
     columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
                Column("what", "What"), Column("rank", "Rank"),
@@ -185,22 +133,27 @@ def _slow(steps: Sequence[_StepRow]) -> Table:
     return Table.of_rows("slow", "Slow ranks", columns, rows)
 
 
-def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
-    """For each operator the late rank: the one that waited least, so the others waited for it."""
+def _late_ranks(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[str, float | None]) -> Table:
+    """For each operator the late rank: the one that starts last if the ranks share a clock, else that waited least."""
     of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
     for group, step, op, rank, each in operations:
         of_op.setdefault((group, step, op), []).append((rank, each))
     rows = []
     for (_, step, op), each in of_op.items():
-        known = [(rank, told) for rank, told in each if told.wait is not None]
-        if len(known) < 2:
+        timed = [(rank, data) for rank, data in each if data.wait is not None]
+        if len({rank for rank, _ in timed}) < 2:  # recordings of one rank do not wait for each other
             continue
-        rank, late = min(known, key=lambda pair: pair[1].wait)
-        others = max(told.wait for other, told in known if other != rank)
-        rows.append((step, op, rank, late.start, late.wait, others))
-    rows.sort(key=lambda row: -(row[5] - row[4]))
+        rank, last = min(timed, key=lambda pair: pair[1].wait)
+        delay = None
+        if one_clock([clocks.get(rank) for rank, _ in timed]) and None not in [data.start for _, data in timed]:
+            rank, last = max(timed, key=lambda pair: pair[1].start)
+            delay = last.start - min(data.start for _, data in timed)
+        others_wait = max(data.wait for other, data in timed if other != rank)
+        rows.append((step, op, rank, last.start, delay, last.wait, others_wait))
+    rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
     # starts are times since 1970, as in the files
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
-               Column("start_us", "Start", "time", epoch_ns=0, shown=False), Column("wait_us", "Waited", "duration"),
+               Column("start_us", "Start", "time", epoch_ns=0, shown=False),
+               Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),
                Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip
     return Table.of_rows("late", "Late ranks", columns, rows)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
-from ..read.categories import What
-from ..read.communication import Communicated, Operation, Pair
-from .tables import Asked, lacks, of_each_worker, of_operator
+from ..read.categories import SliceClass
+from ..read.communication import CommunicationData, Operation, Pair
+from .tables import ViewSelection, lacks, of_operator, per_worker
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
                   "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
@@ -36,23 +36,23 @@ def times(each: Operation) -> tuple[float | None, ...]:
     return each.elapse, each.transit, each.wait, each.synchronization, each.idle
 
 
-@of_each_worker()
-def communication(asked: Asked) -> Answer:
+@per_worker()
+def communication(selection: ViewSelection) -> Answer:
     """The communication view of one worker."""
-    found = asked.run.rank.communicated
+    found = selection.run.rank.communication
     missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
         ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip
     if found is None:
-        return _of_timeline(asked, missing)
-    found, notes = _asked_about(asked, found)
+        return _of_timeline(selection, missing)
+    found, notes = _selected(selection, found)
     operations = [each for each in found.operations if not each.is_total]
     operations.sort(key=lambda each: -(each.elapse or 0))
     totals = [each for each in found.operations if each.is_total]
     elapse = sum(each.elapse or 0 for each in operations)
     facts = (Fact("operations", "Operators", len(operations)), Fact("elapse_us", "Their time", elapse, "duration"))
     tables = [
-        _operations(asked, "operations", "Operators", operations), _by_operator(operations), *(
-            [_operations(asked, "totals", "Sums of the file", totals)] if totals else []),
+        _operations(selection, "operations", "Operators", operations), _by_operator(operations), *(
+            [_operations(selection, "totals", "Sums of the file", totals)] if totals else []),
         _bandwidth(found), _packets(found),
     ]  # fmt: skip
     if found.matrix:
@@ -62,94 +62,95 @@ def communication(asked: Asked) -> Answer:
     return Answer(facts, tuple(tables), notes=tuple(notes), missing=tuple(kept), source=found.file)
 
 
-def _asked_about(asked: Asked, found: Communicated) -> tuple[Communicated, list[str]]:
+def _selected(selection: ViewSelection, found: CommunicationData) -> tuple[CommunicationData, list[str]]:
     """The selected data, by step, start, and operator name; and notes on what the selection does not apply to."""
-    if asked.whole:
+    if selection.is_everything:
         return found, []
     notes = []
-    if asked.step is not None:
-        found = found.of_steps({each.label or str(each.number) for each in asked.steps})
+    if selection.step is not None:
+        found = found.of_steps({each.label or str(each.number) for each in selection.steps})
     operations, transfers, packets = found.operations, found.transfers, found.packets
-    if asked.window is not None or asked.passing is not None:
-        low, high = asked.window or (INT_MISSING, np.iinfo(np.int64).max)
-        names = _passing_names(asked)
+    if selection.window is not None or selection.passing is not None:
+        low, high = selection.window or (INT_MISSING, np.iinfo(np.int64).max)
+        names = _passing_names(selection)
         operations = [
             each for each in operations if not each.is_total and each.start is not None and low <= each.start < high
             and (names is None or each.op.partition("@")[0] in names)
         ]  # fmt: skip
-        known = {(each.step, each.kind, each.op) for each in operations}
-        transfers = [each for each in transfers if (each.step, each.kind, each.op) in known]
-        packets = [each for each in packets if (each.step, each.kind, each.op) in known]
+        kept = {(each.step, each.kind, each.op) for each in operations}
+        transfers = [each for each in transfers if (each.step, each.kind, each.op) in kept]
+        packets = [each for each in packets if (each.step, each.kind, each.op) in kept]
         if found.pairs:
             notes.append("From rank to rank: classes of operators; they follow a step, but no range or filter.")
     return replace(found, operations=operations, transfers=transfers, packets=packets), notes
 
 
-def _passing_names(asked: Asked) -> set[str] | None:
+def _passing_names(selection: ViewSelection) -> set[str] | None:
     """Names of the communication operators that pass the filter; None: no filter."""
-    timeline = asked.run.timeline
-    if asked.passing is None:
+    timeline = selection.run.timeline
+    if selection.passing is None:
         return None
-    if timeline is None or asked.slices is None:
-        kernels = asked.run.kernels
-        return set(filter(None, kernels.name.values(asked.kernels_asked(kernels)))) if kernels is not None else set()
-    rows = timeline.rows(What.COLLECTIVE)
-    return {timeline.names[name] for name in timeline.name[rows[asked.slices[rows]]].tolist()}
+    if timeline is None or selection.slices is None:
+        kernels = selection.run.kernels
+        return set(filter(None, kernels.name.values(selection.kernel_rows(kernels)))) if kernels is not None else set()
+    rows = timeline.rows(SliceClass.COLLECTIVE)
+    return {timeline.names[name] for name in timeline.name[rows[selection.slices[rows]]].tolist()}
 
 
-def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
+def _of_timeline(selection: ViewSelection, missing: list[Any]) -> Answer:
     """The view from the timeline alone: operators with their durations."""
-    timeline = asked.run.timeline
-    rows = timeline.rows(What.COLLECTIVE) if timeline is not None else np.zeros(0, np.int64)
+    timeline = selection.run.timeline
+    rows = timeline.rows(SliceClass.COLLECTIVE) if timeline is not None else np.zeros(0, np.int64)
     if timeline is None or not len(rows):
         return Answer(missing=tuple(missing))
-    rows = rows[asked.among(timeline.start[rows])]
-    rows = rows if asked.slices is None else rows[asked.slices[rows]]
+    rows = rows[selection.work_mask(timeline.start[rows])]
+    rows = rows if selection.slices is None else rows[selection.slices[rows]]
     length = timeline.end[rows] - timeline.start[rows]
     rows = rows[np.argsort(-length, kind="stable")]
-    told = [Operation("all", "collective", timeline.names[timeline.name[row]], "", int(timeline.start[row]),
-                      int(timeline.end[row] - timeline.start[row]), *(None for _ in range(6)))
-            for row in rows.tolist()]  # fmt: skip
+    operations = [Operation("all", "collective", timeline.names[timeline.name[row]], "", int(timeline.start[row]),
+                            int(timeline.end[row] - timeline.start[row]), *(None for _ in range(6)))
+                  for row in rows.tolist()]  # fmt: skip
     facts = (Fact("operations", "Operators", len(rows)), Fact("elapse_us", "Their time", int(length.sum()), "duration"))
-    return Answer(facts, (_operations(asked, "operations", "Operators", told), _by_operator(told)),
+    return Answer(facts, (_operations(selection, "operations", "Operators", operations), _by_operator(operations)),
                   missing=tuple(missing), source=timeline.file)  # fmt: skip
 
 
-def _operations(asked: Asked, key: str, title: str, told: Sequence[Operation]) -> Table:
+def _operations(selection: ViewSelection, key: str, title: str, operations: Sequence[Operation]) -> Table:
     columns = (
-        *_OF, asked.moment("start_us", "Start", spare=4), *PARTS, Column("wait_ratio", "Wait ratio", "share", spare=1),
+        *_OF, selection.moment("start_us", "Start", spare=4), *PARTS,
+        Column("wait_ratio", "Wait ratio", "share", spare=1),
         Column("synchronization_ratio", "Synchronization ratio", "share", spare=1),
     )  # fmt: skip
-    rows = [(each.step, each.kind, each.op, None if each.start is None else each.start - asked.zero, *times(each),
-             each.wait_ratio, each.synchronization_ratio) for each in told]  # fmt: skip
+    rows = [(each.step, each.kind, each.op, None if each.start is None else each.start - selection.zero, *times(each),
+             each.wait_ratio, each.synchronization_ratio) for each in operations]  # fmt: skip
     return Table.of_rows(key, title, columns, rows, word="operator")
 
 
-def _by_operator(told: Sequence[Operation]) -> Table:
+def _by_operator(operations: Sequence[Operation]) -> Table:
     """Sums by operator name without the hash of its group, which differs per run; targets are the longest operators."""
     groups: dict[str, list[Operation]] = {}
-    for each in told:
+    for each in operations:
         groups.setdefault(each.op.partition("@")[0].partition("__")[0], []).append(each)
     columns = (Column("operator", "Operator"), Column("count", "Count", "count"), *PARTS)
     rows: list[tuple[Any, ...]] = []
-    for name, mine in groups.items():
-        parts = zip(*map(times, mine), strict=True)
+    for name, members in groups.items():
+        parts = zip(*map(times, members), strict=True)
         rows.append(
-            (name, len(mine), *(None if None in part else sum(filter(None, part)) for part in parts), mine[0].op)
+            (name, len(members), *(None if None in part else sum(filter(None, part)) for part in parts), members[0].op)
         )
     rows.sort(key=lambda row: -(row[2] or 0))
     return Table.of_rows("by_operator", "By operator", columns, [row[:-1] for row in rows], word="operator",
                          target=lambda row: of_operator(rows[row][-1]))  # fmt: skip
 
 
-def _bandwidth(found: Communicated) -> Table:
+def _bandwidth(found: CommunicationData) -> Table:
     columns = (*_OF, *LINK, Column("large_packet_ratio", "Large packets", "share", spare=1))
     rows = [(each.step, each.kind, each.op, each.link, each.size_mb, each.transit, each.bandwidth, each.large_packets)
             for each in found.transfers]  # fmt: skip
     return Table.of_rows("bandwidth", "Links", columns, rows, target=lambda row: of_operator(rows[row][2]))
 
 
-def _packets(found: Communicated) -> Table:
+def _packets(found: CommunicationData) -> Table:
     columns = (*_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
                Column("count", "Count", "number"), Column("total_us", "Total", "duration"))  # fmt: skip
     rows = [

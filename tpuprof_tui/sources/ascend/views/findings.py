@@ -22,24 +22,24 @@ from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.categories import What
-from ..read.communication import Communicated, late
+from ..read.categories import SliceClass
+from ..read.communication import CommunicationData, late_worker
 from ..read.coverage import covered_time
 from ..read.kernels import Kernels
 from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS
-from .cluster import of_msprof_analyze
+from .overview import difference
 from .run import CAUSES, Run, runs_of
 from .tables import WHOLE
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: Key of a worker, its rank, and its communication data.
-_Told = tuple[str, Any, Communicated]
+RankCommunication = tuple[str, Any, CommunicationData]
 #: A finding with at least this share of Stage as gain is a warning, else a note.
 WARNS_FROM: Final = 0.01
-_PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
-_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv[23]D|.*Attention", re.IGNORECASE)
+_INDEX: Final = {key: index for index, (*_, key) in enumerate(STEP_COLUMNS)}
+_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = re.compile("[SR]DMA")
 _SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
@@ -108,11 +108,11 @@ def findings(query: Query) -> Answer:
     found: list[Finding] = []
     for run in runs:
         found += [each for rule in RULES for each in rule.find(run, rule)]
-        found += _vendors(run)
-    known = ((run.worker.key, run.rank.rank, run.rank.communicated) for run in runs)
-    told = [(key, rank, communicated) for key, rank, communicated in known if communicated is not None]
-    told = told or _told_of_ranks(query.profile)
-    found += [each for rule in RULES_OF_ALL for each in rule.find(told, rule)]
+        found += _vendor_findings(run)
+    communication = ((run.worker.key, run.rank.rank, run.rank.communication) for run in runs)
+    ranks = [(key, rank, data) for key, rank, data in communication if data is not None]
+    ranks = ranks or _communication_of_ranks(query.profile)
+    found += [each for rule in RULES_OF_ALL for each in rule.find(ranks, rule)]
     stages = {run.worker.key: stage_of(run) for run in runs}
     found.sort(key=lambda each: -(each.gain or 0))
     zero = query.profile.epoch_ns
@@ -163,7 +163,7 @@ def stage_of(run: Run) -> float:
 
 
 def _sum(run: Run, key: str) -> float | None:
-    known = [value for step in run.steps[1] if (value := step.values[_PLACE[key]]) is not None]
+    known = [value for step in run.steps[1] if (value := step.values[_INDEX[key]]) is not None]
     return sum(known) if known else None
 
 
@@ -192,8 +192,8 @@ def _free(run: Run, rule: Rule) -> Iterator[Finding]:
 
 def _exposed(run: Run, rule: Rule) -> Iterator[Finding]:
     exposed, stage = _sum(run, "communication_not_overlapped_us"), stage_of(run)
-    whole, covered = _sum(run, "communication_us"), _sum(run, "overlapped_us")
-    share, overlap = _share(exposed, stage), _share(covered, whole)
+    total, covered = _sum(run, "communication_us"), _sum(run, "overlapped_us")
+    share, overlap = _share(exposed, stage), _share(covered, total)
     if share > rule.threshold and overlap < _COVERED and exposed is not None:
         text = f"Computing covers {percent_text(overlap)} of communication; the rest is {percent_text(share)} of Stage."
         yield rule.found(run.worker.key, exposed, text, share)
@@ -228,11 +228,11 @@ def _of_kernels(test: Callable[[Kernels], Mask], text: str) -> Callable[[Run, Ru
         kernels, stage = run.kernels, stage_of(run)
         if kernels is None or not stage:
             return
-        mine = test(kernels)
-        total = int(_lengths(kernels)[mine].sum())
+        selected = test(kernels)
+        total = int(_lengths(kernels)[selected].sum())
         if total > rule.threshold * stage:
-            what = text.format(count=f"{int(mine.sum()):,}", share=percent_text(total / stage))
-            yield rule.found(run.worker.key, total, what, total / stage)
+            text_of_finding = text.format(count=f"{int(selected.sum()):,}", share=percent_text(total / stage))
+            yield rule.found(run.worker.key, total, text_of_finding, total / stage)
 
     return found
 
@@ -256,9 +256,9 @@ def _cube(run: Run, rule: Rule) -> Iterator[Finding]:
     ratio = kernels.metric("aic_mac_ratio")
     lengths = _lengths(kernels)
     rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < _CUBE_BUSY) & (lengths > rule.threshold * stage))
-    for name, row, mine in _by_name(kernels, rows):
-        gain = float((lengths[mine] * (1 - ratio[mine])).sum())
-        text = f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time{_times(mine)}."
+    for name, row, same_name in _by_name(kernels, rows):
+        gain = float((lengths[same_name] * (1 - ratio[same_name])).sum())
+        text = f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time{_times(same_name)}."
         yield rule.found(run.worker.key, gain, text, float(ratio[row]), _span(kernels, row, name), threshold=_CUBE_BUSY)
 
 
@@ -266,10 +266,10 @@ def _by_name(kernels: Kernels, rows: I64) -> Iterator[tuple[str, int, I64]]:
     """Groups kernels by name, longest total first: the name, the row of the longest, and all rows."""
     lengths, codes = _lengths(kernels), kernels.name.codes[rows]
     found = [rows[codes == code] for code in np.flatnonzero(np.bincount(codes + 1)) - 1]
-    found.sort(key=lambda mine: -int(lengths[mine].sum()))
-    for mine in found[:_MOST_OF_RULE]:
-        row = int(mine[np.argmax(lengths[mine])])
-        yield kernels.name.values([row])[0] or "", row, mine
+    found.sort(key=lambda same_name: -int(lengths[same_name].sum()))
+    for same_name in found[:_MOST_OF_RULE]:
+        row = int(same_name[np.argmax(lengths[same_name])])
+        yield kernels.name.values([row])[0] or "", row, same_name
 
 
 def _times(rows: I64) -> str:
@@ -297,16 +297,16 @@ def _blocks(run: Run, rule: Rule) -> Iterator[Finding]:
     kernels, stage = run.kernels, stage_of(run)
     if kernels is None or not stage:
         return
-    told = kernels.other("blocks")
+    blocks = kernels.other("blocks")
     values = np.array([int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else -1
-                       for text in told.texts] + [-1])[told.codes]  # fmt: skip
+                       for text in blocks.texts] + [-1])[blocks.codes]  # fmt: skip
     values = np.where(kernels.communicates, -1, values)
     most = int(values.max(initial=-1))
     lengths = _lengths(kernels)
     rows = np.flatnonzero((values > 0) & (values < most) & (lengths > rule.threshold * stage))
-    for name, row, mine in _by_name(kernels, rows):
-        gain = float((lengths[mine] * (1 - values[mine] / most)).sum())
-        text = f"{name} asks for {values[row]} cores, others for {most}{_times(mine)}."
+    for name, row, same_name in _by_name(kernels, rows):
+        gain = float((lengths[same_name] * (1 - values[same_name] / most)).sum())
+        text = f"{name} asks for {values[row]} cores, others for {most}{_times(same_name)}."
         yield rule.found(
             run.worker.key, gain, text, float(values[row]), _span(kernels, row, name), threshold=float(most)
         )
@@ -316,16 +316,16 @@ def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
     timeline = run.timeline
     if timeline is None:
         return
-    host = timeline.rows(What.OPERATOR, What.CALL, What.HOST, What.STEP)
-    rows = timeline.rows(What.OPERATOR, What.CALL)
+    host = timeline.rows(SliceClass.OPERATOR, SliceClass.CALL, SliceClass.HOST, SliceClass.STEP)
+    rows = timeline.rows(SliceClass.OPERATOR, SliceClass.CALL)
     rows = rows[timeline.named(_SYNCHRONISES.match)[rows]]
     if not len(rows):
         return
     waits = covered_time(timeline.start[rows], timeline.end[rows])
-    whole = int(timeline.end[host].max() - timeline.start[host].min())
-    if waits > rule.threshold * whole:
-        text = f"The host waits for the device {percent_text(waits / whole)} of its time ({len(rows):,} calls)."
-        yield rule.found(run.worker.key, waits, text, waits / whole)
+    host_time = int(timeline.end[host].max() - timeline.start[host].min())
+    if waits > rule.threshold * host_time:
+        text = f"The host waits for the device {percent_text(waits / host_time)} of its time ({len(rows):,} calls)."
+        yield rule.found(run.worker.key, waits, text, waits / host_time)
 
 
 def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
@@ -341,26 +341,33 @@ def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
         yield rule.found(run.worker.key, max(values) - min(values), text, spread)
 
 
+def _differs(run: Run, rule: Rule) -> Iterator[Finding]:
+    apart = (difference(run) or 0) / 1000
+    if apart > rule.threshold:
+        text = f"Step times differ from the recorded ones by up to {time_text(round(apart * 1000))}."
+        yield rule.found(run.worker.key, None, text, apart)
+
+
 def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
     """Reports memory that is held at the end of each step and grows with every step."""
-    timeline, told = run.timeline, run.rank.allocations
-    if timeline is None or told is None or len(timeline.steps) < 3:
+    timeline, allocations = run.timeline, run.rank.allocations
+    if timeline is None or allocations is None or len(timeline.steps) < 3:
         return
-    each = told[1]
+    columns = allocations[1]
     ends = timeline.end[timeline.steps]
-    begun = np.where(each["allocated"] == INT_MISSING, np.iinfo(np.int64).max, each["allocated"])
-    until = np.where(each["released"] == INT_MISSING, np.iinfo(np.int64).max, each["released"])
-    held = [float(np.nan_to_num(each["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
+    begun = np.where(columns["allocated"] == INT_MISSING, np.iinfo(np.int64).max, columns["allocated"])
+    until = np.where(columns["released"] == INT_MISSING, np.iinfo(np.int64).max, columns["released"])
+    held = [float(np.nan_to_num(columns["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
     if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
         text = f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all."
         yield rule.found(run.worker.key, None, text, held[-1] / max(held[0], 1), threshold=1 + rule.threshold)
 
 
 def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
-    found = run.rank.communicated
+    found = run.rank.communication
     for each in found.transfers if found is not None else ():
         large = each.large_packets
-        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and "@" in each.op
+        is_large = _ENGINES.match(each.link) and each.size_mb > _LARGE_MB and not each.is_total
         if is_large and large is not None and large < rule.threshold:
             text = f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets."
             yield rule.found(run.worker.key, None, text, large)
@@ -380,24 +387,24 @@ def _no_metrics(run: Run, rule: Rule) -> Iterator[Finding]:
         yield rule.found(run.worker.key, None, text, 0, threshold=1)
 
 
-def _vendors(run: Run) -> Iterator[Finding]:
+def _vendor_findings(run: Run) -> Iterator[Finding]:
     """Findings from ``prof_rule_*.json``, texts unchanged."""
-    for file, told in run.rank.rules:
-        for rule in _objects(told):
+    for file, content in run.rank.rules:
+        for rule in _objects(content):
             kind = _first(rule, "rule_type", "type")
-            results = rule.get("result")
+            results = rule.get("result", [rule])
             for each in results if isinstance(results, list) else []:
                 advice = _keyed(each) if isinstance(each, dict) else {}
                 text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
                 sub = _first(advice, "rule_subtype", "subtype")
-                about = _first(advice, "op_list", "tuning_data")
+                about = " ".join(filter(None, (_first(advice, "op_list"), _first(advice, "tuning_data"))))
                 yield Finding(": ".join(filter(None, (kind, sub))) or "prof_rule", run.worker.key, None,
                               " ".join(filter(None, (text, about))), "", source=file)  # fmt: skip
 
 
-def _objects(told: Any) -> Iterator[Mapping[str, Any]]:
+def _objects(content: Any) -> Iterator[Mapping[str, Any]]:
     """The rules in a file: a list, or an object with a list in ``data``; keys in lower case with underscores."""
-    rules = told.get("data") if isinstance(told, dict) else told
+    rules = _keyed(content).get("data") if isinstance(content, dict) else content
     for each in rules if isinstance(rules, list) else []:
         if isinstance(each, dict):
             yield _keyed(each)
@@ -417,27 +424,26 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 # -- rules of several workers
 
 
-def _told_of_ranks(profile: Profile) -> list[_Told]:
+def _communication_of_ranks(profile: Profile) -> list[RankCommunication]:
     """Communication data of each rank from msprof-analyze's files; the worker key is empty."""
-    of_all = of_msprof_analyze(profile.cluster)[1] if isinstance(profile, AscendProfile) else []
-    of_rank: dict[str, Communicated] = {}
-    for _, found in of_all:
-        ranks = [each.rank for each in found.operations] + [each.rank for each in found.transfers]
-        for rank in dict.fromkeys(ranks):
-            of_rank[rank] = Communicated(found.file, [each for each in found.operations if each.rank == rank],
-                                         [each for each in found.transfers if each.rank == rank])  # fmt: skip
-    return [("", rank, found) for rank, found in of_rank.items()]
+    found = profile.analysed.communication if isinstance(profile, AscendProfile) else None
+    if found is None:
+        return []
+    ranks = dict.fromkeys([each.rank for each in found.operations] + [each.rank for each in found.transfers])
+    return [("", rank, CommunicationData(found.file, [each for each in found.operations if each.rank == rank],
+                                         [each for each in found.transfers if each.rank == rank]))
+            for rank in ranks]  # fmt: skip
 
 
-def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
-    """Ranks that wait for the slowest rank, which is the one that waits least."""
-    last = late([found for _, _, found in told]) if len(told) > 1 else -1
-    for place, (key, rank, found) in enumerate(told):
+def _slow_rank(ranks: Sequence[RankCommunication], rule: Rule) -> Iterator[Finding]:
+    """Ranks that wait for the slowest rank (``late``)."""
+    last = late_worker([(rank, found) for _, rank, found in ranks])
+    for index, (key, rank, found) in enumerate(ranks):
         operations = [each for each in found.operations if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
         synchronization = sum(each.synchronization or 0 for each in operations)
         if wait and synchronization > rule.threshold * wait:
-            who = told[last][1] if last not in (-1, place) else None
+            who = ranks[last][1] if last not in (-1, index) else None
             others = f"; the others waited for rank {who}" if who is not None else ""
             whose = "" if key else f" of rank {rank}"
             share = percent_text(synchronization / wait)
@@ -445,25 +451,25 @@ def _slow_rank(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
             yield rule.found(key, synchronization, text, synchronization / wait)
 
 
-def _slow_links(told: Sequence[_Told], rule: Rule) -> Iterator[Finding]:
+def _slow_links(ranks: Sequence[RankCommunication], rule: Rule) -> Iterator[Finding]:
     sums: dict[str, dict[int, list[float]]] = {}
-    for place, (_, _, found) in enumerate(told):
+    for index, (_, _, found) in enumerate(ranks):
         for each in found.transfers:
-            if "@" in each.op or each.op.startswith("hcom_"):
-                into = sums.setdefault(each.link, {}).setdefault(place, [0.0, 0.0])
-                into[0] += each.size_mb
-                into[1] += each.transit or 0
-    for link, of_place in sums.items():
-        speeds = {place: size / time * 1_000_000 for place, (size, time) in of_place.items() if time}
+            if not each.is_total:
+                sums_of_rank = sums.setdefault(each.link, {}).setdefault(index, [0.0, 0.0])
+                sums_of_rank[0] += each.size_mb
+                sums_of_rank[1] += each.transit or 0
+    for link, of_rank in sums.items():
+        speeds = {index: size / time * 1_000_000 for index, (size, time) in of_rank.items() if time}
         if len(speeds) < 2:
             continue
         mean = sum(speeds.values()) / len(speeds)
-        for place, speed in speeds.items():
+        for index, speed in speeds.items():
             if speed < (1 - rule.threshold) * mean:
-                key, rank, _ = told[place]
+                key, rank, _ = ranks[index]
                 whose = "this rank" if key else f"rank {rank}"
                 text = f"{link} of {whose} moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
-                yield rule.found(key, of_place[place][1] * (1 - speed / mean), text, speed / mean,
+                yield rule.found(key, of_rank[index][1] * (1 - speed / mean), text, speed / mean,
                                  threshold=1 - rule.threshold)  # fmt: skip
 
 
@@ -502,6 +508,8 @@ RULES: Final = (
          "waits / host", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
     Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", "(max - min) / mean", 0.1,
          "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
+    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", "difference_us", 0.01,
+         "See both tables of the view `overview`: files of two recordings stand together, or one is cut.", _differs),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
          "held at the last step / at the first",
          0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),

@@ -10,30 +10,30 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from .run import CAUSES, Run
-from .tables import Asked, lacks, of_each_worker
+from .tables import ViewSelection, lacks, per_worker
 
 
-@of_each_worker(filtered=False)
-def free(asked: Asked) -> Answer:
+@per_worker(filtered=False)
+def free(selection: ViewSelection) -> Answer:
     """The free view of one worker."""
-    run = asked.run
+    run = selection.run
     coverage = run.coverage
     if coverage is None:
         return Answer(missing=(lacks("gaps", "It is not known when the device was idle.", "a timeline or kernels",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     gaps = run.gaps
-    kept = np.flatnonzero(asked.among(gaps.start))
+    kept = np.flatnonzero(selection.work_mask(gaps.start))
     order = kept[np.argsort(-gaps.length[kept], kind="stable")]
     before, after = run.neighbours()
     host, device = run.host_of_gaps(), run.device_of_gaps()
     causes = [CAUSES[code] for code in run.causes.tolist()]
     columns = (
-        asked.moment("start_us", "Start"), Column("duration_us", "Length", "duration", bar=True),
+        selection.moment("start_us", "Start"), Column("duration_us", "Length", "duration", bar=True),
         Column("cause", "Cause"), Column("before", "After", spare=2), Column("after", "Before", spare=1),
         Column("host", "Meanwhile on the host"), Column("device", "Meanwhile on the device", spare=3),
     )  # fmt: skip
     rows = order.tolist()
-    start, end = gaps.start - asked.zero, gaps.end - asked.zero
+    start, end = gaps.start - selection.zero, gaps.end - selection.zero
 
     def target(row: int) -> Target:
         return Target(time=(int(start[rows[row]]), int(end[rows[row]])))

@@ -17,7 +17,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
 from ..read.coverage import covered_time
 from ..read.csv_table import Texts
 from ..read.kernels import NUMBERS, OTHERS, Kernels
-from .tables import Asked, by_texts, lacks, of_each_worker
+from .tables import ViewSelection, by_texts, lacks, per_worker
 
 I64 = npt.NDArray[np.int64]
 _TITLES: Final = {
@@ -36,17 +36,17 @@ _SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 
 
-@of_each_worker()
-def kernels(asked: Asked) -> Answer:
+@per_worker()
+def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
-    found = asked.run.kernels
+    found = selection.run.kernels
     if found is None:
         return Answer(missing=(lacks("kernels", "There are no kernels here.", "kernel_details.csv, op_summary or a "
                                      "timeline", "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
-    rows = asked.kernels_asked(found)
+    rows = selection.kernel_rows(found)
     duration = found.duration[rows]
     order = rows[np.lexsort((found.start[rows], -np.where(duration == INT_MISSING, -1, duration)))]
-    tables = [_every(asked, found, order)]
+    tables = [_every(selection, found, order)]
     for key, title, texts in (("core", "Accelerator Core", found.core), ("type", "Type", found.type),
                               ("name", "Name", found.name)):  # fmt: skip
         if texts.texts:
@@ -65,16 +65,21 @@ def kernels(asked: Asked) -> Answer:
                 tables.append(by_texts("by_type_shapes", "By type and input shapes", names, duration))
     if not found.metrics:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
-    if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:
-        missing.append(lacks("by_type", "The timeline alone has no operator types and only coarse cores.",
-                             "kernel_details.csv or op_summary",
+    if not found.type.texts:
+        message, needs = "The types of the kernels are not known.", "operator types (Level1)"
+        if selection.run.timeline is not None and found.file == selection.run.timeline.file:
+            message, needs = (
+                "The timeline alone tells no operator types, and cores coarsely.",
+                "kernel_details.csv or op_summary",
+            )
+        missing.append(lacks("by_type", message, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    return Answer(_facts(asked, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
+    return Answer(_facts(selection, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
                          "or too few blocks.",) if found.pipes else ())  # fmt: skip
 
 
-def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
+def _facts(selection: ViewSelection, found: Kernels, rows: I64) -> tuple[Fact, ...]:
     timed = rows[found.timed[rows]]
     # avoid copies if all kernels are selected
     start, end = (found.start, found.end) if len(timed) == len(found.start) else (found.start[timed], found.end[timed])
@@ -84,8 +89,8 @@ def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
         Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
         Fact("busy_us", "Busy", covered_time(start, end), "duration"),
         Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
-        asked.moment_fact("first_start_us", "First start", first),
-        asked.moment_fact("last_end_us", "Last end", last),
+        selection.moment_fact("first_start_us", "First start", first),
+        selection.moment_fact("last_end_us", "Last end", last),
     )
 
 
@@ -94,7 +99,7 @@ def _sum(lengths: I64) -> int:
     return int(lengths.sum(where=lengths != INT_MISSING))
 
 
-def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
+def _every(selection: ViewSelection, found: Kernels, rows: I64) -> Table:
     read = lru_cache(maxsize=4)(lambda first, last: found.part(rows[first:last]))
 
     def part(start: int, stop: int) -> tuple[Kernels, I64]:
@@ -102,40 +107,44 @@ def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
         if stop - start > _PAGE:
             return read(start, stop)
         first = start - start % _PAGE
-        among, places = read(first, max(stop, first + _PAGE))
-        return among, places[start - first : stop - first]
+        page, page_rows = read(first, max(stop, first + _PAGE))
+        return page, page_rows[start - first : stop - first]
 
-    def later(values: Callable[[Kernels, I64], Any]) -> Later:
+    def lazy(values: Callable[[Kernels, I64], Any]) -> Later:
         return Later(len(rows), lambda some: values(*part(some.start, some.stop)))
 
-    def known(values: Callable[[I64], list[Any]]) -> Later:
+    def in_memory(values: Callable[[I64], list[Any]]) -> Later:
         return Later(len(rows), lambda some: values(rows[some]))
 
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), known(found.other("step").plain_values)),
-        (Column("name", "Name"), known(found.name.values)),
-        (Column("type", "Type", spare=2), known(found.type.values)),
-        (Column("core", "Accelerator Core", spare=1), known(found.core.values)),
-        (asked.moment("start_us", "Start Time", spare=5), asked.moments(found.start[rows])),
+        (Column("step", "Step", spare=3), in_memory(found.other("step").plain_values)),
+        (Column("name", "Name"), in_memory(found.name.values)),
+        (Column("type", "Type", spare=2), in_memory(found.type.values)),
+        (Column("core", "Accelerator Core", spare=1), in_memory(found.core.values)),
+        (selection.moment("start_us", "Start Time", spare=5), selection.moments(found.start[rows])),
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), known(found.other("blocks").plain_values)),
-        (Column("bound", "Bound"), later(lambda among, places: among.bound[0].values(places))),
-        (Column("bound_ratio", "Ratio", "share"), later(lambda among, places: among.bound[1][places])),
+        (Column("blocks", "Block Dim", "count", spare=6), in_memory(found.other("blocks").plain_values)),
+        (Column("bound", "Bound", level="bound_ratio"), lazy(lambda page, page_rows: page.bound[0].values(page_rows))),
+        (Column("bound_ratio", "Ratio", "share"), lazy(lambda page, page_rows: page.bound[1][page_rows])),
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
-            told = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
-            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), later(told)))
+            values_of = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
+            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), lazy(values_of)))
+    for name in found.others:
+        # unknown columns have the names of the file
+        if name not in (*OTHERS, "step", "blocks"):
+            columns.append((Column(name, name, spare=30, shown=False), lazy(partial(_other, name, Texts.plain_values))))
     for name in found.metrics:
-        columns.append((Column(name, name, "number", spare=30, shown=False), later(partial(_metric, name))))
+        columns.append((Column(name, name, "number", spare=30, shown=False), lazy(partial(_metric, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
                  word="kernel")  # fmt: skip
 
 
-def _other(key: str, told: Callable[[Texts, I64], list[Any]], among: Kernels, places: I64) -> list[Any]:
-    return told(among.other(key), places)
+def _other(key: str, values_of: Callable[[Texts, I64], list[Any]], kernels: Kernels, rows: I64) -> list[Any]:
+    return values_of(kernels.other(key), rows)
 
 
-def _metric(name: str, among: Kernels, places: I64) -> npt.NDArray[np.float64]:
-    return among.metric(name)[places]
+def _metric(name: str, kernels: Kernels, rows: I64) -> npt.NDArray[np.float64]:
+    return kernels.metric(name)[rows]

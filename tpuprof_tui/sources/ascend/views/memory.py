@@ -11,7 +11,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 
 from ..read.csv_table import Texts
-from .tables import Asked, Sums, lacks, of_each_worker, with_others
+from .tables import Sums, ViewSelection, lacks, per_worker, with_other_columns
 
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "Memory not released within the recording is not necessarily a leak: weights and optimiser state stay."
@@ -21,33 +21,33 @@ _MEGABYTES: Final = tuple(
 )
 
 
-@of_each_worker(filtered=False)
-def memory(asked: Asked) -> Answer:
+@per_worker(filtered=False)
+def memory(selection: ViewSelection) -> Answer:
     """The memory view of one worker."""
-    rank = asked.run.rank
+    rank = selection.run.rank
     tables: list[Table] = []
     facts: list[Fact] = []
     missing: list[Missing] = []
     source = ""
-    found = _curve(asked)
+    found = _curve(selection)
     if found is not None:
-        source, told = found
-        told = _part(told, asked.on_host(told["time"])) if asked.timed else told
-        tables += [_peaks(told), with_others(_curve_table(asked, told), told)]
+        source, data = found
+        data = _part(data, selection.host_mask(data["time"])) if selection.timed else data
+        tables += [_peaks(data), with_other_columns(_curve_table(selection, data), data)]
     else:
         missing.append(lacks("curve", "There is no memory over time.", "memory records",
                              f"{_PROFILE}, or msprof --sys-hardware-mem=on"))  # fmt: skip
     if rank.allocations is not None:
         file, each = rank.allocations
         source = source or file
-        each = _part(each, asked.on_host(each["allocated"])) if asked.timed else each
+        each = _part(each, selection.host_mask(each["allocated"])) if selection.timed else each
         lost = each["released"] == INT_MISSING
         size = np.nan_to_num(each["size"])
         facts += [Fact("allocations", "Allocations", len(size)),
                   Fact("never_released", "Not released within the recording", int(lost.sum())),
                   Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB",
                        head="Their size (KB)")]  # fmt: skip
-        tables += [_by_name(each, size, lost), _allocations(asked, each)]
+        tables += [_by_name(each, size, lost), _allocations(selection, each)]
     else:
         missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))
     if rank.modules is not None:
@@ -57,27 +57,27 @@ def memory(asked: Asked) -> Answer:
     notes = []
     if rank.allocations is not None:
         notes.append(_KEPT)
-    if asked.timed and rank.modules is not None:
+    if selection.timed and rank.modules is not None:
         notes.append("Components of CANN: of the whole recording.")
     return Answer(tuple(facts), tuple(tables), notes=tuple(notes), missing=tuple(missing), source=source)
 
 
-def _part(told: dict[str, Any], chosen: Any) -> dict[str, Any]:
+def _part(data: dict[str, Any], chosen: Any) -> dict[str, Any]:
     """Some rows of columns; values that are no columns are kept."""
     return {
         key: Texts(values.codes[chosen], values.texts) if isinstance(values, Texts)
         else values[chosen] if isinstance(values, np.ndarray) else values
-        for key, values in told.items()
+        for key, values in data.items()
     }  # fmt: skip
 
 
-def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:
+def _curve(selection: ViewSelection) -> tuple[str, dict[str, Any]] | None:
     """The memory records with their file name, else the memory counters of the timeline; None if there are neither."""
-    rank = asked.run.rank
+    rank = selection.run.rank
     if rank.memory is not None:
         return rank.memory
     timeline = rank.timeline
-    found = [each for each in (timeline.measured if timeline is not None else ()) if each.process == "NPU MEM"]
+    found = [each for each in (timeline.counters if timeline is not None else ()) if each.process == "NPU MEM"]
     if not found or timeline is None:
         return None
     names = [each.name for each in found]
@@ -91,53 +91,53 @@ def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:
     }  # fmt: skip
 
 
-def _curve_table(asked: Asked, told: dict[str, Any]) -> Table:
+def _curve_table(selection: ViewSelection, data: dict[str, Any]) -> Table:
     columns = (
-        Column("component", "Component"), asked.moment("time_us", "Time"),
+        Column("component", "Component"), selection.moment("time_us", "Time"),
         *(replace(column, title=f"Total {column.title}") for column in _MEGABYTES),
         Column("device", "Device Type", spare=1),
     )  # fmt: skip
     return Table("curve", "Over time", columns, (
-        told["component"].values(), asked.moments(told["time"]), *(told[key] for key in _PARTS),
-        told["device"].values(),
+        data["component"].values(), selection.moments(data["time"]), *(data[key] for key in _PARTS),
+        data["device"].values(),
     ))  # fmt: skip
 
 
-def _peaks(told: dict[str, Any]) -> Table:
-    component = told["component"]
+def _peaks(data: dict[str, Any]) -> Table:
+    component = data["component"]
     rows = []
     for code, name in enumerate(component.texts):
-        mine = component.codes == code
+        of_component = component.codes == code
         peaks = []
         for key in _PARTS:
-            values = told[key][mine]
-            known = values[~np.isnan(values)]
-            peaks.append(float(known.max()) if len(known) else None)
+            values = data[key][of_component]
+            sound = values[~np.isnan(values)]
+            peaks.append(float(sound.max()) if len(sound) else None)
         rows.append((name, *peaks))
     return Table.of_rows("peaks", "Peaks", (Column("component", "Component"), *_MEGABYTES), rows)
 
 
-def _allocations(asked: Asked, told: dict[str, Any]) -> Table:
-    order = np.argsort(-np.nan_to_num(told["size"]), kind="stable")
+def _allocations(selection: ViewSelection, data: dict[str, Any]) -> Table:
+    order = np.argsort(-np.nan_to_num(data["size"]), kind="stable")
     columns = (
         Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True, head="KB"),
-        asked.moment("allocation_time_us", "Allocated"), asked.moment("release_time_us", "Released"),
+        selection.moment("allocation_time_us", "Allocated"), selection.moment("release_time_us", "Released"),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
-    return with_others(Table("operators", "Allocations", columns, (
-        told["name"].values(order), told["size"][order], asked.moments(told["allocated"][order]),
-        asked.moments(told["released"][order]), told["duration"][order],
-    )), told, order)  # fmt: skip
+    return with_other_columns(Table("operators", "Allocations", columns, (
+        data["name"].values(order), data["size"][order], selection.moments(data["allocated"][order]),
+        selection.moments(data["released"][order]), data["duration"][order],
+    )), data, order)  # fmt: skip
 
 
-def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:
-    sums = Sums(np.zeros(len(size), np.int64), told["name"].codes)
+def _by_name(data: dict[str, Any], size: Any, lost: Any) -> Table:
+    sums = Sums(np.zeros(len(size), np.int64), data["name"].codes)
     groups = len(sums.rows)
-    total = np.bincount(sums.place, weights=size, minlength=groups)
+    total = np.bincount(sums.index, weights=size, minlength=groups)
     least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
-    np.minimum.at(least, sums.place, size)
-    np.maximum.at(most, sums.place, size)
-    kept = np.bincount(sums.place, weights=lost, minlength=groups).astype(np.int64)
+    np.minimum.at(least, sums.index, size)
+    np.maximum.at(most, sums.index, size)
+    kept = np.bincount(sums.index, weights=lost, minlength=groups).astype(np.int64)
     order = np.argsort(-total, kind="stable")
     columns = (
         Column("name", "Name", narrows="name"), Column("count", "Allocations", "count"),
@@ -147,7 +147,7 @@ def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:
         Column("never_released", "Not released", "count"),
     )  # fmt: skip
     return Table("by_name", "By name", columns, (
-        told["name"].values(sums.rows[order]), sums.count[order], total[order], least[order], most[order], kept[order],
+        data["name"].values(sums.rows[order]), sums.count[order], total[order], least[order], most[order], kept[order],
     ))  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
 from ..read.csv_table import Texts
-from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_each_worker, with_others
+from .tables import TIMES, WHOLE, Sums, ViewSelection, by_texts, lacks, per_worker, with_other_columns
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
 _OPERATORS: Final = (
@@ -23,23 +23,23 @@ _OPERATORS: Final = (
 _TIMES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
 
 
-@of_each_worker()
-def operators(asked: Asked) -> Answer:
+@per_worker()
+def operators(selection: ViewSelection) -> Answer:
     """The operators view of one worker."""
     tables: list[Table] = []
     missing: list[Missing] = []
     source = ""
-    by_type, file = _by_type(asked)
+    by_type, file = _by_type(selection)
     if by_type is not None:
         tables.append(by_type)
         source = file
     else:
         missing.append(lacks("by_type", "The types of the kernels are not known.", "operator types (Level1)", _TYPED))
     notes: tuple[str, ...] = ()
-    found = _calls(asked)
+    found = _calls(selection)
     if found is not None:
         file, columns, follows = found
-        notes = () if asked.whole or follows else (WHOLE,)
+        notes = () if selection.is_everything or follows else (WHOLE,)
         source = source or file
         tables.append(_by_name("by_name", "By name", columns, ("name",)))
         if columns["shapes"].texts:
@@ -50,48 +50,48 @@ def operators(asked: Asked) -> Answer:
     return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
-def _by_type(asked: Asked) -> tuple[Table | None, str]:
-    run = asked.run
-    told = run.rank.statistic
+def _by_type(selection: ViewSelection) -> tuple[Table | None, str]:
+    run = selection.run
+    statistic = run.rank.statistic
     table = run.rank.table("op_statistic.csv")
-    if asked.whole and told is not None and table is not None and len(told["type"]):
-        order = np.argsort(-told["total"], kind="stable")
-        total = told["total"][order]
-        whole = int(total[total != INT_MISSING].sum())
+    if selection.is_everything and statistic is not None and table is not None and len(statistic["type"]):
+        order = np.argsort(-statistic["total"], kind="stable")
+        total = statistic["total"][order]
+        sum_of_all = int(total[total != INT_MISSING].sum())
         columns = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"), *TIMES)
         values = (
-            told["type"].values(order), told["core"].values(order),
-            [None if each != each else int(each) for each in told["count"][order].tolist()], total,
-            *(told[key][order] for key in ("least", "mean", "most")),
-            np.where(total != INT_MISSING, total / whole, np.nan) if whole else np.full(len(order), np.nan),
+            statistic["type"].values(order), statistic["core"].values(order),
+            [None if each != each else int(each) for each in statistic["count"][order].tolist()], total,
+            *(statistic[key][order] for key in ("least", "mean", "most")),
+            np.where(total != INT_MISSING, total / sum_of_all, np.nan) if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
-        return with_others(Table("by_type", "By type", columns, values), told, order), table.name
+        return with_other_columns(Table("by_type", "By type", columns, values), statistic, order), table.name
     kernels = run.kernels
     if kernels is None or not kernels.type.texts:
         return None, ""
-    rows = asked.kernels_asked(kernels)
+    rows = selection.kernel_rows(kernels)
     rows = rows[~kernels.communicates[rows]]
     kind, core = (Texts(texts.codes[rows], texts.texts) for texts in (kernels.type, kernels.core))
     names = (("type", "OP Type", kind), ("core", "Core Type", core))
     return by_texts("by_type", "By type", names, kernels.duration[rows]), kernels.file
 
 
-def _calls(asked: Asked) -> tuple[str, dict[str, Any], bool] | None:
+def _calls(selection: ViewSelection) -> tuple[str, dict[str, Any], bool] | None:
     """A row for each call of an operator, from operator_details.csv, else from slices; for a selection from slices.
 
     Returns:
         File name, columns, and whether they follow the selection; None if there are no operators.
     """
-    run = asked.run
-    told, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline
-    times = run.operator_times if not asked.whole or told is None else None
-    if times is None and told is not None and table is not None:
-        return table.name, told, False
+    run = selection.run
+    exported, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline
+    times = run.operator_times if not selection.is_everything or exported is None else None
+    if times is None and exported is not None and table is not None:
+        return table.name, exported, False
     if times is None or timeline is None:
         return None
-    chosen = asked.on_host(timeline.start[times.rows])
-    if asked.slices is not None:
-        chosen &= asked.slices[times.rows]
+    chosen = selection.host_mask(timeline.start[times.rows])
+    if selection.slices is not None:
+        chosen &= selection.slices[times.rows]
     rows = times.rows[chosen]
     nothing = np.full(len(times.rows), INT_MISSING)
     columns = {
@@ -119,8 +119,8 @@ def _by_name(key: str, title: str, columns: dict[str, Any], by: tuple[str, ...])
         if not (columns[name] != INT_MISSING).any():
             totals[name] = np.full(len(sums.rows), INT_MISSING)
     heads = {"name": Column("name", "Name", narrows="name"), "shapes": Column("input_shapes", "Input Shapes")}
-    told = [columns[name].values(sums.rows[order]) for name in by]
+    texts = [columns[name].values(sums.rows[order]) for name in by]
     if "shapes" in by:
-        told[1] = [None if each is None else " ".join(each.split()) for each in told[1]]
+        texts[1] = [None if each is None else " ".join(each.split()) for each in texts[1]]
     return Table(key, title, (*(heads[name] for name in by), *_OPERATORS),
-                 (*told, sums.count[order], *(totals[name][order] for name in _TIMES)), word="operator")  # fmt: skip
+                 (*texts, sums.count[order], *(totals[name][order] for name in _TIMES)), word="operator")  # fmt: skip

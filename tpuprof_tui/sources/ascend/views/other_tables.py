@@ -7,10 +7,10 @@ from typing import Final
 from tpuprof_tui.views.answer import Answer, Column, Table
 
 from ..read.rank import STEP_COLUMNS
-from .tables import Asked, of_each_worker, plain_column
+from .tables import ViewSelection, per_worker, plain_column
 
 #: Files that other views show.
-TOLD: Final = frozenset(
+SHOWN: Final = frozenset(
     ("kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv", "api_statistic.csv",
      "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv", "step_trace_time.csv", "runtime_api.csv",
      "acl_statistic.csv"),
@@ -30,16 +30,16 @@ _SUMMED: Final = {
 }  # fmt: skip
 
 
-@of_each_worker()
-def other_tables(asked: Asked) -> Answer:
+@per_worker()
+def other_tables(selection: ViewSelection) -> Answer:
     """The view of other tables of one worker."""
-    rank = asked.run.rank
+    rank = selection.run.rank
     rows: list[tuple[str, int, int]] = []
     tables: list[Table] = []
-    for role in rank.place.files:
-        told = _SUMMED.get(role)
-        table = rank.table(role) if role.endswith(".csv") and (told is not None or role not in TOLD) else None
-        if table is None or (told is not None and told.issuperset(table.columns)):
+    for role in rank.paths.by_role:
+        shown_columns = _SUMMED.get(role)
+        table = rank.table(role) if role.endswith(".csv") and (shown_columns is not None or role not in SHOWN) else None
+        if table is None or (shown_columns is not None and shown_columns.issuperset(table.columns)):
             continue
         read = table.read(dict.fromkeys(table.columns, "text"))
         rows.append((table.name, len(table.columns), table.rows))

@@ -14,8 +14,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import innermost
 from tpuprof_tui.views.query import Query
 
-from ..read.categories import AI_CORES, RECEIVE, STEP, What
-from ..read.coverage import Coverage, Stretches, coverage_of, sorted_stretches
+from ..read.categories import AI_CORES, RECEIVE, STEP, SliceClass
+from ..read.coverage import Coverage, SortedIntervals, coverage_of, sorted_intervals
 from ..read.kernels import Kernels, rows_of_work
 from ..read.profile import AscendProfile, AscendWorker, step_numbers
 from ..read.rank import STEP_COLUMNS, Rank, RecordedStep
@@ -45,7 +45,7 @@ class Step(Struct, frozen=True):
     values: tuple[float | None, ...]
     known: bool = True
 
-    def holds(self, start: I64) -> Mask:
+    def contains(self, start: I64) -> Mask:
         """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
         found = np.full(len(start), self.known)
         if self.low is not None:
@@ -97,11 +97,11 @@ class Run:
         step = kernels.other("step") if kernels is not None else None
         lows: list[int | None] = []
         for label, _ in recorded:
-            mine = step.where(lambda text, label=label: text == label) if step is not None else np.zeros(0, np.bool_)
-            starts = kernels.start[mine & kernels.timed] if kernels is not None else _NO
+            of_step = step.where(lambda text, label=label: text == label) if step is not None else np.zeros(0, np.bool_)
+            starts = kernels.start[of_step & kernels.timed] if kernels is not None else _NO
             lows.append(int(starts.min()) if len(starts) else None)
-        for place, (label, values) in enumerate(recorded):
-            low = lows[place]
+        for index, (label, values) in enumerate(recorded):
+            low = lows[index]
             high = min((each for each in lows if each is not None and low is not None and each > low), default=None)
             yield Step(label, _number(label), low, high, values, low is not None or len(recorded) == 1)
 
@@ -124,8 +124,8 @@ class Run:
         work = np.sort(np.concatenate([coverage.computing.start, coverage.communication.start]))
         begun: list[int | None] = []
         for start, until in zip(starts, [*starts[1:], None], strict=True):
-            place = int(np.searchsorted(work, start))
-            first = int(work[place]) if place < len(work) else None
+            index = int(np.searchsorted(work, start))
+            first = int(work[index]) if index < len(work) else None
             begun.append(first if first is not None and (until is None or first < until) else None)
         steps = []
         numbers = self.mark_numbers.tolist()
@@ -149,17 +149,17 @@ class Run:
                 computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
 
     @cached_property
-    def _receives(self) -> Stretches:
+    def _receives(self) -> SortedIntervals:
         """Receive operators, which wait for the preceding pipeline stage."""
         timeline, kernels = self.timeline, self.kernels
         if timeline is not None:
-            rows = timeline.rows(What.COLLECTIVE)
+            rows = timeline.rows(SliceClass.COLLECTIVE)
             rows = rows[timeline.named(RECEIVE.search)[rows]]
-            return sorted_stretches(timeline.start[rows], timeline.end[rows])
+            return sorted_intervals(timeline.start[rows], timeline.end[rows])
         if kernels is not None:
             rows = np.flatnonzero(kernels.timed & kernels.communicates & kernels.name.where(RECEIVE.search))
-            return sorted_stretches(kernels.start[rows], kernels.end[rows])
-        return Stretches()
+            return sorted_intervals(kernels.start[rows], kernels.end[rows])
+        return SortedIntervals()
 
     # -- work in order of time
 
@@ -180,9 +180,9 @@ class Run:
     # -- gaps
 
     @cached_property
-    def gaps(self) -> Stretches:
+    def gaps(self) -> SortedIntervals:
         """Intervals in which the device is free, by start."""
-        return self.coverage.free if self.coverage is not None else Stretches()
+        return self.coverage.free if self.coverage is not None else SortedIntervals()
 
     @cached_property
     def called(self) -> tuple[I64, I64]:
@@ -195,10 +195,10 @@ class Run:
             links = timeline.flows.of(category)
             order = links[np.argsort(timeline.flows.to_time[links], kind="stable")]
             times = timeline.flows.to_time[order]
-            place = np.searchsorted(times, ends)
-            hit = place < len(times)
-            hit[hit] = times[place[hit]] == ends[hit]
-            found.append(np.where(hit, order[np.minimum(place, max(len(order) - 1, 0))] if len(order) else -1, -1))
+            index = np.searchsorted(times, ends)
+            hit = index < len(times)
+            hit[hit] = times[index[hit]] == ends[hit]
+            found.append(np.where(hit, order[np.minimum(index, max(len(order) - 1, 0))] if len(order) else -1, -1))
         return found[0], found[1]
 
     @cached_property
@@ -235,8 +235,8 @@ class Run:
         before = np.searchsorted(ends[by_end], self.gaps.start + 2, side="right") - 1
         after = np.searchsorted(starts, self.gaps.end - 1)
         return (
-            [names[int(by_end[place])] if place >= 0 else None for place in before.tolist()],
-            [names[place] if place < len(names) else None for place in after.tolist()],
+            [names[int(by_end[index])] if index >= 0 else None for index in before.tolist()],
+            [names[index] if index < len(names) else None for index in after.tolist()],
         )
 
     def host_of_gaps(self) -> list[str | None]:
@@ -245,11 +245,11 @@ class Run:
         if timeline is None:
             return [None] * len(gaps)
         found = np.full(len(gaps), -1)
-        for link, what in zip(self.called, (What.OPERATOR, What.CALL), strict=True):
+        for link, slice_class in zip(self.called, (SliceClass.OPERATOR, SliceClass.CALL), strict=True):
             # -1 (no flow, no slice, no track) selects the appended -1
             row = np.where(found < 0, np.append(timeline.flows.from_row, -1)[link], -1)
             track = np.append(timeline.track, -1)[row]
-            found = np.maximum(found, _longest_innermost(timeline, what, track, gaps.start, gaps.end))
+            found = np.maximum(found, _longest_innermost(timeline, slice_class, track, gaps.start, gaps.end))
         return [timeline.names[name] if name >= 0 else None for name in found.tolist()]
 
     def device_of_gaps(self) -> list[str | None]:
@@ -259,7 +259,7 @@ class Run:
         wanted = np.flatnonzero(self.causes == CAUSES.index("device"))
         if timeline is None or not len(wanted):
             return found
-        rows = timeline.rows(What.COPY, What.WAIT, What.SYNC)
+        rows = timeline.rows(SliceClass.COPY, SliceClass.WAIT, SliceClass.SYNC)
         rows = rows[np.argsort(timeline.start[rows], kind="stable")]
         start, end = timeline.start[rows], timeline.end[rows]
         reach = np.maximum.accumulate(end) if len(end) else end
@@ -283,33 +283,33 @@ class Run:
         return OperatorTimes(self) if timeline is not None and len(timeline.operators) else None
 
 
-def _longest_innermost(timeline: Timeline, what: What, track: I64, low: I64, high: I64) -> I64:
+def _longest_innermost(timeline: Timeline, slice_class: SliceClass, track: I64, low: I64, high: I64) -> I64:
     """Code of the name that is innermost for longest on a track within each [low, high); -1 if nothing runs."""
     found = np.full(len(track), -1)
-    rows = timeline.rows(what)
+    rows = timeline.rows(slice_class)
     for each in np.unique(track[track >= 0]).tolist():
-        mine, asked = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
-        start, end, thread = timeline.start[mine], timeline.end[mine], timeline.track[mine]
+        track_rows, gaps_here = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
+        start, end, thread = timeline.start[track_rows], timeline.end[track_rows], timeline.track[track_rows]
         # cut the track wherever the innermost slice may change
         cuts = np.sort(np.append(start, end))
         cuts = cuts[np.append(True, cuts[1:] > cuts[:-1])]
         begin, stop = cuts[:-1], cuts[1:]
         inner = innermost((start, end, thread), (begin, begin, np.full(len(begin), each)))
-        name = np.append(timeline.name[mine], -1)[inner]
-        first = np.searchsorted(stop, low[asked], side="right")
-        count = np.maximum(np.searchsorted(begin, high[asked]) - first, 0)
-        # all pairs of an interval and a piece that overlaps it
-        stretch = np.repeat(np.arange(len(asked)), count)
-        piece = np.arange(len(stretch)) + np.repeat(first - np.cumsum(count) + count, count)
-        known = name[piece] >= 0
-        stretch, piece = stretch[known], piece[known]
-        covered = np.minimum(stop[piece], high[asked][stretch]) - np.maximum(begin[piece], low[asked][stretch])
-        of_name, place = np.unique(stretch * len(timeline.names) + name[piece], return_inverse=True)
-        times = np.bincount(place, weights=covered, minlength=len(of_name))
-        stretch, name = np.divmod(of_name, max(len(timeline.names), 1))
+        name = np.append(timeline.name[track_rows], -1)[inner]
+        first = np.searchsorted(stop, low[gaps_here], side="right")
+        count = np.maximum(np.searchsorted(begin, high[gaps_here]) - first, 0)
+        # all pairs of an interval and a part that overlaps it
+        gap = np.repeat(np.arange(len(gaps_here)), count)
+        part = np.arange(len(gap)) + np.repeat(first - np.cumsum(count) + count, count)
+        known = name[part] >= 0
+        gap, part = gap[known], part[known]
+        covered = np.minimum(stop[part], high[gaps_here][gap]) - np.maximum(begin[part], low[gaps_here][gap])
+        of_name, inverse = np.unique(gap * len(timeline.names) + name[part], return_inverse=True)
+        times = np.bincount(inverse, weights=covered, minlength=len(of_name))
+        gap, name = np.divmod(of_name, max(len(timeline.names), 1))
         # the last assignment of each interval wins: the longest time, among equals the first name
-        order = np.lexsort((-name, times, stretch))
-        found[asked[stretch[order]]] = name[order]
+        order = np.lexsort((-name, times, gap))
+        found[gaps_here[gap[order]]] = name[order]
     return found
 
 
@@ -338,9 +338,9 @@ class OperatorTimes:
         _, first = np.unique(flows.to_row[links], return_index=True)
         links = links[np.sort(first)]
         task = flows.to_row[links]
-        place_of = np.full(len(timeline), -1, np.int64)
-        place_of[rows] = np.arange(len(rows))
-        owner = place_of[flows.from_row[links]]
+        index_of_row = np.full(len(timeline), -1, np.int64)
+        index_of_row[rows] = np.arange(len(rows))
+        owner = index_of_row[flows.from_row[links]]
         known = owner >= 0
         self.device_self, self.device_total = self._sums(owner[known], task[known], timeline, above)
         self.aicore_self: I64 | None = None
@@ -359,10 +359,10 @@ class OperatorTimes:
         np.add.at(finer, owner, timeline.finer[task])
         total, more = own.copy(), finer.copy()
         # children follow their parents
-        for place in np.flatnonzero(above >= 0)[::-1].tolist():
-            if total[place]:
-                total[above[place]] += total[place]
-                more[above[place]] += more[place]
+        for index in np.flatnonzero(above >= 0)[::-1].tolist():
+            if total[index]:
+                total[above[index]] += total[index]
+                more[above[index]] += more[index]
         return own + np.rint(finer).astype(np.int64), total + np.rint(more).astype(np.int64)
 
 

@@ -44,7 +44,7 @@ STEP_NOTE: Final = (
 )
 
 
-class Asked(Struct, frozen=True, dict=True):
+class ViewSelection(Struct, frozen=True, dict=True):
     """Selection of a query within one worker.
 
     Attributes:
@@ -74,21 +74,21 @@ class Asked(Struct, frozen=True, dict=True):
         return self.window is not None or self.step is not None
 
     @property
-    def whole(self) -> bool:
+    def is_everything(self) -> bool:
         """Whether everything is selected."""
         return not self.timed and self.passing is None
 
-    def among(self, start: I64) -> Mask:
+    def work_mask(self, start: I64) -> Mask:
         """Mask of the selected device work, by start in ns since 1970."""
         found = self._in_window(start)
         if self.step is not None:
             inside = np.zeros(len(start), np.bool_)
             for each in self.steps:
-                inside |= each.holds(start)
+                inside |= each.contains(start)
             found &= inside
         return found
 
-    def on_host(self, start: I64) -> Mask:
+    def host_mask(self, start: I64) -> Mask:
         """Mask of the selected host events, by start in ns since 1970; a step selects what starts within its slice."""
         found = self._in_window(start)
         timeline = self.run.timeline
@@ -128,9 +128,9 @@ class Asked(Struct, frozen=True, dict=True):
         found[places[places >= 0]] = True
         return found
 
-    def kernels_asked(self, kernels: Kernels) -> I64:
+    def kernel_rows(self, kernels: Kernels) -> I64:
         """Rows of the selected kernels, in file order."""
-        chosen = np.ones(len(kernels), np.bool_) if not self.timed else self.among(kernels.start)
+        chosen = np.ones(len(kernels), np.bool_) if not self.timed else self.work_mask(kernels.start)
         return np.flatnonzero(chosen if self.kernels is None else chosen & self.kernels)
 
     def moment(self, key: str, title: str, **more: Any) -> Column:
@@ -146,7 +146,7 @@ class Asked(Struct, frozen=True, dict=True):
         return Fact(key, title, None if value is None else value - self.zero, "time", epoch_ns=self.zero)
 
 
-def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bool = True) -> Answer:
+def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], *, filtered: bool = True) -> Answer:
     """Answers a query for one worker; of several, concatenates tables and names the worker in facts.
 
     Args:
@@ -166,21 +166,21 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     filtered &= all(run.worker.events == [counts[lane] for lane in run.worker.lanes if lane < len(counts)]
                     for run in runs if text)  # fmt: skip
 
-    def asked(run: Run) -> Asked:
+    def selection_of(run: Run) -> ViewSelection:
         if not text or not filtered:
-            return Asked(run, zero, window, step)
-        own = run.worker.lanes
-        return Asked(run, zero, window, step, lambda: [passes(query.session, text).lane(lane) for lane in own],
-                     [lanes[lane] for lane in own])  # fmt: skip
+            return ViewSelection(run, zero, window, step)
+        ids = run.worker.lanes
+        return ViewSelection(run, zero, window, step, lambda: [passes(query.session, text).lane(lane) for lane in ids],
+                             [lanes[lane] for lane in ids])  # fmt: skip
 
-    found = [(name, compute(asked(run))) for name, run in zip(names, runs, strict=True)]
+    found = [(name, compute(selection_of(run))) for name, run in zip(names, runs, strict=True)]
     if text and not filtered:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
     return joined(found, [run.worker.group for run in runs])
 
 
-def of_each_worker(*, filtered: bool = True) -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
+def per_worker(*, filtered: bool = True) -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:
     """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, filtered=filtered)
 
@@ -197,43 +197,43 @@ class Sums:
     """Aggregates of rows grouped by codes.
 
     Attributes:
-        place: Group index of each row.
+        index: Group index of each row.
         rows: First row of each group.
         count, total, least, most: Number of rows of each group; sum, minimum and maximum of their values.
         order: Groups by falling total.
     """
 
     def __init__(self, values: I64, *codes: npt.NDArray[Any]) -> None:
-        self.place, groups = distinct_together(*codes)
+        self.index, groups = distinct_together(*codes)
         self.rows = np.zeros(groups, np.int64)
         # assigned backwards, as the last assignment wins: the first row of each group
-        self.rows[self.place[::-1]] = np.arange(len(values))[::-1]
+        self.rows[self.index[::-1]] = np.arange(len(values))[::-1]
         known = values != INT_MISSING
-        kept, place = (values, self.place) if known.all() else (values[known], self.place[known])
-        self.count = np.bincount(self.place, minlength=groups).astype(np.int64)
+        kept, kept_index = (values, self.index) if known.all() else (values[known], self.index[known])
+        self.count = np.bincount(self.index, minlength=groups).astype(np.int64)
         self.total = np.zeros(groups, np.int64)
-        np.add.at(self.total, place, kept)
+        np.add.at(self.total, kept_index, kept)
         self.least = np.full(groups, np.iinfo(np.int64).max)
-        np.minimum.at(self.least, place, kept)
+        np.minimum.at(self.least, kept_index, kept)
         self.most = np.full(groups, INT_MISSING)
-        np.maximum.at(self.most, place, kept)
+        np.maximum.at(self.most, kept_index, kept)
         self.least[self.most == INT_MISSING] = INT_MISSING
         self.order = np.argsort(-self.total, kind="stable")
 
     def added(self, values: I64) -> I64:
         """Sum of other values of each group; missing values count as 0."""
         found = np.zeros(len(self.rows), np.int64)
-        np.add.at(found, self.place, np.where(values == INT_MISSING, 0, values))
+        np.add.at(found, self.index, np.where(values == INT_MISSING, 0, values))
         return found
 
     def time_columns(self) -> tuple[tuple[Column, ...], tuple[Any, ...]]:
         """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
-        whole = int(self.total.sum())
+        sum_of_all = int(self.total.sum())
         total = self.total[order]
         return TIMES, (
             self.count[order], total, self.least[order], total / np.maximum(self.count[order], 1), self.most[order],
-            total / whole if whole else np.full(len(order), np.nan),
+            total / sum_of_all if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
 
 
@@ -261,9 +261,9 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     """
     sums = Sums(values, *(texts.codes for _, _, texts in names))
     columns, times = sums.time_columns()
-    told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
+    labels = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
     heads = [Column(name, head, narrows=_FILTERED.get(name, "")) for name, head, _ in names]
-    return Table(key, title, (*heads, *columns), (*told, *times), word=names[0][0] if len(names) == 1 else "row")
+    return Table(key, title, (*heads, *columns), (*labels, *times), word=names[0][0] if len(names) == 1 else "row")
 
 
 def plain_column(name: str, texts: Texts) -> Column:
@@ -272,14 +272,14 @@ def plain_column(name: str, texts: Texts) -> Column:
     return Column(name, name, "text" if is_text else "number")
 
 
-def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) -> Table:
+def with_other_columns(table: Table, columns: Mapping[str, Any], rows: Any = slice(None)) -> Table:
     """Appends a file's undocumented columns, under their own names, to a table of its rows."""
-    others = {key.removeprefix(OTHER): texts for key, texts in told.items() if key.startswith(OTHER)}
+    others = {key.removeprefix(OTHER): texts for key, texts in columns.items() if key.startswith(OTHER)}
     heads = (replace(plain_column(name, texts), spare=9) for name, texts in others.items())
     values = (texts.plain_values(rows) for texts in others.values())
     return replace(table, columns=(*table.columns, *heads), values=(*table.values, *values))
 
 
-def lacks(key: str, told: str, needs: str, do: str) -> Missing:
+def lacks(key: str, text: str, needs: str, do: str) -> Missing:
     """A table that cannot be given: its key, a sentence, what it needs, and how to record it."""
-    return Missing(key, needs, do, told)
+    return Missing(key, needs, do, text)

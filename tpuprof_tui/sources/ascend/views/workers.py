@@ -15,7 +15,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
     assert isinstance(profile, AscendProfile)
     return tuple(
-        Worker(each.key, Scope(each.group), each.rank.rank, each.rank.place.name, each.span, each.rank.files,
+        Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
                (_device(each),))
         for each in profile.ranks
     )  # fmt: skip

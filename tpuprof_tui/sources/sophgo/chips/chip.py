@@ -195,8 +195,8 @@ def chip_names() -> tuple[str, ...]:
 
 def chip_by_name(name: str) -> Chip | None:
     """The chip of that name, in either case; None when there is none."""
-    wanted = name.strip().casefold()
-    return CATALOG.table(_load, wanted) if wanted in chip_names() else None
+    lowered = name.strip().casefold()
+    return CATALOG.table(_load, lowered) if lowered in chip_names() else None
 
 
 def chip_by_arch(value: str) -> Chip | None:

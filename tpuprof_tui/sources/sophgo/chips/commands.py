@@ -18,7 +18,7 @@ from .layout import ChipDataError, Field, parse_fields
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""
 
-GRAIN = 16
+UNIT_BYTES = 16
 """Every command is a multiple of this many bytes long."""
 
 
@@ -58,11 +58,11 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def needed(self) -> int:
-        """Bytes that contain all known fields, a multiple of `GRAIN`."""
+        """Bytes that contain all known fields, a multiple of `UNIT_BYTES`."""
         if not self.partial:
             return self.size
         bits = max((field.first + field.width for field in self.fields), default=0)
-        return -(-bits // (GRAIN * 8)) * GRAIN
+        return -(-bits // (UNIT_BYTES * 8)) * UNIT_BYTES
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -108,7 +108,7 @@ class StreamEnd(Struct, frozen=True):
     drop_final_function: int | None = None
 
 
-class Place(Struct, frozen=True):
+class FieldPosition(Struct, frozen=True):
     """Position of a field in the commands of each operation: arrays by operation index, the last entry for index -1.
 
     Attributes:
@@ -165,18 +165,18 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         return np.array([(1 << operation.function_width) - 1 for operation in self.operations], np.int64)
 
     @cached_property
-    def _places(self) -> dict[str, Place | None]:
-        """Cache of `place`, by field name."""
+    def _positions(self) -> dict[str, FieldPosition | None]:
+        """Cache of `position`, by field name."""
         return {}
 
-    def place(self, name: str) -> Place | None:
+    def position(self, name: str) -> FieldPosition | None:
         """Position of the field ``name`` in each operation; None when no operation has it."""
-        if name not in self._places:
+        if name not in self._positions:
             found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
-            self._places[name] = self._place(found) if any(found) else None
-        return self._places[name]
+            self._positions[name] = self._field_position(found) if any(found) else None
+        return self._positions[name]
 
-    def _place(self, found: list[Field | None]) -> Place:
+    def _field_position(self, found: list[Field | None]) -> FieldPosition:
         # the eight bytes that are read stay inside the command
         first = [
             min(field.first // 8, each.needed - 8) if field else 0
@@ -184,7 +184,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         ]
         shift = [field.first - byte * 8 if field else 0 for field, byte in zip(found, first, strict=True)]
         spill = [max(0, bits + field.width - 64) if field else 0 for field, bits in zip(found, shift, strict=True)]
-        return Place(
+        return FieldPosition(
             np.array([*first, 0], np.int64),
             np.array([*shift, 0], np.uint64),
             np.array([*(field.mask if field else 0 for field in found), 0], np.uint64),
@@ -255,8 +255,8 @@ def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
     layouts = CATALOG.file("common/layouts.json")
     key = item["layout"]
     size, *lines = layouts["layouts"][key] if key else (item["bytes"],)
-    if size % GRAIN or size <= 0:
-        raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {GRAIN}")
+    if size % UNIT_BYTES or size <= 0:
+        raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {UNIT_BYTES}")
     return Operation(
         name=item["name"],
         opcode=item["opcode"],

@@ -26,6 +26,7 @@ from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 Format = Literal["jsonl", "csv"]
+_Formatter = Callable[[Rows, int], list[str]]
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 
 #: Rows rendered and written at a time.
@@ -41,10 +42,10 @@ CONDENSED: Final = frozenset(
 DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
 #: Groups of columns of measured numbers, whose values differ in nearly every row.
 _MEASURED: Final = ("time", "transfer", "operation")
-_PLACES: Final = ("order", "command_id")
+_NUMBERING: Final = ("order", "command_id")
 
 
-class Style(Struct, frozen=True):
+class RowSyntax(Struct, frozen=True):
     """Syntax of a row.
 
     Attributes:
@@ -64,9 +65,9 @@ class Style(Struct, frozen=True):
     every_field: bool
 
 
-STYLES: Final[dict[Format, Style]] = {
-    "jsonl": Style('{"engine": ', "}\n", lambda name: f", {json_text(name)}: ", json_text, '"', "", False),
-    "csv": Style("", "\n", lambda _: ",", csv_text, "", ",", True),
+SYNTAXES: Final[dict[Format, RowSyntax]] = {
+    "jsonl": RowSyntax('{"engine": ', "}\n", lambda name: f", {json_text(name)}: ", json_text, '"', "", False),
+    "csv": RowSyntax("", "\n", lambda _: ",", csv_text, "", ",", True),
 }
 
 
@@ -94,10 +95,10 @@ def write_instructions(
     Raises:
         OSError: Writing to the sink failed.
     """
-    style = STYLES[form]
+    syntax = SYNTAXES[form]
     lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
     names = header(lanes)
-    if style.every_field:
+    if syntax.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
     written = 0
     for lane in lanes:
@@ -107,7 +108,7 @@ def write_instructions(
             rows = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask[rows]]
         count = row_count(rows)
         chosen = slice(0, count) if page is None else page.take(count)
-        lines = _speller(profile, lane, style, names)
+        lines = _row_formatter(profile, lane, syntax, names)
         for part, size in row_parts(row_part(rows, chosen.start, chosen.stop), SLICE):
             sink.write("".join(lines(part, size)).encode("utf-8"))
         written += chosen.stop - chosen.start
@@ -116,13 +117,13 @@ def write_instructions(
 
 def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> int:
     """Writes all fields of some instructions like `write_instructions`, in the order of ``rows``."""
-    style = STYLES[form]
+    syntax = SYNTAXES[form]
     lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
     names = header(list(lanes.values()))
-    if style.every_field:
+    if syntax.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
-    spell = {number: _speller(rows.profile, lane, style, names) for number, lane in lanes.items()}
-    return write_lines(rows, spell, sink)
+    formatters = {number: _row_formatter(rows.profile, lane, syntax, names) for number, lane in lanes.items()}
+    return write_lines(rows, formatters, sink)
 
 
 def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
@@ -157,15 +158,15 @@ def header(lanes: Sequence[Lane]) -> list[str]:
 def register_names(lane: Lane, operation: int) -> Iterator[str]:
     """Names in files of an operation's register fields."""
     assert lane.registers is not None
-    held = lane.registers.field_names(operation)
+    fields = lane.registers.field_names(operation)
     if lane.kind == "TIU":
-        yield from (f"des_{name}" for name in held)
+        yield from (f"des_{name}" for name in fields)
         return
-    yield from held
-    yield from (name for name in DMA_REGISTERS if name not in held)
+    yield from fields
+    yield from (name for name in DMA_REGISTERS if name not in fields)
 
 
-def spelled(
+def rows_as_text(
     lane: Lane, plan: Callable[[int], Sequence[Field | str]], opening: str, closing: str, rows: Rows, count: int
 ) -> list[str]:
     """Some rows of a lane as text, between ``opening`` and ``closing``.
@@ -178,56 +179,56 @@ def spelled(
     operations, numbers = lane.registers.operations(rows), row_numbers(rows)
     lines = np.empty(count, dtype=object)
     for operation in np.unique(operations).tolist():
-        places = np.flatnonzero(operations == operation)
-        lines[places] = rendered_rows(opening, plan(operation), closing, numbers[places], len(places))
+        indices = np.flatnonzero(operations == operation)
+        lines[indices] = rendered_rows(opening, plan(operation), closing, numbers[indices], len(indices))
     found: list[str] = lines.tolist()
     return found
 
 
-def _speller(profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -> Callable[[Rows, int], list[str]]:
+def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Sequence[str]) -> _Formatter:
     """A function that returns the lines of some rows of a lane."""
-    fields = {column.file_name: _field(profile, lane, column, style) for column in WRITTEN}
+    fields = {column.file_name: _field(profile, lane, column, syntax) for column in WRITTEN}
 
     def plan(operation: int) -> list[Field | str]:
-        own = fields if operation < 0 else _with_registers(lane, operation, style, fields)
-        return [own.get(name, style.absent) for name in names[1:]] if style.every_field else list(own.values())
+        own = fields if operation < 0 else _with_registers(lane, operation, syntax, fields)
+        return [own.get(name, syntax.absent) for name in names[1:]] if syntax.every_field else list(own.values())
 
-    return partial(spelled, lane, cache(plan), style.opening + style.text(lane.kind), style.closing)
+    return partial(rows_as_text, lane, cache(plan), syntax.opening + syntax.text(lane.kind), syntax.closing)
 
 
-def _field(profile: Profile, lane: Lane, column: PublishedColumn, style: Style) -> Field | str:
+def _field(profile: Profile, lane: Lane, column: PublishedColumn, syntax: RowSyntax) -> Field | str:
     """A column as a field; a string if it is the same in every row."""
-    lead, absent = style.lead(column.file_name), style.absent
+    lead, absent = syntax.lead(column.file_name), syntax.absent
     fixed = fixed_number(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
         return f"{lead}{fixed}"
     applies, placeholder = column.applies_to(lane.kind), column.placeholder
     if applies and placeholder is not None:
-        absent = lead + (style.text(placeholder) if isinstance(placeholder, str) else str(placeholder))
+        absent = lead + (syntax.text(placeholder) if isinstance(placeholder, str) else str(placeholder))
     if column.key not in lane or not applies:
         return absent
     values = partial(lane.take, column.key)
     if column.kind == "text":
-        return Field(values, lead, absent, profile.strings[column.key], style.text)
+        return Field(values, lead, absent, profile.strings[column.key], syntax.text)
     if column.kind == "percent":
-        return Field(values, lead, absent, form=f"{style.quote}%.{column.decimals}f%%{style.quote}")
-    span = 0 if column.group in _MEASURED or column.key in _PLACES else 4096
+        return Field(values, lead, absent, form=f"{syntax.quote}%.{column.decimals}f%%{syntax.quote}")
+    span = 0 if column.group in _MEASURED or column.key in _NUMBERING else 4096
     return Field(values, lead, absent, decimals=column.decimals, span=span)
 
 
 def _with_registers(
-    lane: Lane, operation: int, style: Style, fields: Mapping[str, Field | str]
+    lane: Lane, operation: int, syntax: RowSyntax, fields: Mapping[str, Field | str]
 ) -> dict[str, Field | str]:
     """The fields of rows whose command is decoded as ``operation``."""
     assert lane.registers is not None
     found = {column.file_name: fields[column.file_name] for column in WRITTEN if column.key not in CONDENSED}
-    held = lane.registers.field_names(operation)
-    for place, name in enumerate(register_names(lane, operation)):
-        lead = style.lead(name)
+    layout = lane.registers.field_names(operation)
+    for index, name in enumerate(register_names(lane, operation)):
+        lead = syntax.lead(name)
         # fields that are not in the layout come last
-        known = place < len(held)
+        known = index < len(layout)
         found[name] = (
-            Field(partial(lane.registers.field, operation, held[place]), lead, style.absent, span=64)
+            Field(partial(lane.registers.field, operation, layout[index]), lead, syntax.absent, span=64)
             if known
             else f"{lead}0"
         )

@@ -19,7 +19,7 @@ from tpuprof_tui.formats.web_codec import Ints
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers
 
-from .text_columns import by_text
+from .text_columns import map_texts
 
 #: Bits of an element, by precision code and by name (capture 6, metrics 4).
 ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
@@ -76,7 +76,7 @@ class Accesses(Struct, frozen=True, eq=False):
     size: Ints
 
     @staticmethod
-    def joined(parts: list[Accesses]) -> Accesses:
+    def concatenated(parts: list[Accesses]) -> Accesses:
         """Concatenation of several, sorted by row, then operand."""
         empty = np.zeros(0, np.int64)
         columns = [
@@ -91,16 +91,16 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     """Accesses of some rows of a lane; empty where its commands are not decoded."""
     registers = lane.registers
     if registers is None:
-        return Accesses.joined([])
+        return Accesses.concatenated([])
     numbers = row_numbers(rows)
     operations = registers.operations(numbers)
     parts: list[Accesses] = []
     for operation in np.unique(operations[operations >= 0]).tolist():
-        places = np.flatnonzero(operations == operation)
-        command = _Commands(profile, lane, memory, operation, numbers[places])
+        indices = np.flatnonzero(operations == operation)
+        command = _Commands(profile, lane, memory, operation, numbers[indices])
         found = command.tiu() if lane.kind == "TIU" else command.transfers()
-        parts += [Accesses(places[each.rows], each.operand, each.address, each.size) for each in found]
-    return Accesses.joined(parts)
+        parts += [Accesses(indices[each.rows], each.operand, each.address, each.size) for each in found]
+    return Accesses.concatenated(parts)
 
 
 class _Commands:
@@ -126,10 +126,10 @@ class _Commands:
             used = np.ones(len(address), np.bool_) if operand in _ALWAYS else address != 0
             for constant in (f"opt_{operand}_const", f"{operand}_const"):
                 used &= self._field(constant) == 0
-            formats = self._field(self._either(f"opt_{operand}_prec", "opt_res0_prec")).astype(np.int64)
+            formats = self._field(self._first_present(f"opt_{operand}_prec", "opt_res0_prec")).astype(np.int64)
             known = (formats >= 0) & (formats < len(ELEMENT_BITS))
             bits = np.array([*ELEMENT_BITS, 8], np.int64)[np.where(known, formats, len(ELEMENT_BITS))]
-            shape = [self._field(self._either(f"{operand}_{side}", f"res0_{side}"), 1) for side in "nchw"]
+            shape = [self._field(self._first_present(f"{operand}_{side}", f"res0_{side}"), 1) for side in "nchw"]
             found.append(self._accesses(operand, used, address, self._per_lane(shape, bits)))
         return found
 
@@ -139,25 +139,25 @@ class _Commands:
         for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
             if memory_key not in self._lane or address_key not in self._lane:
                 continue
-            used = self._by_text(memory_key, LOCAL.__eq__)
+            used = self._map_texts(memory_key, LOCAL.__eq__)
             address = self._lane.take(address_key, self._rows)
             names = [f"{operand}_{side}size" for side in "nchw"]
             sizes = np.maximum(self._lane.take("bytes", self._rows), 0)
             spread = -(-sizes // self._memory.lanes)
             if all(name in self._names for name in names):
-                bits = self._by_text("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
+                bits = self._map_texts("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
                 shaped = self._per_lane([self._field(name) for name in names], bits)
                 # each channel of a tensor is in one lane; other moves are spread over all lanes regardless of shape
-                tensors = self._by_text("type", lambda text: "tensor" in text.lower())
+                tensors = self._map_texts("type", lambda text: "tensor" in text.lower())
                 spread = np.where(tensors & (shaped <= self._memory.lane_bytes), shaped, spread)
             found.append(self._accesses(operand, used & (address >= 0), address, spread))
         return found
 
     def _accesses(self, operand: str, used: npt.NDArray[np.bool_], address: Ints, size: Ints) -> Accesses:
         chosen = np.flatnonzero(used)
-        places = address[chosen] & (self._memory.lane_bytes - 1)
-        sizes = np.clip(size[chosen], 1, self._memory.lane_bytes - places)
-        return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), places, sizes)
+        addresses = address[chosen] & (self._memory.lane_bytes - 1)
+        sizes = np.clip(size[chosen], 1, self._memory.lane_bytes - addresses)
+        return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), addresses, sizes)
 
     def _per_lane(self, shape: list[Ints], bits: Ints) -> Ints:
         """Bytes of a tensor in each lane."""
@@ -165,10 +165,10 @@ class _Commands:
         size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
         return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)
 
-    def _by_text(self, key: str, told: Callable[[str], Any], missing: Any = False) -> npt.NDArray[Any]:
-        return by_text(self._profile, self._lane, key, self._rows, told, missing)
+    def _map_texts(self, key: str, function: Callable[[str], Any], missing: Any = False) -> npt.NDArray[Any]:
+        return map_texts(self._profile, self._lane, key, self._rows, function, missing)
 
-    def _either(self, name: str, other: str) -> str:
+    def _first_present(self, name: str, other: str) -> str:
         return name if name in self._names else other
 
     def _field(self, name: str, absent: int = 0) -> Ints:

@@ -21,7 +21,7 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_part
 
-from .instructions import spelled
+from .instructions import rows_as_text
 from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
 from .workbook.layers import layers_of
@@ -46,17 +46,17 @@ def write_merged_csv(
     """
     lanes = chosen_lanes(profile, selection, layers_of(profile))
     names = merged_names(lanes)
-    spellers = [_speller(lane, names) for lane in lanes]
-    todo = sum(lane.count for lane in lanes)
+    formatters = [_row_formatter(lane, names) for lane in lanes]
+    total = sum(lane.count for lane in lanes)
     written = 0
     with whole_file(path) as stream:
         stream.write((",".join(map(csv_text, names)) + "\n").encode())
         for window in _windows(lanes):
-            lines = _merged_lines(lanes, spellers, window)
+            lines = _merged_lines(lanes, formatters, window)
             stream.write("".join(lines).encode())
             written += len(lines)
             if progress is not None:
-                progress(written / todo)
+                progress(written / total)
     return written
 
 
@@ -75,10 +75,10 @@ def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
 def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
     """For each of successive windows of time, the rows of each lane that start in it, ordered by start."""
     rows = [lane.by_start for lane in lanes]
-    at = [0] * len(lanes)
+    positions = [0] * len(lanes)
     while True:
         starts = []
-        for lane, some, first in zip(lanes, rows, at, strict=True):
+        for lane, some, first in zip(lanes, rows, positions, strict=True):
             ahead = min(first + WINDOW, lane.count) - 1
             starts.append(lane.lane.take("start", row_part(some, ahead, ahead + 1)) if first < lane.count else None)
         bounds = [int(start[0]) for start in starts if start is not None]
@@ -87,7 +87,7 @@ def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
         until = min(bounds)
         window = []
         for number, (lane, some) in enumerate(zip(lanes, rows, strict=True)):
-            first, last = at[number], at[number]
+            first, last = positions[number], positions[number]
             while last < lane.count:
                 part = lane.lane.take("start", row_part(some, last, min(last + WINDOW, lane.count)))
                 inside = int(np.searchsorted(part, until, side="right"))
@@ -95,29 +95,29 @@ def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
                 if inside < len(part):
                     break
             window.append(row_part(some, first, last))
-            at[number] = last
+            positions[number] = last
         yield window
 
 
 def _merged_lines(
-    lanes: Sequence[LaneRows], spellers: Sequence[Callable[[Rows], list[str]]], window: Sequence[Rows]
+    lanes: Sequence[LaneRows], formatters: Sequence[Callable[[Rows], list[str]]], window: Sequence[Rows]
 ) -> list[str]:
-    lines = [line for spell, rows in zip(spellers, window, strict=True) for line in spell(rows)]
+    lines = [line for formatter, rows in zip(formatters, window, strict=True) for line in formatter(rows)]
     keys = [
         np.concatenate([lane.lane.take(key, rows) for lane, rows in zip(lanes, window, strict=True)])
         for key in ("engine_id", "command_id", "end", "start")
     ]
-    return [lines[place] for place in np.lexsort(keys).tolist()]
+    return [lines[index] for index in np.lexsort(keys).tolist()]
 
 
-def _speller(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
+def _row_formatter(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
     """A function that returns the lines of some rows of a lane."""
     plans = {
         # the first field has no comma before it
-        operation: [_field(lane, name, sources.get(name), "," if place else "") for place, name in enumerate(names)]
+        operation: [_field(lane, name, sources.get(name), "," if index else "") for index, name in enumerate(names)]
         for operation, sources in lane.sources.items()
     }
-    return lambda rows: spelled(lane.lane, plans.__getitem__, "", "\n", rows, row_count(rows))
+    return lambda rows: rows_as_text(lane.lane, plans.__getitem__, "", "\n", rows, row_count(rows))
 
 
 def _field(lane: LaneRows, name: str, source: Source | None, lead: str) -> Field | str:

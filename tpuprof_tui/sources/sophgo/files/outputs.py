@@ -26,7 +26,7 @@ def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: P
     return list(paths) if data else []
 
 
-def summary_told(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
+def console_summary(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
     """Why there is no summary (empty if there is one), and a function that returns its table for the terminal."""
     from .summary_text import summary_console, summary_missing
 

@@ -18,22 +18,22 @@ MOST_ACCESSES: Final = 1_500_000
 
 
 def memory_record(
-    profile: Profile, lanes: list[ChosenLane], shown: list[int], write: Callable[[Chunk], int]
+    profile: Profile, lanes: list[ChosenLane], row_counts: list[int], write: Callable[[Chunk], int]
 ) -> dict[str, Any] | None:
     """Accesses to local memory by lane; None where no command is decoded.
 
-    ``shown``: number of rows of each lane in the page; ``write`` writes a chunk and returns its number.
+    ``row_counts``: number of rows of each lane in the page; ``write`` writes a chunk and returns its number.
     """
     memory = LocalMemory.of(profile)
     unit_of = profile.unit_of
     decoded = [(number, each) for number, each in enumerate(lanes) if each.lane.registers and unit_of(each.lane) >= 0]
     if memory is None or not decoded:
         return None
-    room = MOST_ACCESSES // len(decoded)
+    limit = MOST_ACCESSES // len(decoded)
     records = []
     left_out = 0
     for number, each in decoded:
-        chunk, cut = _accesses(profile, each, shown[number], memory, room)
+        chunk, cut = _accesses(profile, each, row_counts[number], memory, limit)
         left_out += cut is not None
         if chunk.count:
             records.append({"lane": number, "chunk": write(chunk), "until": cut})
@@ -50,26 +50,26 @@ def memory_record(
 
 
 def _accesses(
-    profile: Profile, chosen: ChosenLane, shown: int, memory: LocalMemory, room: int
+    profile: Profile, chosen: ChosenLane, row_count: int, memory: LocalMemory, limit: int
 ) -> tuple[Chunk, int | None]:
     """Accesses of a lane by row, and the time (ns) from which they are left out; None if none are."""
     parts: list[Accesses] = []
     count, done = 0, 0
     cut: int | None = None
-    for rows, length in chosen.parts(shown):
+    for rows, length in chosen.parts(row_count):
         found = accesses(profile, chosen.lane, rows, memory)
         parts.append(Accesses(found.rows + done, found.operand, found.address, found.size))
         count += len(found.rows)
         done += length
-        if count >= room and done < shown:
+        if count >= limit and done < row_count:
             cut = int(chosen.lane.take("start", chosen.rows)[done])
             break
-    found = Accesses.joined(parts)
+    found = Accesses.concatenated(parts)
     chunk = Chunk(len(found.rows))
-    order, _ = drawing_order(chosen, shown)
-    place = np.arange(shown)
-    place[order] = np.arange(shown)
-    chunk.add("row", [place[found.rows]], ascending=True)
+    order, _ = drawing_order(chosen, row_count)
+    position = np.arange(row_count)
+    position[order] = np.arange(row_count)
+    chunk.add("row", [position[found.rows]], ascending=True)
     chunk.add("operand", [found.operand])
     chunk.add("address", [found.address])
     chunk.add("size", [found.size])

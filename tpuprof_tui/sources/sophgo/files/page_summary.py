@@ -10,7 +10,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 
 from .summary_table import summary_table, to_ns
-from .text_columns import by_text
+from .text_columns import map_texts
 
 #: Limits below which a cell is bad, and doubtful (outputs 8.2): percent of time, and shares of the peak bandwidth.
 RATIO_LIMITS: Final = (15.0, 30.0)
@@ -97,15 +97,15 @@ def _cdma_cells(profile: Profile, ports: list[Lane]) -> tuple[tuple[str, ...], t
     cycles = 0
     moved = {"DDR": [0, 0], "L2": [0, 0]}
     for lane in ports:
-        everything, taken, sizes = slice(0, len(lane)), lane["cycles"], lane["bytes"]
-        counted = (lane["role"] != Role.WAIT) & ~is_missing(taken)
-        cycles += int(taken[counted].sum())
-        ddr = by_text(profile, lane, "direction", everything, lambda text: "DDR" in text, "direction" not in lane)
-        l2 = by_text(profile, lane, "direction", everything, lambda text: "L2" in text) & ~ddr
-        for memory, named in (("DDR", ddr), ("L2", l2)):
-            rows = counted & named & (sizes > 0)
+        everything, lane_cycles, sizes = slice(0, len(lane)), lane["cycles"], lane["bytes"]
+        counted = (lane["role"] != Role.WAIT) & ~is_missing(lane_cycles)
+        cycles += int(lane_cycles[counted].sum())
+        ddr = map_texts(profile, lane, "direction", everything, lambda text: "DDR" in text, "direction" not in lane)
+        l2 = map_texts(profile, lane, "direction", everything, lambda text: "L2" in text) & ~ddr
+        for memory, mask in (("DDR", ddr), ("L2", l2)):
+            rows = counted & mask & (sizes > 0)
             moved[memory][0] += int(sizes[rows].sum())
-            moved[memory][1] += int(taken[rows].sum())
+            moved[memory][1] += int(lane_cycles[rows].sum())
     speeds = [f"{size / time if time else 0:.2f}" for size, time in
-              ((size, to_ns(spent, mhz)) for size, spent in moved.values())]  # fmt: skip
+              ((size, to_ns(used, mhz)) for size, used in moved.values())]  # fmt: skip
     return (str(cycles), *speeds), (f"{cycles / mhz if mhz > 0 else 0:.3f}(us)", *speeds)

@@ -21,7 +21,7 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 
-from .instructions import spelled
+from .instructions import rows_as_text
 from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
 Progress = Callable[[float], None]
@@ -41,7 +41,7 @@ def write_registers_text(
     Raises:
         WriteError: A file could not be written; those before it are complete.
     """
-    todo = sum(count for _, _, count in _chosen(profile, selection))
+    total = sum(count for _, _, count in _chosen(profile, selection))
     written = 0
     for name, lanes in _files(profile, selection).items():
         with whole_file(directory / name) as stream:
@@ -50,10 +50,10 @@ def write_registers_text(
                 fields, opening = LaneFields(profile, lane), f"__{_FILES[lane.kind].upper()}_REG_INFO__"
                 plan = cache(lambda operation, fields=fields: _plan(fields.of(operation)))
                 for part, count in row_parts(rows, SLICE):
-                    stream.write("".join(spelled(lane, plan, opening, "\n", part, count)).encode())
+                    stream.write("".join(rows_as_text(lane, plan, opening, "\n", part, count)).encode())
                     written += count
                     if progress is not None:
-                        progress(written / todo)
+                        progress(written / total)
     return written
 
 

@@ -19,7 +19,7 @@ from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.schema import column
 
-from .text_columns import by_text
+from .text_columns import map_texts
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,6 @@ COLUMNS: Final[tuple[tuple[str, int], ...]] = (
     ("totalSdmaCycle", 16),
     ("SdmaDdrAvgBW(GB/s)", 18),
 )
-
 
 #: Names of the sums that lanes of an engine contribute to, by engine.
 SUMMED: Final[dict[str, tuple[str, ...]]] = {
@@ -130,23 +129,23 @@ def to_ns(cycles: int, mhz: float) -> int:
 def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
     """Row of one core, or over all of them (``core`` None)."""
     tiu_mhz, dma_mhz = device.clock("TIU"), device.clock("DMA")
-    whole = sum(parts, CoreSums())
+    sums = sum(parts, CoreSums())
     tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
     busy_time = tiu_time + sum(to_ns(part.gdma_cycle, dma_mhz) for part in parts)
     if several:
         busy_time += sum(to_ns(part.sdma_cycle, dma_mhz) for part in parts)
     parallelism = _percent(busy_time, total * len(parts))
     tiu_ratio = _percent(tiu_time, total * len(parts))
-    uarch_rate = _percent(whole.alg_ops, whole.uarch_ops)
+    uarch_rate = _percent(sums.alg_ops, sums.uarch_ops)
     bandwidths = (
-        _bandwidth(whole.gdma_ddr_bytes, whole.gdma_ddr_cycle, dma_mhz),
-        _bandwidth(whole.gdma_l2_bytes, whole.gdma_l2_cycle, dma_mhz),
-        _bandwidth(whole.sdma_ddr_bytes, whole.sdma_ddr_cycle, dma_mhz),
+        _bandwidth(sums.gdma_ddr_bytes, sums.gdma_ddr_cycle, dma_mhz),
+        _bandwidth(sums.gdma_l2_bytes, sums.gdma_l2_cycle, dma_mhz),
+        _bandwidth(sums.sdma_ddr_bytes, sums.sdma_ddr_cycle, dma_mhz),
     )
 
     def cycles(name: str, mhz: float) -> str:
         if core is not None:
-            return str(getattr(whole, name))
+            return str(getattr(sums, name))
         longest = max(getattr(part, name) for part in parts)
         return f"{longest / mhz if mhz > 0 else 0:.3f}(us)"
 
@@ -163,7 +162,7 @@ def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int
         cycles("sdma_cycle", dma_mhz),
         f"{bandwidths[2]:.2f}",
     )
-    return SummaryRow(core, whole, total, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
+    return SummaryRow(core, sums, total, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
 
 
 def _percent(part: int, whole: int) -> float:
@@ -180,32 +179,32 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
 
     int64 (k, rows), one line for each name in ``SUMMED``.
     """
-    role, cycles = lane.take("role", rows), _counted(lane, "cycles", rows)
+    role, cycles = lane.take("role", rows), _values_or_zero(lane, "cycles", rows)
     if lane.kind == "SDMA":
         counted = role != Role.WAIT
     else:
         # in the reference a command issued by RVT is never a system command
-        counted = (role == Role.WORK) | by_text(profile, lane, "mode", rows, "RVT".__eq__)
+        counted = (role == Role.WORK) | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
     cycles = cycles * counted
     if lane.kind == "TIU":
-        weights = [cycles, *(counted_cells(lane, key, rows) for key in ("alg_ops", "uarch_ops"))]
+        weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops"))]
     else:
-        ddr, sizes = touches(profile, lane, "DDR", rows), _counted(lane, "bytes", rows) * counted
+        ddr, sizes = direction_contains(profile, lane, "DDR", rows), _values_or_zero(lane, "bytes", rows) * counted
         if lane.kind == "SDMA":
             weights = [cycles, sizes * ddr, cycles * ddr]
         else:
-            to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & touches(profile, lane, "L2", rows) & ~ddr
+            to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & direction_contains(profile, lane, "L2", rows) & ~ddr
             weights = [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
     return np.stack(weights).astype(np.int64, copy=False)
 
 
-def _counted(lane: Lane, key: str, rows: Rows) -> Array:
+def _values_or_zero(lane: Lane, key: str, rows: Rows) -> Array:
     """Values of some rows, 0 where missing."""
     values = lane.take(key, rows)
     return np.where(is_missing(values), 0, values)
 
 
-def counted_cells(lane: Lane, key: str, rows: Rows) -> Array:
+def filled_values(lane: Lane, key: str, rows: Rows) -> Array:
     """Values of an integer column; where missing, the reference's placeholder, or 0 if it has none."""
     placeholder: Any = column(key).placeholder or 0
     if key not in lane:
@@ -214,8 +213,8 @@ def counted_cells(lane: Lane, key: str, rows: Rows) -> Array:
     return np.where(is_missing(values), placeholder, values)
 
 
-def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
+def direction_contains(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
     """Mask of the rows whose direction contains a memory."""
-    return by_text(
+    return map_texts(
         profile, lane, "direction", rows, lambda text: memory in text, memory in str(column("direction").placeholder)
     )

@@ -19,7 +19,7 @@ from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import DETAIL
 
-from .summary_moves import KINDS, Moves, lane_moves, together
+from .summary_moves import KINDS, Moves, lane_moves, sum_moves
 from .summary_table import COLUMNS, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
@@ -102,12 +102,12 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
     """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
     start, end = profile.start_ns, profile.end_ns
     window = end - start
-    shown = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
+    engines = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
     body: list[list[str]] = []
-    totals = {engine: [0, 0, 0, 0, 0] for engine in shown}
+    totals = {engine: [0, 0, 0, 0, 0] for engine in engines}
     guessed = False
     for core in cores:
-        for engine in shown:
+        for engine in engines:
             lane = core.lanes.get(engine)
             figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
             doubtful = lane is not None and lane.guessed
@@ -119,7 +119,7 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
             port = lane_figures(index, start, end)
             figures = (port.count, port.busy, port.wait, port.sync, port.idle)
             body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
-    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in shown]
+    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in engines]
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
         "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",
@@ -152,7 +152,7 @@ def _moves(profile: Profile) -> str:
         return ""
     everything = [found for parts in sums.values() for found in parts]
     last = [
-        ["Overall", engine, *_move_cells(together(parts))] for engine, parts in (*sums.items(), ("all", everything))
+        ["Overall", engine, *_move_cells(sum_moves(parts))] for engine, parts in (*sums.items(), ("all", everything))
     ]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
@@ -167,7 +167,7 @@ def _moves(profile: Profile) -> str:
 
 def _move_cells(moves: Mapping[str, Moves]) -> list[str]:
     sizes, speeds = [], []
-    for size, time in ((moves[kind].size, moves[kind].when.total) for kind in KINDS):
+    for size, time in ((moves[kind].size, moves[kind].intervals.total) for kind in KINDS):
         sizes.append(_UNKNOWN if size is None else str(size))
         speeds.append(_UNKNOWN if size is None else f"{size / time if time else 0:.2f}")
     return [*sizes[:3], *speeds[:3], sizes[3], speeds[3]]

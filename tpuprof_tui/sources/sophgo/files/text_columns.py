@@ -12,13 +12,13 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
 
-def by_text(
-    profile: Profile, lane: Lane, key: str, rows: Rows, told: Callable[[str], Any], missing: Any = False
+def map_texts(
+    profile: Profile, lane: Lane, key: str, rows: Rows, function: Callable[[str], Any], missing: Any = False
 ) -> npt.NDArray[Any]:
-    """``told(text)`` for the text of each row; ``missing`` where there is none."""
+    """``function(text)`` for the text of each row; ``missing`` where there is none."""
     texts = profile.strings[key]
     # the last entry is for codes without a text
-    table = np.array([*map(told, texts), missing])
+    table = np.array([*map(function, texts), missing])
     if key not in lane:
         return np.full(len(lane.take("start", rows)), missing)
     codes = lane.take(key, rows)

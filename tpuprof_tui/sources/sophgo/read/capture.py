@@ -23,18 +23,18 @@ from ..groups import capture_groups
 from ..vocabulary import VOCABULARY
 from .arrays import I64
 from .columns.lanes import LaneBuilder, LaneSource
-from .columns.untimed import note_untimed, untimed_commands
+from .columns.untimed import report_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
-from .commands.details import Detail
+from .commands.lane_registers import LaneRegisters
 from .commands.register_problems import register_problems
-from .core import note_unrecorded, read_core
+from .core import read_core, report_unrecorded
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
 from .lost_records import Lost, check_counts
-from .problems import Report, RowsOf, Where
+from .problems import ProblemLocation, Report, RowsOf
 from .records.align import align_cores
-from .records.monitor import Stream
-from .records.no_preamble import share_last_barrier
+from .records.monitor import RecordStream
+from .records.no_preamble import sync_on_last_wait
 from .stream.files import count_text, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
@@ -77,15 +77,15 @@ def read(
     if not any(core.engines for core in cores) and not any(len(port.stream) for port in ports):
         untimed = [untimed_commands(core, kind) for core in cores]
     if any(untimed):
-        note_untimed(cores, untimed, report)
+        report_untimed(cores, untimed, report)
     else:
         for core in cores:
             if not core.engines:
-                note_unrecorded(core)
-    share_last_barrier(cores, kind, report)
+                report_unrecorded(core)
+    sync_on_last_wait(cores, kind, report)
     align_cores(cores, report)
     if ports:
-        from .pairing.ports import anchor_ports, note_unplaced
+        from .pairing.ports import anchor_ports, report_unplaced
         from .pairing.submitters import match_ports
 
         anchor_ports(ports, cores)
@@ -94,18 +94,18 @@ def read(
             from .commands.model_ports import match_streams
 
             match_streams(ports, cores, kind)
-        note_unplaced(ports)
+        report_unplaced(ports)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
     return _Builder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
 
 
-def _chip(settings: Settings, asked: str | None, directory: Path) -> Chip:
+def _chip(settings: Settings, chip_option: str | None, directory: Path) -> Chip:
     known = ", ".join(name.upper() for name in chip_names())
-    if asked is not None:
-        chip = chip_by_name(asked) or chip_by_arch(asked)
+    if chip_option is not None:
+        chip = chip_by_name(chip_option) or chip_by_arch(chip_option)
         if chip is None:
-            raise UnreadableError(f"There is no chip named {asked!r}.", f"Known chips: {known}.")
+            raise UnreadableError(f"There is no chip named {chip_option!r}.", f"Known chips: {known}.")
         return chip
     if settings.arch is None:
         raise UnreadableError(f"{directory}: global.profile names no chip.", f"Name it with --chip ({known}).")
@@ -161,8 +161,8 @@ class _Builder(Struct):
         sources = self._sources()
         zero = min((int(source.stream.start.min()) for source in sources if source.stream is not None), default=0)
         ports = [port.port for port in self.ports if len(port.stream)]
-        shown = {source.stream.port for source in sources if source.stream is not None}
-        idle = [port for port in ports if port not in shown]
+        ports_with_lane = {source.stream.port for source in sources if source.stream is not None}
+        idle = [port for port in ports if port not in ports_with_lane]
         groups = capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
         builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
@@ -178,7 +178,7 @@ class _Builder(Struct):
             lanes.append(lane)
             if stream is not None:
                 rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
-        self._note_undecoded(groups, lanes)
+        self._report_register_problems(groups, lanes)
         for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
             if ended is not None:
                 tail = max(tail or 0, ended - zero)
@@ -213,25 +213,25 @@ class _Builder(Struct):
     def _core_numbers(self) -> tuple[int, ...]:
         """Cores with a file, plus idle cores up to ``core_num``; lost cores count towards it but are left out."""
         numbers = {core.core for core in self.cores} | set(self.lost.cores)
-        wanted = self.settings.core_num or 0
-        if wanted > _MOST_CORES:
+        core_num = self.settings.core_num or 0
+        if core_num > _MOST_CORES:
             self.report.error(
-                f"core_num={wanted} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
+                f"core_num={core_num} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
             )
-            wanted = 0
+            core_num = 0
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
-        while len(numbers) < wanted:
+        while len(numbers) < core_num:
             numbers.add(next(free))
         return tuple(sorted(numbers.difference(self.lost.cores)))
 
     def _scopes(self, builder: LaneBuilder) -> Scopes:
         kernel: list[int] = []
-        owner: list[int] = []
+        group: list[int] = []
         for core in self.cores:
             names = core.nodes.scope_names if core.nodes is not None else ()
             kernel += map(builder.strings["kernel"].code, names)
-            owner += [builder.groups.numbered(core.core)] * len(names)
-        return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
+            group += [builder.groups.numbered(core.core)] * len(names)
+        return Scopes(np.array(kernel, np.int32), np.array(group, np.int32))
 
     def _sources(self) -> list[LaneSource]:
         """Instructions of each engine with their commands, in lane order, without the profiler's own records."""
@@ -250,7 +250,7 @@ class _Builder(Struct):
                 if port.commands is not None:
                     bound = port.bound[port.keep]
                     cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
-                    commands = _taken(port.commands, bound)
+                    commands = _take_or_empty(port.commands, bound)
                 result.append(LaneSource("CDMA", stream, commands, -1, cores, 0, port.data))
         for core, untimed in zip(self.cores, self.untimed, strict=False):
             result += [
@@ -259,23 +259,23 @@ class _Builder(Struct):
             ]
         return result
 
-    def _note_undecoded(self, groups: Groups, lanes: list[Lane]) -> None:
+    def _report_register_problems(self, groups: Groups, lanes: list[Lane]) -> None:
         """Add a Problem for each anomaly in the registers of a lane."""
         files = {core.core: core.file for core in self.cores}
         for lane in lanes:
-            if not isinstance(lane.registers, Detail):
+            if not isinstance(lane.registers, LaneRegisters):
                 continue
             core = groups.unit_number(lane.group)
             file = files.get(core, "")
             for severity, what, done, rows in register_problems(lane.registers):
                 offset = int(lane.registers.offset[rows[0]]) if core >= 0 else -1
-                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(rows))
+                location = ProblemLocation(file=file, core=core, lane=lane.label, offset=offset, count=len(rows))
                 if severity > Severity.NOTE:  # a note may concern every row: no rows to jump to
-                    where["rows"] = rows
-                self.report.tell(severity, what, done, where)
+                    location["rows"] = rows
+                self.report.add_at(severity, what, done, location)
 
 
-def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
+def _rows_of(stream: RecordStream, lane: Lane, records: I64) -> I64:
     """Rows of a lane for some records of the dump; a record without a row maps to the row of the next one in the dump.
 
     Args:
@@ -283,10 +283,10 @@ def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
         lane: The lane, at least one row.
         records: int64, indices of records in the dump.
     """
-    places = stream.dumped()[lane["order"]]
-    by_place = np.argsort(places, kind="stable")
-    found = np.searchsorted(places, records, sorter=by_place)
-    rows: I64 = np.unique(by_place[np.minimum(found, len(places) - 1)])
+    dump_indices = stream.dump_indices()[lane["order"]]
+    by_dump_index = np.argsort(dump_indices, kind="stable")
+    found = np.searchsorted(dump_indices, records, sorter=by_dump_index)
+    rows: I64 = np.unique(by_dump_index[np.minimum(found, len(dump_indices) - 1)])
     return rows
 
 
@@ -294,18 +294,18 @@ def _commands_of(engine: EngineData) -> Commands | None:
     """Command of each instruction; a view of the command list where records and commands correspond one to one."""
     if engine.commands is None:
         return None
-    whole = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
-    if whole and isinstance(engine.keep, slice):
+    one_to_one = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
+    if one_to_one and isinstance(engine.keep, slice):
         return engine.commands.take(engine.keep)
-    return _taken(engine.commands, engine.bound[engine.keep])
+    return _take_or_empty(engine.commands, engine.bound[engine.keep])
 
 
-def _taken(commands: Commands, bound: Any) -> Commands:
+def _take_or_empty(commands: Commands, bound: Any) -> Commands:
     """Commands at the indices ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
-    loose = bound < 0
-    result = commands.take(np.where(loose, 0, bound))
+    unbound = bound < 0
+    result = commands.take(np.where(unbound, 0, bound))
     for name, value in (("word", 0), ("scope", -1), ("batch", -1), ("mode", 0), ("extra", -1), ("des", -1)):
-        getattr(result, name)[loose] = value
-    if result.register is not None:
-        result.register[loose] = -1
+        getattr(result, name)[unbound] = value
+    if result.register_offset is not None:
+        result.register_offset[unbound] = -1
     return result

@@ -9,17 +9,17 @@ import numpy as np
 from ..chips.chip import Chip, family_of
 from .arrays import I64
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
-from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
-from .commands.model_core import Lists, interleaved, joined
+from .commands.lane_registers import attach_registers, block_commands, keyed_blocks, model_streams
+from .commands.model_interleaving import EngineCommands, concatenated, interleaved
 from .commands.nodes import decode_nodes
-from .commands.unknown_codes import note_unknown_codes
+from .commands.unknown_codes import report_unknown_codes
 from .core_data import CoreData, EngineData
-from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side
+from .pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
 from .pairing.pairing import clean_binding, paired
 from .problems import Report
-from .records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
-from .records.no_preamble import note_sync, trim_edges
-from .records.profiler_records import mark_own, without_own
+from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
+from .records.no_preamble import set_sync_end, trim_edges
+from .records.profiler_records import separate_profiler_records, without_profiler_commands
 from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
 
@@ -53,19 +53,19 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         attach_registers(result, chip)
     for engine in result.engines.values():
         longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
-        engine.stream.id = lifted_ids(engine.stream.id, longest)
-    _one_epoch(result, chip, tiu_mhz)
+        engine.stream.id = unwrapped_ids(engine.stream.id, longest)
+    _common_origin(result, chip, tiu_mhz)
     trim_edges(result, chip)
-    if bmodel and not result.announced:  # its streams do not contain the profiler's own commands
-        mark_own(result, chip)
+    if bmodel and not result.has_des_streams:  # its streams do not contain the profiler's own commands
+        separate_profiler_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
     else:
         _bind(result, chip)
-        mark_own(result, chip)
-    note_sync(result, chip)
+        separate_profiler_records(result, chip)
+    set_sync_end(result, chip)
     _report_unpaired(result)
-    note_unknown_codes(result, chip)
+    report_unknown_codes(result, chip)
     return result
 
 
@@ -81,25 +81,25 @@ def _report_unpaired(result: CoreData) -> None:
             if lost and lost < len(skipped):
                 warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
                      "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
-                     records=engine.stream.dumped(rows[1:][skipped > 0]))  # fmt: skip
+                     records=engine.stream.dump_indices(rows[1:][skipped > 0]))  # fmt: skip
             continue
         rows = np.arange(len(engine.bound))[engine.keep]
         rows = rows[engine.bound[rows] < 0]
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
         if len(rows):
             result.report.error(f"{name} records without a command.", "They are shown as unknown.",
-                                offset=engine.stream.place_in(result.data, int(rows[0])), lane=name, count=len(rows),
-                                records=engine.stream.dumped(rows))  # fmt: skip
+                                offset=engine.stream.byte_offset(result.data, int(rows[0])), lane=name, count=len(rows),
+                                records=engine.stream.dump_indices(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
-            behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
+            records = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 lost=lost, behind=True, records=behind)  # fmt: skip
+                 lost=lost, behind=True, records=records)  # fmt: skip
     if result.engines:
-        note_unrecorded(result)
+        report_unrecorded(result)
 
 
-def note_unrecorded(result: CoreData) -> None:
+def report_unrecorded(result: CoreData) -> None:
     """Report engines that have commands in the nodes but no record."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
@@ -108,15 +108,15 @@ def note_unrecorded(result: CoreData) -> None:
             )
 
 
-def _behind_lost(bound: I64, count: int) -> I64:
+def _records_after_lost(bound: I64, count: int) -> I64:
     """Rows of the records that follow commands without a record; the last bound record where none follows."""
     rows = np.flatnonzero(bound >= 0)
     if not len(rows):
         return rows
-    there = np.zeros(count, np.bool_)
-    there[bound[rows]] = True
-    behind = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~there))
-    return np.unique(rows[np.minimum(behind, len(rows) - 1)])
+    bound_mask = np.zeros(count, np.bool_)
+    bound_mask[bound[rows]] = True
+    next_rows = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~bound_mask))
+    return np.unique(rows[np.minimum(next_rows, len(rows) - 1)])
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
@@ -124,13 +124,13 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
     _decode_commands(result, chip)
     attach_registers(result, chip)
-    for name, engine in result.engines.items() if not result.announced else ():
+    for name, engine in result.engines.items() if not result.has_des_streams else ():
         static = block_commands(result.streams[name])
-        dynamic = engine.commands if engine.commands is None else without_own(name, result, chip)
+        dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
-        engine.commands = joined(parts) if parts else None
-        engine.static = 0 if static is None else len(static)
-    found = [name for name, engine in result.engines.items() if engine.static]
+        engine.commands = concatenated(parts) if parts else None
+        engine.static_count = 0 if static is None else len(static)
+    found = [name for name, engine in result.engines.items() if engine.static_count]
     for name, engine in result.engines.items():
         if found and engine.commands is None and name != "SDMA":
             result.report.error(
@@ -149,13 +149,13 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
 def _interleave(result: CoreData, chip: Chip) -> None:
     """Merge the commands of a model's streams and of nodes into execution order."""
     engines = [engine for engine in result.engines.values() if engine.commands is not None]
-    if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
+    if result.nodes is None or not any(len(_commands(engine)) > engine.static_count for engine in engines):
         return
     lists = []
     for engine in engines:
         commands = _commands(engine)
-        static, dynamic = commands.take(slice(0, engine.static)), commands.take(slice(engine.static, None))
-        lists.append(Lists(_record_side(_bindable(engine), chip), static, dynamic))
+        static, dynamic = commands.take(slice(0, engine.static_count)), commands.take(slice(engine.static_count, None))
+        lists.append(EngineCommands(_record_items(_bindable_records(engine), chip), static, dynamic))
     for engine, commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands
 
@@ -170,12 +170,12 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     result.mode = 1
     if len(payloads) > 1:
         result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.")
-    joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
+    data = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
         what = f"Bytes at the end of the dynamic data that are not a whole word: {rest}."
         result.report.error(what, "They were ignored.", offset=offsets[-1] + len(payloads[-1]) // 4 * 4)
-    words = joined[: len(joined) // 4 * 4].view("<u4")
+    words = data[: len(data) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
     held = sum(len(stream) for streams in result.streams.values() for stream in streams)
     held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
@@ -186,7 +186,7 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     nodes = decode_nodes(words, rules, report, offsets[0])
     if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
         other_report = Report(result.file, result.core)
-        other = decode_nodes(words, rules, other_report, offsets[0], odd_as_commands=True)
+        other = decode_nodes(words, rules, other_report, offsets[0], unknown_as_commands=True)
         if _all_clean(result, other):
             nodes, report = other, other_report
     result.report.extend(report)
@@ -209,7 +209,7 @@ def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
 # -- one time line per core ---------------------------------------------------
 
 
-def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
+def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     """Put the counters of a core's engines on one origin, then convert cycles to ns.
 
     All counters of a core start at once, but each may have wrapped before its first record.
@@ -225,16 +225,16 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     for stream in streams:
         if one_clock and stream is not base:
             at_end = stream.lapped or base.lapped
-            mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
-            turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
-            if turns:
-                stream.shift(turns * _WRAP)
+            own, reference = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
+            wraps = int(np.rint((int(reference) - int(own)) / _WRAP))
+            if wraps:
+                stream.shift(wraps * _WRAP)
     for stream in streams:
         to_ns(stream, clocks[stream.engine])
     for stream in streams:
-        apart = int(base.start[0]) - int(stream.start[0])
-        if not one_clock and not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
-            stream.shift(apart)
+        distance = int(base.start[0]) - int(stream.start[0])
+        if not one_clock and not stream.lapped and not base.lapped and abs(distance) > _ORIGIN_SLACK_NS:
+            stream.shift(distance)
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
                 "Their opening commands are assumed to start together; offsets under 2 us between engines are unknown.",
@@ -251,13 +251,13 @@ def _bind(result: CoreData, chip: Chip) -> None:
         engine.bound = np.full(len(engine.stream), -1, np.int64)
     if not names:
         return
-    streams = [_bindable(result.engines[name]) for name in names]
+    streams = [_bindable_records(result.engines[name]) for name in names]
     lists = [_commands(result.engines[name]) for name in names]
     bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
     exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
     if not all(exact):
-        records = [_record_side(stream, chip) for stream in streams]
-        commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
+        records = [_record_items(stream, chip) for stream in streams]
+        commands = [_command_items(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
         found = [bound for bound, _ in pairings]
         for stream, mask in zip(streams, (doubt for _, doubt in pairings), strict=True):
@@ -267,7 +267,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
                     "They are shown in the likelier one; the adjacent kernel function is possible.",
                     lane=stream.engine,
                     count=int(mask.sum()),
-                    records=stream.dumped(mask),
+                    records=stream.dump_indices(mask),
                 )
     else:
         found = [binding for binding in bindings if binding is not None]
@@ -279,7 +279,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
             engine.bound[engine.keep] = binding
 
 
-def _bindable(engine: EngineData) -> Stream:
+def _bindable_records(engine: EngineData) -> RecordStream:
     """Records that can have a command: all of them, or without the profiler's own once those are known."""
     return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
 
@@ -289,8 +289,8 @@ def _commands(engine: EngineData) -> Commands:
     return engine.commands
 
 
-def _record_side(stream: Stream, chip: Chip) -> Side:
-    system = stream.system(chip)
+def _record_items(stream: RecordStream, chip: Chip) -> EngineItems:
+    system = stream.system_mask(chip)
     kind = np.where(system, np.int8(SYSTEM), np.int8(WORK))
     if family_of(stream.engine) == "dma" and "gif_mem_w_cntr" in stream.layout.by_name:
         local = stream.counter("gif_mem_w_cntr") > 0
@@ -299,10 +299,10 @@ def _record_side(stream: Stream, chip: Chip) -> Side:
         kind[bus & ~local] = TO_BUS
     elif family_of(stream.engine) not in chip.system_records:
         kind[:] = UNKNOWN
-    return Side(stream.id, stream.start, kind, stream.end)
+    return EngineItems(stream.id, stream.start, kind, stream.end)
 
 
-def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
+def _command_items(name: str, commands: Commands, chip: Chip) -> EngineItems:
     family = family_of(name)
     kind = np.where(commands.type_code == chip.system_types[family], np.int8(SYSTEM), np.int8(WORK))
     if family == "dma":
@@ -312,4 +312,4 @@ def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
     kind[commands.word == 0] = UNKNOWN
     if "rvt" in chip.name_tables:  # RVT codes are generator indices there, not type codes
         kind[commands.mode == Mode.RVT] = UNKNOWN
-    return Side(commands.id, commands.place, kind)
+    return EngineItems(commands.id, commands.node_index, kind)

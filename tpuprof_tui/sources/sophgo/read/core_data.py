@@ -6,10 +6,10 @@ import numpy as np
 from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
-from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
+from .commands.des_streams import ModelStream
 from .problems import Report
-from .records.monitor import Stream
+from .records.monitor import RecordStream
 from .stream.blocks import Block, BlockType
 
 
@@ -23,17 +23,17 @@ class EngineData(Struct):
         closing_end: End (ns) of the closing pair; None without one.
         keep: Mask or slice of the records that are instructions, without the profiler's own.
         port_sync_ends: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
-        static: Number of leading ``commands`` that come from the streams of a compiled model.
+        static_count: Number of leading ``commands`` that come from the streams of a compiled model.
     """
 
-    stream: Stream
+    stream: RecordStream
     commands: Commands | None = None
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     sync_end: int | None = None
     closing_end: int | None = None
     keep: Bools | slice = field(default_factory=lambda: slice(None))
     port_sync_ends: dict[int, int] = field(default_factory=dict)
-    static: int = 0
+    static_count: int = 0
 
 
 class CoreData(Struct):
@@ -62,9 +62,9 @@ class CoreData(Struct):
     streams: dict[str, list[ModelStream]] = field(default_factory=dict)
 
     @property
-    def announced(self) -> bool:
+    def has_des_streams(self) -> bool:
         """Whether the nodes state where each stream ran, so that they give all commands in order."""
-        return self.nodes is not None and bool(self.nodes.announced)
+        return self.nodes is not None and bool(self.nodes.stream_of_node)
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
         """Payloads and offsets of the blocks of one type."""

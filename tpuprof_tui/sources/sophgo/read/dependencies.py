@@ -73,12 +73,12 @@ def with_dependencies(profile: Profile) -> Profile:
 def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
     """All links between timed commands, ordered by waiter. O(n log n)."""
     by_message = _message_links(lanes, groups)
-    known = [(part[1], part[2]) for part in by_message]
-    together = inferred_barriers(lanes, groups, known)
+    with_releaser = [(part[1], part[2]) for part in by_message]
+    together = inferred_barriers(lanes, groups, with_releaser)
     parts = [*_command_links(lanes, groups), *by_message, _part(Kind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
     kind, waiter_lane, waiter, releaser_lane, releaser = (
-        np.concatenate([none, *(part[place] for part in parts)]) for place in range(5)
+        np.concatenate([none, *(part[index] for part in parts)]) for index in range(5)
     )
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
     waiter, releaser = first[waiter_lane] + waiter, first[releaser_lane] + releaser
@@ -126,17 +126,17 @@ def _command_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
         epochs: dict[str, _Epochs] = {}
         for engine, other in (_PAIRED, _PAIRED[::-1]):
             lane = lanes[numbers[engine]]
-            wanted = lane["depends_on"] if "depends_on" in lane else np.zeros(0, np.int64)
-            waiters = np.flatnonzero(wanted > 0)
+            command_ids = lane["depends_on"] if "depends_on" in lane else np.zeros(0, np.int64)
+            waiters = np.flatnonzero(command_ids > 0)
             if not len(waiters):
                 continue
             for name in _PAIRED:
                 epochs.setdefault(name, _epochs(lanes[numbers[name]]))
-            rows, releasers = _releasers(epochs[engine], epochs[other], waiters, wanted[waiters])
+            rows, releasers = _releasers(epochs[engine], epochs[other], waiters, command_ids[waiters])
             if "depends_engine" in lane and "SDMA" in numbers:
                 sure = lane.take("depends_engine", rows) == 0
                 epochs.setdefault("SDMA", _epochs(lanes[numbers["SDMA"]]))
-                either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], wanted[rows[~sure]])
+                either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], command_ids[rows[~sure]])
                 sure |= ~np.isin(rows, either)
                 rows, releasers = rows[sure], releasers[sure]
             parts.append(_part(Kind.COMMAND, numbers[engine], rows, numbers[other], releasers))
@@ -157,24 +157,24 @@ def _epochs(lane: Lane) -> _Epochs:
     return _Epochs(lane, first, np.cumsum(cut) - 1, idle, scope)
 
 
-def _releasers(mine: _Epochs, theirs: _Epochs, waiters: I64, wanted: I64) -> tuple[I64, I64]:
+def _releasers(waiting: _Epochs, releasing: _Epochs, waiters: I64, command_ids: I64) -> tuple[I64, I64]:
     """Rows of the waiters that have a releaser, and the releaser's row on the other lane."""
     none = np.zeros(0, np.int64)
-    if not len(theirs.of_row):
+    if not len(releasing.of_row):
         return none, none
-    start = mine.lane["start"][waiters]
-    ids, their_start, their_end = theirs.lane["command_id"], theirs.lane["start"], theirs.lane["end"]
+    start = waiting.lane["start"][waiters]
+    ids, their_start, their_end = releasing.lane["command_id"], releasing.lane["start"], releasing.lane["end"]
     before = np.searchsorted(their_start, start, side="left") - 1  # last row that started before
-    keys = theirs.of_row << 32 | np.clip(ids, 0, (1 << 32) - 1)
+    keys = releasing.of_row << 32 | np.clip(ids, 0, (1 << 32) - 1)
     order = np.argsort(keys, kind="stable")
-    asked = theirs.of_row[np.maximum(before, 0)] << 32 | wanted
-    low = np.searchsorted(keys[order], asked, side="left")
-    high = np.searchsorted(keys[order], asked, side="right")
+    queries = releasing.of_row[np.maximum(before, 0)] << 32 | command_ids
+    low = np.searchsorted(keys[order], queries, side="left")
+    high = np.searchsorted(keys[order], queries, side="right")
     found = (before >= 0) & (high - low == 1)
     row = order[np.where(found, low, 0)]
     found &= their_end[row] <= start
-    found &= their_start[row] >= mine.idle_before[mine.of_row[waiters]]
-    one, other = mine.scope[waiters], theirs.scope[row]
+    found &= their_start[row] >= waiting.idle_before[waiting.of_row[waiters]]
+    one, other = waiting.scope[waiters], releasing.scope[row]
     found &= (one == other) | (one < 0) | (other < 0)
     return waiters[found], row[found]
 
@@ -204,7 +204,7 @@ class _Messages(Struct, frozen=True):
 
 
 def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
-    engines = {lane.kind: place for place, lane in enumerate(lanes)}
+    engines = {lane.kind: index for index, lane in enumerate(lanes)}
     found = [
         _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind]) for number, lane in enumerate(lanes)
     ]
@@ -212,14 +212,14 @@ def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     if not parts:
         return []
     names = _Messages.__struct_fields__
-    everything = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    events = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
     result = []
-    waits = int(everything.waits.sum())
+    waits = int(events.waits.sum())
     for alone in (True, False):
-        if len(everything):
-            done, links = _rounds(everything, everything.unit if alone else np.zeros(len(everything), np.int64))
+        if len(events):
+            matched, links = _rounds(events, events.unit if alone else np.zeros(len(events), np.int64))
             result.append(links)
-            everything = everything.take(~done)
+            events = events.take(~matched)
     agreeing = sum(len(part[0]) for part in result)
     return result if agreeing >= _LEAST_AGREEING * waits else []
 
@@ -243,25 +243,25 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     """
     order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
     sorted_ = events.take(order)
-    anew = np.ones(len(order), np.bool_)
-    anew[1:] = (group[order][1:] != group[order][:-1]) | (sorted_.message[1:] != sorted_.message[:-1])
-    anew[1:] |= sorted_.kernel[1:] != sorted_.kernel[:-1]
-    anew[1:] |= sorted_.waits[:-1] & ~sorted_.waits[1:]
-    number = np.cumsum(anew) - 1
+    round_starts = np.ones(len(order), np.bool_)
+    round_starts[1:] = (group[order][1:] != group[order][:-1]) | (sorted_.message[1:] != sorted_.message[:-1])
+    round_starts[1:] |= sorted_.kernel[1:] != sorted_.kernel[:-1]
+    round_starts[1:] |= sorted_.waits[:-1] & ~sorted_.waits[1:]
+    number = np.cumsum(round_starts) - 1
     rounds = int(number[-1]) + 1
     waits = np.bincount(number, sorted_.waits, rounds).astype(np.int64)
     sends = np.bincount(number, ~sorted_.waits, rounds).astype(np.int64)
     agrees = (waits > 0) & (sends > 0)
     fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
-    first = np.flatnonzero(anew)
+    first = np.flatnonzero(round_starts)
     of_engine = np.unique(number * (int(sorted_.engine.max()) + 1) + sorted_.engine, return_inverse=True)[1].ravel()
-    told = np.where(sorted_.waits, np.bincount(of_engine, ~sorted_.waits)[of_engine],
-                    np.bincount(of_engine, sorted_.waits)[of_engine])  # fmt: skip
-    agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, sorted_.count != told, rounds) == 0)
+    counts = np.where(sorted_.waits, np.bincount(of_engine, ~sorted_.waits)[of_engine],
+                      np.bincount(of_engine, sorted_.waits)[of_engine])  # fmt: skip
+    agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, sorted_.count != counts, rounds) == 0)
     waiting = np.flatnonzero(sorted_.waits & agrees[number])
     last_send = (first + sends - 1)[number[waiting]]
-    done = np.zeros(len(order), np.bool_)
-    done[order] = agrees[number]
+    matched = np.zeros(len(order), np.bool_)
+    matched[order] = agrees[number]
     links = _part(Kind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
                   sorted_.row[last_send])  # fmt: skip
-    return done, links
+    return matched, links

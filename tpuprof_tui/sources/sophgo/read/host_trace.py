@@ -39,7 +39,6 @@ GROUP: Final = Group("Host", "host")
 CPU_LABEL: Final = "cpu op"
 LAUNCH_LABEL: Final = "tpudnn op"
 
-
 #: Bounds for the host time (ns) of the profile's zero: beyond them other times would overflow 64 bits.
 _SMALLEST_BASE: Final = -(1 << 60)
 _LARGEST_BASE: Final = 1 << 62
@@ -86,17 +85,17 @@ def with_host_trace(
         )
     elif found.how != EXACT:
         what, done = ("Host and device could not be aligned exactly.", found.how)
-    remarks = [Problem(Severity.WARNING, what, done, file=os.path.basename(trace.path))] if what else []
-    problems = (*profile.problems, *trace.problems, *remarks)
+    alignment_problems = [Problem(Severity.WARNING, what, done, file=os.path.basename(trace.path))] if what else []
+    problems = (*profile.problems, *trace.problems, *alignment_problems)
     facts = {**profile.facts, HOST_TRACE: os.fspath(trace.path)}
     if found is None:
         return replace(profile, problems=problems, facts=facts)
     facts |= {HOST_BASE: found.base_ns, HOST_ALIGNMENT: found.how}
-    strings, codes = _joined_strings(profile, trace)
+    strings, codes = _extended_strings(profile, trace)
     launches = trace.launches
     group = len(profile.groups)
-    lanes = [_lane(trace, codes, found.base_ns, group, label, np.flatnonzero(mine))
-             for label, mine in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mine.any()]  # fmt: skip
+    lanes = [_lane(trace, codes, found.base_ns, group, label, np.flatnonzero(mask))
+             for label, mask in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mask.any()]  # fmt: skip
     groups = Groups((*profile.groups, GROUP))
     lanes = [*profile.lanes, *lanes]
     wall = time_of_day(found.base_ns) if found.how == EXACT else None
@@ -119,31 +118,31 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     if trace.first_launch_ns is None:
         return None
     if base is not None:
-        lacks = f"tail_offset_ns={profile.tail_offset_ns} is not possible"
+        reason = f"tail_offset_ns={profile.tail_offset_ns} cannot be"
     elif trace.closing_ns is None:
-        lacks = "the host trace has no disable_profile"
+        reason = "the host trace has no disable_profile"
     elif profile.tail_offset_ns is None:
-        lacks = "the capture has no tail_offset_ns"
+        reason = "the capture has no tail_offset_ns"
     else:
-        lacks = "the capture has no records"
+        reason = "the capture has no records"
     return Alignment(
-        trace.first_launch_ns, f"Approximate: {lacks}; the first launch's end is used as the device's start."
+        trace.first_launch_ns, f"Approximate: {reason}; the first launch's end stands for the device's start."
     )
 
 
-def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, I32]]:
+def _extended_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, I32]]:
     """String tables extended by the trace's texts, and the code of each trace text (-1 if unused)."""
     strings = dict(profile.strings)
     codes: dict[str, I32] = {}
     used = {"name": trace.events.name, "type": trace.events.category}
     for key, values in used.items():
         table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
-        wanted = np.unique(values)
-        place = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
-        for number in wanted.tolist():
-            place[number] = table.setdefault(trace.texts[number], len(table))
+        used_texts = np.unique(values)
+        codes_of_trace = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
+        for number in used_texts.tolist():
+            codes_of_trace[number] = table.setdefault(trace.texts[number], len(table))
         strings[key] = Strings(table)
-        codes[key] = place
+        codes[key] = codes_of_trace
     return strings, codes
 
 

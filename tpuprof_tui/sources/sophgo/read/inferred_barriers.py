@@ -26,15 +26,15 @@ _LATENCY_NS: Final = 1_000
 
 
 def inferred_barriers(
-    lanes: Sequence[Lane], groups: Groups, known: Sequence[tuple[I64, I64]]
+    lanes: Sequence[Lane], groups: Groups, linked: Sequence[tuple[I64, I64]]
 ) -> tuple[I64, I64, I64, I64]:
     """Lane and row of each wait at an inferred barrier and of the send that released it. O(waits log waits).
 
     Args:
-        known: Lanes and rows of waits with a known releaser, which are left out.
+        linked: Lanes and rows of waits with a known releaser, which are left out.
     """
     none = np.zeros(0, np.int64)
-    engines = {lane.kind: place for place, lane in enumerate(lanes)}
+    engines = {lane.kind: index for index, lane in enumerate(lanes)}
     parts: list[I64] = []
     for number, lane in enumerate(lanes):
         unit = groups.unit_of(lane.group)
@@ -42,12 +42,12 @@ def inferred_barriers(
             continue
         role = lane["role"]
         rows = np.flatnonzero(role == Role.WAIT)
-        done = [waiting[waiter == number] for waiter, waiting in known]
-        rows = np.setdiff1d(rows, np.concatenate([none, *done]), assume_unique=True)
+        linked_rows = [waiting[waiter == number] for waiter, waiting in linked]
+        rows = np.setdiff1d(rows, np.concatenate([none, *linked_rows]), assume_unique=True)
         # at a barrier each engine sends its arrival, then waits
         rows = rows[(rows > 0) & (role[np.maximum(rows - 1, 0)] == Role.SYNC)]
-        of_all = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
-        parts.append(np.stack([*of_all, rows, lane.take("end", rows), lane.take("end", rows - 1)]))
+        constants = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
+        parts.append(np.stack([*constants, rows, lane.take("end", rows), lane.take("end", rows - 1)]))
     if not parts:
         return none, none, none, none
     table = np.concatenate(parts, axis=1)
@@ -66,11 +66,11 @@ def inferred_barriers(
     first = np.flatnonzero(np.diff(barrier, prepend=-1))
     opened = end[first][barrier]
     # sends after the first release belong to another barrier
-    came = np.where(sent <= opened, sent, np.iinfo(np.int64).min)
-    last = np.lexsort((came, barrier))[np.append(first[1:], len(end)) - 1][barrier]
-    sure = (came[last] <= opened) & (opened - came[last] <= _LATENCY_NS) & (came[last] > np.iinfo(np.int64).min)
-    last = last[sure]
-    return lane_of[sure], row[sure], lane_of[last], row[last] - 1
+    prior = np.where(sent <= opened, sent, np.iinfo(np.int64).min)
+    last = np.lexsort((prior, barrier))[np.append(first[1:], len(end)) - 1][barrier]
+    valid = (prior[last] <= opened) & (opened - prior[last] <= _LATENCY_NS) & (prior[last] > np.iinfo(np.int64).min)
+    last = last[valid]
+    return lane_of[valid], row[valid], lane_of[last], row[last] - 1
 
 
 def _runs(cut: Bools, count: int) -> I64:

@@ -35,30 +35,30 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
     counted: dict[tuple[bool, int], dict[str, int]] = {}
     for (engine, number), claimed in settings.claimed.items():
         counted.setdefault((engine == "CDMA", number), {})[engine] = claimed
-    beyond: list[str] = []
+    nonexistent: list[str] = []
     for (of_port, number), claims in sorted(counted.items()):
         present = by_port if of_port else by_core
         if number >= (chip.cdma_ports if of_port else chip.core_count) and number not in present:
-            beyond += [f"CDMA port {number}" if of_port else f"core {number}"] if any(claims.values()) else []
+            nonexistent += [f"CDMA port {number}" if of_port else f"core {number}"] if any(claims.values()) else []
         elif of_port:
             port = by_port.get(number)
-            there = None if port is None else {"CDMA": len(port.stream) + port.stream.left_out}
+            found = None if port is None else {"CDMA": len(port.stream) + port.stream.left_out}
             label, file = f"port {number}", "" if port is None else port.file
-            if _told(claims, there, report, label, file, -1) and (port is None or not len(port.stream)):
+            if _claims_records(claims, found, report, label, file, -1) and (port is None or not len(port.stream)):
                 lost_ports.append(number)
         else:
             core = by_core.get(number)
-            there = (
+            found = (
                 {name: len(each.stream) + each.stream.left_out for name, each in core.engines.items()} if core else None
             )
             claims = {name: claims[name] for name in CORE_ENGINES if name in claims}
             label, file = f"core {number}", "" if core is None else core.file
-            if _told(claims, there, report, label, file, number) and (core is None or not core.records):
+            if _claims_records(claims, found, report, label, file, number) and (core is None or not core.records):
                 lost_cores.append(number)
-    if beyond:
-        what = f"global.profile counts records of {beyond[0]}, which {chip.name} does not have."
+    if nonexistent:
+        what = f"global.profile counts records of {nonexistent[0]}, which {chip.name} does not have."
         done = f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}."
-        report.error(what, done, file=SETTINGS_FILE, count=len(beyond))
+        report.error(what, done, file=SETTINGS_FILE, count=len(nonexistent))
     for each in cores:  # without counts, a fully damaged file is not an idle core
         severities = [problem.severity for problem in each.report.problems()]
         if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
@@ -66,26 +66,26 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
     return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
 
 
-def _told(
-    claims: dict[str, int], there: dict[str, int] | None, report: Report, whose: str, file: str, core: int
+def _claims_records(
+    claims: dict[str, int], present: dict[str, int] | None, report: Report, owner: str, file: str, core: int
 ) -> bool:
     """Whether ``global.profile`` counts records of a core or port; reports a file that is missing or holds fewer."""
     claims = {engine: claimed for engine, claimed in claims.items() if claimed}
-    if there is None and claims:
+    if present is None and claims:
         *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())
         report.error(
-            f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {whose}, "
-            "its file is missing.",
-            "It is lost: figures do not count it as idle.",
+            f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {owner}, "
+            "its file is not there.",
+            "It is lost: no figure takes it for idle.",
             file=SETTINGS_FILE,
             core=core,
-            lane=whose if core < 0 else "",
+            lane=owner if core < 0 else "",
             lost=sum(claims.values()),
         )
     for engine, claimed in claims.items():
-        found = there.get(engine, 0) if there is not None else claimed
+        found = present.get(engine, 0) if present is not None else claimed
         if found < claimed:
             what = f"global.profile counts {claimed} {engine} records, the file holds {found}."
-            lane = whose if core < 0 else engine
-            report.error(what, "The existing ones are shown.", file=file, core=core, lane=lane, lost=claimed - found)
+            lane = owner if core < 0 else engine
+            report.error(what, "What is there is shown.", file=file, core=core, lane=lane, lost=claimed - found)
     return bool(claims)

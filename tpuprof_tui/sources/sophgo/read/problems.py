@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 #: Problems of one capture beyond this are counted, not listed.
 _MOST_LISTED = 1000
 
-
 #: Maps indices of records in a dump to rows of the lane built from them.
 RowsOf = Callable[[I64], I64]
 #: Core, and the other fields that identify a problem.
 _Key = tuple[int, tuple[object, ...]]
 
 
-class Where(TypedDict, total=False):
+class ProblemLocation(TypedDict, total=False):
     """Where a problem was found, and how often; see ``Problem``. ``core`` is a core number until groups exist.
 
-    ``records`` are indices in the dump of the engine or port (see ``Stream.dumped``); they are mapped to rows of a
-    lane, or to the rows that follow them, once lanes exist.
+    ``records`` are indices in the dump of the engine or port (see ``RecordStream.dump_indices``); they are mapped to
+    rows of a lane, or to the rows that follow them, once lanes exist.
     """
 
     file: str
@@ -61,9 +60,9 @@ class Report(Struct):
     def add(self, problem: Problem, *records: I64, core: int = -1) -> None:
         """Add one problem, with its core (-1: none) and the records that it concerns, if known."""
         key = core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)
-        known = self._found.get(key)
-        if known is not None:
-            self._found[key] = replace(known, count=known.count + problem.count, lost=known.lost + problem.lost)
+        earlier = self._found.get(key)
+        if earlier is not None:
+            self._found[key] = replace(earlier, count=earlier.count + problem.count, lost=earlier.lost + problem.lost)
         elif len(self._found) < _MOST_LISTED:
             self._found[key] = problem
         else:
@@ -72,23 +71,23 @@ class Report(Struct):
         if records:
             self._records.setdefault(key, []).extend(records)
 
-    def tell(self, severity: Severity, what: str, done: str, where: Where) -> None:
+    def add_at(self, severity: Severity, what: str, done: str, location: ProblemLocation) -> None:
         """Add a problem with its location."""
-        records, core = where.pop("records", None), where.pop("core", self.core)
-        problem = Problem(severity, what, done, **{"file": self.file, **where})  # type: ignore[arg-type]
+        records, core = location.pop("records", None), location.pop("core", self.core)
+        problem = Problem(severity, what, done, **{"file": self.file, **location})  # type: ignore[arg-type]
         self.add(problem, *(() if records is None else (records,)), core=core)
 
-    def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
+    def note(self, what: str, done: str = "", **location: Unpack[ProblemLocation]) -> None:
         """Add a note: something was repaired or assumed."""
-        self.tell(Severity.NOTE, what, done, where)
+        self.add_at(Severity.NOTE, what, done, location)
 
-    def warning(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
+    def warning(self, what: str, done: str = "", **location: Unpack[ProblemLocation]) -> None:
         """Add a warning: something is ambiguous."""
-        self.tell(Severity.WARNING, what, done, where)
+        self.add_at(Severity.WARNING, what, done, location)
 
-    def error(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
+    def error(self, what: str, done: str = "", **location: Unpack[ProblemLocation]) -> None:
         """Add an error: something recorded is lost or unreadable."""
-        self.tell(Severity.ERROR, what, done, where)
+        self.add_at(Severity.ERROR, what, done, location)
 
     def extend(self, other: Report) -> None:
         """Add the problems of another report."""
@@ -107,10 +106,10 @@ class Report(Struct):
             rows_of: By core and lane label: maps records to rows of the lane; without it a problem has no rows.
         """
         found: list[Problem] = []
-        for (core, same), problem in self._found.items():
-            placed = replace(problem, group=core_group(groups or Groups(), core)) if core >= 0 else problem
-            records, rows = self._records.get((core, same)), (rows_of or {}).get((core, problem.lane))
-            found.append(replace(placed, rows=rows(np.concatenate(records))) if records and rows else placed)
+        for (core, identity), problem in self._found.items():
+            grouped = replace(problem, group=core_group(groups or Groups(), core)) if core >= 0 else problem
+            records, rows = self._records.get((core, identity)), (rows_of or {}).get((core, problem.lane))
+            found.append(replace(grouped, rows=rows(np.concatenate(records))) if records and rows else grouped)
         return (*found, self._more()) if self._dropped else tuple(found)
 
     def _more(self) -> Problem:

@@ -47,7 +47,7 @@ def findings(query: Query) -> Iterator[Finding]:
 
 
 #: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
-_WHY: Final = (
+_REASONS: Final = (
     ("uarch_rate", 50.0, False, "padding"),
     ("conflict_ratio", 10.0, True, "bank conflicts"),
     ("bytes", float(SMALL), False, "small transfers"),
@@ -81,31 +81,31 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         share = 1 - gain / ns if ns else 1.0
         if gain >= least and share < 0.5:
             label = profile.groups.title(unit)
-            why, shape = _why(profile, name, parts[unit], gain)
+            why, shape = _reasons(profile, name, parts[unit], gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
             text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
             yield of_window(query, rule, label, gain, text, name, narrowed(query, "name", name))
 
 
-def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:
+def _reasons(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:
     """Why an operation of a unit loses time: reasons, and the shape with the largest loss."""
-    reasons = dict.fromkeys((told for _, _, _, told in _WHY), 0.0)
+    reasons = dict.fromkeys((text for _, _, _, text in _REASONS), 0.0)
     shapes: dict[str, float] = {}
     codes = [code for code, text in enumerate(profile.strings["name"]) if clean(text) == name]
     for part, lost in parts:
-        mine = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
-        rows, ns = part.rows[mine], lost[mine]
-        for key, limit, above, told in _WHY:
+        selected = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
+        rows, ns = part.rows[selected], lost[selected]
+        for key, limit, above, text in _REASONS:
             if key in part.lane:
                 values = np.asarray(part.lane.take(key, rows))
-                reasons[told] += float(
+                reasons[text] += float(
                     ns[((values > limit) if above else (values < limit)) & ~is_missing(values)].sum()
                 )
         for shape, lost_ns in _shapes(part.lane, rows, ns):
             shapes[shape] = shapes.get(shape, 0.0) + lost_ns
     most = max(shapes, key=lambda shape: shapes[shape], default="")
-    told = f"; {percent_text(shapes[most] / gain)} of what is lost has the shape {most}" if most and gain else ""
-    return [reason for reason, ns in reasons.items() if ns > 0.3 * gain], told
+    text = f"; {percent_text(shapes[most] / gain)} of what is lost has the shape {most}" if most and gain else ""
+    return [reason for reason, ns in reasons.items() if ns > 0.3 * gain], text
 
 
 def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
@@ -119,16 +119,16 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
         sizes.sort(key=lambda found: (not found[1].startswith("res"), found[1], "nchw".index(found[2])))
         if not sizes:
             continue
-        mine = operations == operation
-        values = np.stack([registers.field(operation, found[0], rows[mine]) for found in sizes], axis=1)
+        selected = operations == operation
+        values = np.stack([registers.field(operation, found[0], rows[selected]) for found in sizes], axis=1)
         _, first, which = np.unique(_codes(*values.T), return_index=True, return_inverse=True)
-        sums = np.bincount(which.reshape(-1), weights=ns[mine])
+        sums = np.bincount(which.reshape(-1), weights=ns[selected])
         for shape, lost in zip(values[first].tolist(), sums.tolist(), strict=True):
             if any(shape):
                 sides: dict[str, list[str]] = {}
                 for found, size in zip(sizes, shape, strict=True):
                     sides.setdefault(found[1], []).append(str(size))
-                yield ", ".join(f"{side} {'x'.join(told)}" for side, told in sides.items()), lost
+                yield ", ".join(f"{side} {'x'.join(numbers)}" for side, numbers in sides.items()), lost
 
 
 def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -175,9 +175,9 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if not any("depends_on" in lane for lane in profile.lanes) or not may_have_dependencies(query.shown):
         return
     known = dependencies_of(query.shown)
-    began = ~np.isin(known.links.kind, list(known.links.ending))
+    at_begin = ~np.isin(known.links.kind, list(known.links.ending))
     # ordered by waiter, lane by lane
-    waiters, waited, slack = known.waiter_lane[began], known.waiter_row[began], known.slack_ns[began]
+    waiters, waited, slack = known.waiter_lane[at_begin], known.waiter_row[at_begin], known.slack_ns[at_begin]
     start, end = query.window
     worst: tuple[int, int, int, int, int, int] = 0, -1, -1, 0, 0, 0
     for unit in query.units:
@@ -185,15 +185,15 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                  if profile.unit_of(lane) == unit and "depends_on" in lane and len(lane)]  # fmt: skip
         for number in lanes if len(lanes) > 1 else ():
             # an engine without known waits for others has no dependencies in its registers
-            mine = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
-            if mine.start == mine.stop:
+            selected = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
+            if selected.start == selected.stop:
                 continue
             others = [profile.lanes[other] for other in lanes if other != number]
-            rows, begin, over = _idle_unforced(profile.lanes[number], others, waited[mine], slack[mine])
-            inside = (over > start) & (begin < end)
-            rows, begin, over = rows[inside], np.maximum(begin[inside], start), np.minimum(over[inside], end)
+            rows, begin, end_ns = _idle_unforced(profile.lanes[number], others, waited[selected], slack[selected])
+            inside = (end_ns > start) & (begin < end)
+            rows, begin, end_ns = rows[inside], np.maximum(begin[inside], start), np.minimum(end_ns[inside], end)
             work = _work(others)
-            covered = work.covered(over) - work.covered(begin)
+            covered = work.covered(end_ns) - work.covered(begin)
             if len(rows) and int(covered.sum()) > worst[0]:
                 longest = int(covered.argmax())
                 worst = (int(covered.sum()), number, int(rows[longest]), int(begin[longest]), int(covered[longest]),
@@ -228,9 +228,9 @@ def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) ->
         scope = np.where(is_missing(lane["scope"]), -1, lane["scope"])
         begun = np.full(int(scope.max(initial=-1)) + 2, np.iinfo(np.int64).max)
         for each in (lane, *(other for other in others if "scope" in other)):
-            theirs = np.where(is_missing(each["scope"]), -1, each["scope"])
-            inside = theirs < len(begun) - 1
-            np.minimum.at(begun, theirs[inside], each["start"][inside])
+            other_scope = np.where(is_missing(each["scope"]), -1, each["scope"])
+            inside = other_scope < len(begun) - 1
+            np.minimum.at(begun, other_scope[inside], each["start"][inside])
         begun[-1] = np.iinfo(np.int64).min
         earliest = np.maximum(earliest, begun[scope])
     rows = np.flatnonzero((lane["role"] == Role.WORK) & (starts > earliest))
@@ -266,8 +266,8 @@ def _codes(*columns: Ints) -> Ints:
     """One code per row of several columns; equal for rows that are equal in all of them."""
     codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        places = np.unique(column, return_inverse=True)[1].reshape(-1)
-        codes = np.unique(codes * (int(places.max(initial=0)) + 1) + places, return_inverse=True)[1].reshape(-1)
+        values = np.unique(column, return_inverse=True)[1].reshape(-1)
+        codes = np.unique(codes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].reshape(-1)
     return codes
 
 
@@ -275,9 +275,9 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     worst: tuple[float, int, int] = 0.0, -1, 0
     for each, address, size in _loads(query):
         _, first = np.unique(_codes(address, size), return_index=True)
-        again = np.ones(len(address), np.bool_)
-        again[first] = False
-        worst = max(worst, (float(each.length[again].sum()), each.unit, int(again.sum())))
+        repeated = np.ones(len(address), np.bool_)
+        repeated[first] = False
+        worst = max(worst, (float(each.length[repeated].sum()), each.unit, int(repeated.sum())))
     gain, unit, count = worst
     if unit >= 0 and gain >= least:
         label = query.profile.groups.title(unit)

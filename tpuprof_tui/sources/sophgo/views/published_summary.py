@@ -79,7 +79,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
             continue
-        rows = _running(index, state, scope.group if unit < 0 else -1)
+        rows = _running_rows(index, state, scope.group if unit < 0 else -1)
         if not rows:
             continue
         start, end = span_of(index, rows)
@@ -91,7 +91,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         yield from summary_rows(profile.device, numbers, list(sums.values()), last - first)
 
 
-def _running(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
+def _running_rows(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
     """Rows that run in the window; with ``owner`` (-1: any) only those submitted by it or by an unknown core."""
     rows = running_rows(index, state.start, state.end)
     if owner >= 0:

@@ -24,17 +24,17 @@ _MOST_CORES: Final = 16
 def waits(query: Query) -> Answer:
     """Waits that start in the window, by the core that released them."""
     everything = releases_of(query.session)
-    asked = taken(everything, _asked(query, everything))
-    if not len(asked.waiter):
+    selected = taken(everything, _selection_mask(query, everything))
+    if not len(selected.waiter):
         return Answer(missing=(Missing("Nothing waits here."),))
-    known = asked.by >= 0
+    known = selected.by >= 0
     if not known.any():
-        return Answer(missing=(Missing("What ended the waits is not known here."),))
-    barriers = barriers_in(query.session, taken(everything, np.isin(everything.releaser, asked.releaser[known])))
-    return Answer(tables=(_makers(query, asked, barriers), _matrix(query, asked), _barriers(query, barriers)))
+        return Answer(missing=(Missing("What let the waits go is not known here."),))
+    barriers = barriers_in(query.session, taken(everything, np.isin(everything.releaser, selected.releaser[known])))
+    return Answer(tables=(_makers(query, selected, barriers), _matrix(query, selected), _barriers(query, barriers)))
 
 
-def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
+def _selection_mask(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
     start, end = query.window
     chosen = (everything.start >= start) & (everything.start < end)
     if query.scope.everything and not query.passes:
@@ -45,16 +45,16 @@ def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
     return chosen
 
 
-def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
+def _makers(query: Query, selected: Releases, barriers: Barriers) -> Table:
     """One row per core that made others wait, the costliest first."""
-    took = asked.end - asked.start
+    took = selected.end - selected.start
     rows = []
-    for unit in np.unique(asked.by[asked.by >= 0]).tolist():
-        mine = (asked.by == unit) & (asked.unit != unit)
-        if mine.any():
+    for unit in np.unique(selected.by[selected.by >= 0]).tolist():
+        others = (selected.by == unit) & (selected.unit != unit)
+        if others.any():
             last = barriers.late_ns[barriers.unit == unit]
-            rows.append((int(took[mine].sum()), unit, int(mine.sum()), last, bool(asked.guessed[mine].any()),
-                         int(asked.releaser[mine][took[mine].argmax()])))  # fmt: skip
+            rows.append((int(took[others].sum()), unit, int(others.sum()), last, bool(selected.guessed[others].any()),
+                         int(selected.releaser[others][took[others].argmax()])))  # fmt: skip
     rows.sort(key=lambda row: (-row[0], row[1]))
     title = query.profile.groups.title
     columns = (
@@ -67,41 +67,41 @@ def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
         [(title(unit), waited, count, len(last), int(last.sum()))
          for waited, unit, count, last, _, _ in rows],
         target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
-        guessed=frozenset(place for place, row in enumerate(rows) if row[4]),
-        notes=("Others waited: time of the waits that it released, of other cores only. Late by: how much later it "
+        guessed=frozenset(index for index, row in enumerate(rows) if row[4]),
+        notes=("Others waited: time of the waits that it released, of other cores alone. Late by: how much later it "
                "came to barriers than the last of the others.",),
     )  # fmt: skip
 
 
-def _matrix(query: Query, asked: Releases) -> Table:
+def _matrix(query: Query, selected: Releases) -> Table:
     """One row per core that waited, one column per core it waited for."""
-    took = asked.end - asked.start
+    took = selected.end - selected.start
     title = query.profile.groups.title
-    waiters, releasers = (np.unique(each) for each in (asked.unit, asked.by[asked.by >= 0]))
+    waiters, releasers = (np.unique(each) for each in (selected.unit, selected.by[selected.by >= 0]))
     time = {
-        by: [int(took[(asked.unit == unit) & (asked.by == by)].sum()) for unit in waiters.tolist()]
+        by: [int(took[(selected.unit == unit) & (selected.by == by)].sum()) for unit in waiters.tolist()]
         for by in (*releasers.tolist(), -1)
     }
-    told = sorted(sorted(releasers.tolist(), key=lambda unit: -sum(time[unit]))[:_MOST_CORES])
-    rest = [sum(time[by][place] for by in releasers.tolist() if by not in told) for place in range(len(waiters))]
+    listed = sorted(sorted(releasers.tolist(), key=lambda unit: -sum(time[unit]))[:_MOST_CORES])
+    rest = [sum(time[by][index] for by in releasers.tolist() if by not in listed) for index in range(len(waiters))]
     columns = [
         Column("unit", query.vocabulary.say("{Unit}")), Column("total_us", "Waits", "duration", bar=True),
         *(Column(f"for_{query.profile.groups.number(by)}_us", f"for {query.profile.groups.number(by)}", "duration",
-                 spare=place) for place, by in enumerate(told)),
+                 spare=index) for index, by in enumerate(listed)),
     ]  # fmt: skip
     values: list[list[object]] = [
         [title(unit) for unit in waiters.tolist()],
-        [int(took[asked.unit == unit].sum()) for unit in waiters.tolist()],
+        [int(took[selected.unit == unit].sum()) for unit in waiters.tolist()],
     ]
-    values += [list(time[by]) for by in told]
+    values += [list(time[by]) for by in listed]
     for key, heading, more in (("others_us", "for others", rest), ("unknown_us", "unknown", time[-1])):
         if any(more):
             columns.append(Column(key, heading, "duration"))
             values.append(list(more))
-    guessed = [bool(asked.guessed[asked.unit == unit].any()) for unit in waiters.tolist()]
+    guessed = [bool(selected.guessed[selected.unit == unit].any()) for unit in waiters.tolist()]
     return Table(
         "waits", "Who waits for whom", tuple(columns), tuple(values),
-        guessed=frozenset(place for place, each in enumerate(guessed) if each), word=query.vocabulary.unit.one,
+        guessed=frozenset(index for index, each in enumerate(guessed) if each), word=query.vocabulary.unit.one,
         target=lambda row: Target(scope=Scope(int(waiters[row]))),
         notes=("A core waits for itself where one of its engines waits for another, or for its own send.",),
     )  # fmt: skip
@@ -109,29 +109,29 @@ def _matrix(query: Query, asked: Releases) -> Table:
 
 def _barriers(query: Query, barriers: Barriers) -> Table:
     """One row per barrier, the costliest first."""
-    session, told = query.session, taken(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
+    session, listed = query.session, taken(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
         Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),
         Column("meanwhile", "It did meanwhile", spare=1),
     )  # fmt: skip
-    units, late, time = told.unit.tolist(), told.late_ns.tolist(), told.time.tolist()
+    units, late, time = listed.unit.tolist(), listed.late_ns.tolist(), listed.time.tolist()
 
-    known: dict[int, str | None] = {}
+    cached: dict[int, str | None] = {}
 
     def meanwhile(row: int) -> str | None:
-        if row not in known:
-            known[row] = work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
-        return known[row]
+        if row not in cached:
+            cached[row] = work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
+        return cached[row]
 
-    more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
+    more = (f"{len(barriers) - len(listed):,} more barriers cost less.",) if len(listed) < len(barriers) else ()
     return Table(
         "barriers", "Barriers", columns,
-        (told.time, list(map(query.profile.groups.title, units)), told.late_ns, told.waited_ns, told.waits,
-         Later(len(told), lambda rows: list(map(meanwhile, range(*rows.indices(len(told))))))),
-        target=lambda row: Target(event=session.place(int(told.releaser[row]))),
-        guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
-        brief=range(min(len(told), 5)),
+        (listed.time, list(map(query.profile.groups.title, units)), listed.late_ns, listed.waited_ns, listed.waits,
+         Later(len(listed), lambda rows: list(map(meanwhile, range(*rows.indices(len(listed))))))),
+        target=lambda row: Target(event=session.place(int(listed.releaser[row]))),
+        guessed=frozenset(np.flatnonzero(listed.guessed).tolist()), word="barrier",
+        brief=range(min(len(listed), 5)),
         notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "
                "own.", *more),
     )  # fmt: skip

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
-from tpuprof_tui.sources.chrome.inflate import Inflated, Place
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, events_with_offsets
+from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint
 from tpuprof_tui.sources.chrome.sections import state_of
 
-from .events import KNOWN_PHASES, NULL, ArgumentsOf, loose
-from .packed import text_of
+from .events import KNOWN_PHASES, NULL, ArgumentsOf, from_dict
+from .text_stream import text_of
 
 I64 = npt.NDArray[np.int64]
 
@@ -39,49 +39,49 @@ class Arguments(Struct, frozen=True, eq=False):
         state: Its size and modification time when it was read; a file changed since then yields no arguments.
         first: Number of the first complete event (``ph`` X) of each chunk of text.
         offset: Offset of each chunk, and the end of the last one.
-        places: Restart points of a gzip file; empty: not compressed; None: only readable from the beginning.
+        restart_points: Restart points of a gzip file; empty: not compressed; None: only readable from the beginning.
     """
 
     path: Path
     state: tuple[int, int]
     first: Sequence[int]
     offset: Sequence[int]
-    places: Sequence[Place] | None
+    restart_points: Sequence[RestartPoint] | None
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; empty if the file cannot be read any more."""
-        piece = bisect_right(self.first, number) - 1
+        chunk = bisect_right(self.first, number) - 1
         try:
-            text = self._text(self.offset[piece], self.offset[piece + 1])
+            text = self._text(self.offset[chunk], self.offset[chunk + 1])
         except OSError:
             return {}
-        told = [] if text is None else _told(text)
-        place = number - self.first[piece]
-        if place >= len(told) or not told[place]:
+        arguments = [] if text is None else _raw_arguments(text)
+        index = number - self.first[chunk]
+        if index >= len(arguments) or not arguments[index]:
             return {}
         try:
-            found = msgspec.json.decode(told[place])
+            found = msgspec.json.decode(arguments[index])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return {}
         return found if isinstance(found, dict) else {}
 
-    def offset_of(self, piece: int, phases: str, index: int) -> int:
+    def offset_of(self, chunk: int, phases: str, index: int) -> int:
         """Offset of an event in the text.
 
         Args:
-            piece: Number of its chunk.
+            chunk: Number of its chunk.
             phases: Values of ``ph`` that are counted; empty: all that PyTorch does not write.
             index: Its index among these events of the chunk, from 0.
 
         Returns:
             The offset; that of the chunk if the file cannot be read any more.
         """
-        begin, wanted = self.offset[piece], tuple(phases) or KNOWN_PHASES
+        begin, wanted = self.offset[chunk], tuple(phases) or KNOWN_PHASES
         with contextlib.suppress(OSError):
-            for place, event in placed_events(self._text(begin, self.offset[piece + 1]) or b""):
+            for offset, event in events_with_offsets(self._text(begin, self.offset[chunk + 1]) or b""):
                 if (event.get("ph") in wanted) is bool(phases):
                     if not index:
-                        return begin + place
+                        return begin + offset
                     index -= 1
         return begin
 
@@ -96,22 +96,22 @@ class Arguments(Struct, frozen=True, eq=False):
         """
         decoders = [ArgumentsOf(kind) for kind, _ in wanted]
         edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
-        for piece, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
-            first = self.first[piece]
-            asked = [numbers[edge[piece] : edge[piece + 1]].tolist()
-                     for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
-            if any(asked):
-                told = _told(text)
-                yield [decoder.columns([told[number - first] or NULL for number in numbers])
-                       for decoder, numbers in zip(decoders, asked, strict=True)]  # fmt: skip
+        for chunk, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
+            first = self.first[chunk]
+            numbers_here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
+                            for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
+            if any(numbers_here):
+                arguments = _raw_arguments(text)
+                yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
+                       for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
 
     def events(
-        self, kind: Any, loose: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
+        self, kind: Any, from_dict: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
     ) -> Iterator[list[Any]]:  # fmt: skip
         """Decodes events that contain one of some words, one chunk of text at a time; ends early if unreadable.
 
         Args:
-            kind, loose: Types of the events (see ``EventChunks``).
+            kind, from_dict: Types of the events (see ``EventChunks``).
             words: Quoted strings. If a word is found outside flat objects, all events of that chunk are returned.
         """
         decode = msgspec.json.Decoder(list[kind]).decode
@@ -119,7 +119,7 @@ class Arguments(Struct, frozen=True, eq=False):
             try:
                 yield decode(b"[%b]" % b",".join(_simple_objects(text, words)))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                yield _events(text, kind, loose)
+                yield _events(text, kind, from_dict)
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each chunk; ends early if the file becomes unreadable."""
@@ -134,16 +134,16 @@ class Arguments(Struct, frozen=True, eq=False):
         with self.path.open("rb") as raw:
             if state_of(raw.fileno()) != self.state:
                 return None
-            if self.places is None:
+            if self.restart_points is None:
                 source = text_of(self.path, raw)
                 _skip(source, begin)
                 return _exactly(source, end - begin)
-            if not self.places:
+            if not self.restart_points:
                 raw.seek(begin)
                 return raw.read(end - begin)
-            place = self.places[bisect_right(self.places, begin, key=lambda each: each.text) - 1]
-            source = Inflated.from_place(raw, place)
-            source.read(begin - place.text)
+            point = self.restart_points[bisect_right(self.restart_points, begin, key=lambda each: each.text_offset) - 1]
+            source = GzipText.from_restart_point(raw, point)
+            source.read(begin - point.text_offset)
             return _exactly(source, end - begin)
 
 
@@ -173,12 +173,12 @@ def _skip(source: Any, count: int) -> None:
         count -= len(data)
 
 
-def _told(text: bytes) -> list[msgspec.Raw]:
+def _raw_arguments(text: bytes) -> list[msgspec.Raw]:
     """Raw arguments of the complete events of a chunk of text."""
-    return [each.args for each in _events(text, _Complete, partial(loose, kind=_Complete)) if each.ph == "X"]
+    return [each.args for each in _events(text, _Complete, partial(from_dict, kind=_Complete)) if each.ph == "X"]
 
 
-def _events(text: bytes, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def _events(text: bytes, kind: Any, from_dict: Callable[[dict[str, Any]], Any]) -> list[Any]:
     waiting = [text.rstrip(b", \t\r\n") + b"]"]
-    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, loose)
-    return [each for part in chunks.inside() for each in part]
+    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, from_dict)
+    return [each for part in chunks.event_chunks() for each in part]

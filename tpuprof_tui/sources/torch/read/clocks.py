@@ -44,12 +44,12 @@ def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
     found = [0] * len(traces)
     rows, names = collectives(traces[0])
     for number in range(1, len(traces)):
-        other, others = collectives(traces[number])
-        if len(rows) < _FEW or names != others:
+        other_rows, other_names = collectives(traces[number])
+        if len(rows) < _FEW or names != other_names:
             continue
         one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]
-        begin = np.maximum(one.start[rows], two.start[other] + apart)
-        end = np.minimum(one.end[rows], two.end[other] + apart)
+        begin = np.maximum(one.start[rows], two.start[other_rows] + apart)
+        end = np.minimum(one.end[rows], two.end[other_rows] + apart)
         if 2 * int((begin > end).sum()) > len(begin):
-            found[number] = -int(np.median(two.end[other] + apart - one.end[rows]))
+            found[number] = -int(np.median(two.end[other_rows] + apart - one.end[rows]))
     return found

@@ -20,7 +20,7 @@ from tpuprof_tui.model import INT_MISSING, Lane, Links
 from .categories import Kind
 from .clocks import collectives
 from .trace import Trace
-from .values import I64, whole
+from .values import I64, to_int64
 
 if TYPE_CHECKING:
     from .profile import TraceWorker
@@ -55,60 +55,60 @@ def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
         numbers.append(number)
         parts += [np.stack((np.full(len(cause), kind), number[cause], number[row]))
                   for kind, cause, row in _of_trace(worker.trace)]  # fmt: skip
-    parts += [np.stack((np.full(len(cause), _COLLECTIVE), numbers[late][cause], numbers[other][row]))
-              for late, cause, other, row in _met(workers)]  # fmt: skip
+    parts += [np.stack((np.full(len(cause), _COLLECTIVE), numbers[last][cause], numbers[other][row]))
+              for last, cause, other, row in _collective_waits(workers)]  # fmt: skip
     kind, cause, row = np.concatenate(parts, axis=1)
-    known = (cause >= 0) & (row >= 0)
+    in_lanes = (cause >= 0) & (row >= 0)
     return Links(
-        KINDS, kind[known].astype(np.int8), cause[known], row[known],
+        KINDS, kind[in_lanes].astype(np.int8), cause[in_lanes], row[in_lanes],
         ending=frozenset((_SYNC, _COLLECTIVE)), meeting=frozenset((_COLLECTIVE,)),
     )  # fmt: skip
 
 
 def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     """Links within a file: kind, rows of causes, rows of consequences."""
-    known = trace.call >= 0
-    yield _LAUNCH, trace.call[known], trace.work_rows[known]
+    launched = trace.call >= 0
+    yield _LAUNCH, trace.call[launched], trace.work_rows[launched]
     yield _BACKWARD, *trace.flows
     # a copying call ends with its copy
-    copies = known.copy()
-    copies[known] = trace.named(_COPIES.fullmatch)[trace.call[known]]
+    copies = launched.copy()
+    copies[launched] = trace.named(_COPIES.fullmatch)[trace.call[launched]]
     yield _SYNC, trace.work_rows[copies], trace.call[copies]
     found = np.array([(-1, -1, -1), *_waits(trace)], np.int64)
     for kind in (_EVENT, _SYNC):
-        mine = found[found[:, 0] == kind]
-        yield kind, mine[:, 1], mine[:, 2]
+        found_here = found[found[:, 0] == kind]
+        yield kind, found_here[:, 1], found_here[:, 2]
 
 
 def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
     """Links of recorded waits, then of calls that synchronise when there is only one device or stream."""
-    given = _Given(trace)
+    submissions = _Submissions(trace)
     rows = np.flatnonzero(trace.kind == Kind.WAIT)
-    rows = rows[np.argsort(trace.place[rows])]
-    parts = trace.arguments.columns((_WaitArgs, trace.place[rows]))
-    told = [each for (part,) in parts for each in zip(*part, strict=True)]
-    rows = rows[: len(told)]  # empty if the file has changed since it was read
-    streams, records = (whole(list(column)) for column in zip(*told, strict=True)) if told else (rows, rows)
+    rows = rows[np.argsort(trace.file_order[rows])]
+    parts = trace.arguments.columns((_WaitArgs, trace.file_order[rows]))
+    values = [each for (part,) in parts for each in zip(*part, strict=True)]
+    rows = rows[: len(values)]  # empty if the file has changed since it was read
+    streams, records = (to_int64(list(column)) for column in zip(*values, strict=True)) if values else (rows, rows)
     columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))
     for row, thread, stream, record, call in zip(*(column.tolist() for column in columns), strict=True):
         name, own = trace.names[int(trace.name[row])], stream_of(*trace.threads[thread])
         if call < 0:
             continue
         if name in _BY_EVENT and record >= 0:
-            cause = given.last((own[0], str(stream)), int(trace.start[record]))
+            cause = submissions.last((own[0], str(stream)), int(trace.start[record]))
             if name == "Event Sync":
                 yield _SYNC, cause, call
             else:
-                yield _EVENT, cause, given.following(own, int(trace.start[call]))
+                yield _EVENT, cause, submissions.following(own, int(trace.start[call]))
         elif name == "Stream Sync":
-            yield _SYNC, given.last(own, int(trace.start[call])), call
+            yield _SYNC, submissions.last(own, int(trace.start[call])), call
         elif name in ("Context Sync", "Device Sync"):
-            yield _SYNC, given.latest(own[0], int(trace.start[call])), call
-    devices = sorted({pid for pid, _ in given.streams})
+            yield _SYNC, submissions.latest(own[0], int(trace.start[call])), call
+    devices = sorted({pid for pid, _ in submissions.streams})
     if len(devices) == 1:
-        certain = trace.named((_OF_DEVICE if len(given.streams) > 1 else _OF_ANY).fullmatch)
+        certain = trace.named((_OF_DEVICE if len(submissions.streams) > 1 else _OF_ANY).fullmatch)
         for call in np.flatnonzero((trace.kind == Kind.CALL) & certain).tolist():
-            yield _SYNC, given.latest(devices[0], int(trace.start[call])), call
+            yield _SYNC, submissions.latest(devices[0], int(trace.start[call])), call
 
 
 def stream_of(pid: str, tid: str) -> tuple[str, str]:
@@ -116,7 +116,7 @@ def stream_of(pid: str, tid: str) -> tuple[str, str]:
     return pid, tid.removeprefix("stream ")
 
 
-class _Given:
+class _Submissions:
     """Device work of a file in the order in which it was submitted to each stream.
 
     Attributes:
@@ -126,63 +126,63 @@ class _Given:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         rows, call = trace.work_rows, trace.call
-        given = trace.start[rows].copy()
-        given[call >= 0] = trace.start[call[call >= 0]]
+        submitted = trace.start[rows].copy()
+        submitted[call >= 0] = trace.start[call[call >= 0]]
         thread = trace.thread_of(rows)
-        order = np.lexsort((given, thread))
+        order = np.lexsort((submitted, thread))
         first = np.searchsorted(thread[order], np.arange(len(trace.threads) + 1)).tolist()
         self.streams = {
-            stream_of(*name): (rows[order[low:high]], given[order[low:high]])
+            stream_of(*name): (rows[order[low:high]], submitted[order[low:high]])
             for name, low, high in zip(trace.threads, first[:-1], first[1:], strict=True) if low < high
         }  # fmt: skip
         self._ended: dict[str, tuple[I64, I64]] = {}
 
     def last(self, stream: tuple[str, str], time: int) -> int:
         """Row of the last work submitted to a stream before a time; -1 if none."""
-        rows, given = self.streams.get(stream, _NOTHING)
-        place = int(np.searchsorted(given, time)) - 1
-        return int(rows[place]) if place >= 0 else -1
+        rows, submitted = self.streams.get(stream, _NOTHING)
+        index = int(np.searchsorted(submitted, time)) - 1
+        return int(rows[index]) if index >= 0 else -1
 
     def following(self, stream: tuple[str, str], time: int) -> int:
         """Row of the first work submitted to a stream after a time; -1 if none."""
-        rows, given = self.streams.get(stream, _NOTHING)
-        place = int(np.searchsorted(given, time, side="right"))
-        return int(rows[place]) if place < len(rows) else -1
+        rows, submitted = self.streams.get(stream, _NOTHING)
+        index = int(np.searchsorted(submitted, time, side="right"))
+        return int(rows[index]) if index < len(rows) else -1
 
     def latest(self, device: str, time: int) -> int:
         """Row of the work submitted to a device before a time that ended last; -1 if none."""
         if device not in self._ended:
             parts = [each for (pid, _), each in self.streams.items() if pid == device] or [_NOTHING]
-            rows, given = (np.concatenate(column) for column in zip(*parts, strict=True))
-            order = np.argsort(given, kind="stable")
+            rows, submitted = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.argsort(submitted, kind="stable")
             ended = self._trace.end[rows[order]]
             best = np.maximum.accumulate(np.where(ended >= np.maximum.accumulate(ended), np.arange(len(rows)), 0))
-            self._ended[device] = rows[order][best], given[order]
-        rows, given = self._ended[device]
-        place = int(np.searchsorted(given, time)) - 1
-        return int(rows[place]) if place >= 0 else -1
+            self._ended[device] = rows[order][best], submitted[order]
+        rows, submitted = self._ended[device]
+        index = int(np.searchsorted(submitted, time)) - 1
+        return int(rows[index]) if index >= 0 else -1
 
 
-def _met(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
+def _collective_waits(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
     runs: dict[tuple[int, int], list[int]] = {}
-    for place, worker in enumerate(workers):
-        if worker.rank is not None and worker.world is not None:
-            runs.setdefault((worker.world, worker.span), []).append(place)
-    for places in runs.values():
-        found = [collectives(workers[place].trace) for place in places]
-        ranks = {workers[place].rank for place in places}
-        if len(ranks) < len(places) or any(each[1] != found[0][1] for each in found):
+    for index, worker in enumerate(workers):
+        if worker.rank is not None and worker.world_size is not None:
+            runs.setdefault((worker.world_size, worker.span), []).append(index)
+    for indices in runs.values():
+        found = [collectives(workers[index].trace) for index in indices]
+        ranks = {workers[index].rank for index in indices}
+        if len(ranks) < len(indices) or any(each[1] != found[0][1] for each in found):
             continue
         rows = np.stack([rows for rows, _ in found])
         start, end = (
-            np.stack([column[mine] + workers[place].shift_ns for place, mine in zip(places, rows, strict=True)
-                      for column in (getattr(workers[place].trace, key),)])
+            np.stack([column[own] + workers[index].shift_ns for index, own in zip(indices, rows, strict=True)
+                      for column in (getattr(workers[index].trace, key),)])
             for key in ("start", "end")
         )  # fmt: skip
         late = start.argmax(axis=0)
-        for last, one in enumerate(places):
-            for turn, other in enumerate(places):
-                mine = np.flatnonzero((late == last) & (start[turn] < start[last]) & (start[last] < end[turn]))
-                if len(mine):
-                    yield one, rows[last][mine], other, rows[turn][mine]
+        for last, late_worker in enumerate(indices):
+            for other, waiting_worker in enumerate(indices):
+                waiting = np.flatnonzero((late == last) & (start[other] < start[last]) & (start[last] < end[other]))
+                if len(waiting):
+                    yield late_worker, rows[last][waiting], waiting_worker, rows[other][waiting]

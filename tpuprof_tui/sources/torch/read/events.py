@@ -15,7 +15,7 @@ NULL: Final = msgspec.Raw(b"null")
 as_tuple: Final = msgspec.structs.astuple
 
 
-class _Title(msgspec.Struct, gc=False):
+class _NameArgs(msgspec.Struct, gc=False):
     """Arguments of process and thread names."""
 
     name: Any = None
@@ -23,7 +23,7 @@ class _Title(msgspec.Struct, gc=False):
 
 class MemoryArgs(msgspec.Struct, gc=False, rename={
     "device_type": "Device Type", "device_id": "Device Id", "change": "Bytes", "address": "Addr",
-    "allocated": "Total Allocated", "reserved": "Total Reserved", "place": "Ev Idx",
+    "allocated": "Total Allocated", "reserved": "Total Reserved", "event_index": "Ev Idx",
 }):  # fmt: skip
     """Arguments of memory instants (``[memory]``)."""
 
@@ -33,7 +33,7 @@ class MemoryArgs(msgspec.Struct, gc=False, rename={
     address: Any = INT_MISSING
     allocated: Any = INT_MISSING
     reserved: Any = INT_MISSING
-    place: Any = INT_MISSING
+    event_index: Any = INT_MISSING
 
 
 class WorkArgs(msgspec.Struct, gc=False, rename={
@@ -87,16 +87,16 @@ class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
     """`Instant` as older PyTorch writes it: phase ``I``."""
 
 
-class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
+class Metadata(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
     """Metadata event: the name of a process or thread."""
 
     name: Any = None
     pid: Any = None
     tid: Any = None
-    args: _Title | None = None
+    args: _NameArgs | None = None
 
 
-class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
+class CounterSample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     """Counter sample: values from a time on."""
 
     name: Any = None
@@ -105,7 +105,7 @@ class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     args: Any = None
 
 
-def _others(phases: str) -> dict[str, Any]:
+def _skipped(phases: str) -> dict[str, Any]:
     """Empty structs for events that are skipped, by phase."""
     return {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
             for number, phase in enumerate(("", *phases))}  # fmt: skip
@@ -113,7 +113,7 @@ def _others(phases: str) -> dict[str, Any]:
 
 #: Struct of each phase.
 _PHASES: Final[dict[str, Any]] = {
-    "X": Complete, "i": Instant, "I": OldInstant, "M": Told, "C": Count, **_others("sftBEnbe"),
+    "X": Complete, "i": Instant, "I": OldInstant, "M": Metadata, "C": CounterSample, **_skipped("sftBEnbe"),
 }  # fmt: skip
 #: Phases that PyTorch writes; events of others are not read.
 KNOWN_PHASES: Final = tuple("XiIMCsft")
@@ -125,7 +125,7 @@ FLOW: Final = _PHASES["s"]
 # -- flows, read on demand
 
 
-class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+class FlowStart(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
     """Start of a flow."""
 
     cat: Any = None
@@ -135,12 +135,12 @@ class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
     ts: msgspec.Raw = NOTHING
 
 
-class Ends(Begins, gc=False, tag_field="ph", tag="f"):
+class FlowEnd(FlowStart, gc=False, tag_field="ph", tag="f"):
     """End of a flow."""
 
 
 #: Struct of each phase when reading flow starts and ends; all other phases are skipped.
-_FLOW_PHASES: Final[dict[str, Any]] = {"s": Begins, "f": Ends, **_others("XiIMCtBEnbe")}
+_FLOW_PHASES: Final[dict[str, Any]] = {"s": FlowStart, "f": FlowEnd, **_skipped("XiIMCtBEnbe")}
 FLOW_ENDS: Final[Any] = Union[tuple(_FLOW_PHASES.values())]  # noqa: UP007
 
 # -- arguments of complete events that are read on demand
@@ -203,13 +203,13 @@ class ArgumentsOf:
 # -- events that were decoded alone, with numbers as texts
 
 
-def loose(event: dict[str, Any], kind: Any = ANY_EVENT) -> Any:
+def from_dict(event: dict[str, Any], kind: Any = ANY_EVENT) -> Any:
     """The struct of an event that was decoded alone; None if it does not fit."""
-    told = {key: value for key, value in event.items() if value is not None}
-    phase = told.get("ph")
-    told["ph"] = phase if isinstance(phase, str) and phase in _PHASES else ""
+    fields = {key: value for key, value in event.items() if value is not None}
+    phase = fields.get("ph")
+    fields["ph"] = phase if isinstance(phase, str) and phase in _PHASES else ""
     if phase == "X":
-        told |= {key: str(told[key]) for key in ("name", "cat") if key in told}
-    if not isinstance(told.get("args"), dict):
-        told.pop("args", None)
-    return decoded_alone(told, kind)
+        fields |= {key: str(fields[key]) for key in ("name", "cat") if key in fields}
+    if not isinstance(fields.get("args"), dict):
+        fields.pop("args", None)
+    return decoded_alone(fields, kind)

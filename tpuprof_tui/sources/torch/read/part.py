@@ -20,9 +20,9 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.source import Part
 
 from .categories import ON_DEVICE, Kind
-from .links import STEP, executions, rows_named, step_numbers
+from .steps import STEP, executions, rows_named, step_numbers
 from .trace import Trace
-from .values import I64, looked_up
+from .values import I64, lookup
 
 Mask = npt.NDArray[np.bool_]
 _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
@@ -30,11 +30,11 @@ _LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.C
 
 
 #: Mask of the events to keep; arguments: starts, ends (ns of the file's clock), kinds, correlations, step-marker mask.
-Kept = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
+EventFilter = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
 
-def in_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-    """Mask of calls, device work and step markers (a ``Kept``), for the first pass."""
+def first_pass_filter(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+    """Mask of calls, device work and step markers (an ``EventFilter``), for the first pass."""
     return np.asarray(_LAUNCHES[kind] | marked)
 
 
@@ -54,10 +54,10 @@ class Window(Struct, frozen=True, eq=False):
     correlations: I64
 
     def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
-        """Mask of the events that belong to the range (a ``Kept``)."""
+        """Mask of the events that belong to the range (an ``EventFilter``)."""
         device = _DEVICE[kind]
         low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
-        joined = looked_up(self.correlations, correlation) >= 0
+        joined = lookup(self.correlations, correlation) >= 0
         return np.asarray(((start < high) & (end >= low)) | joined | marked)
 
 
@@ -74,17 +74,17 @@ def window_of(outline: Trace, part: Part) -> Window:
         found, _ = executions(outline)
         numbers = np.arange(len(found))
     starts, ends = outline.start[found], outline.end[found]
-    chosen = _chosen(outline, part, starts, ends, numbers)
-    low, high = chosen
+    requested = _requested_range(outline, part, starts, ends, numbers)
+    low, high = requested
     call = outline.call
-    started = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
+    launched_at = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
     work_end = outline.end[outline.work_rows]
     # a step ends with the device work that it launched
-    ended = [int(work_end[(started >= start) & (started < end)].max(initial=end))
+    ended = [int(work_end[(launched_at >= start) & (launched_at < end)].max(initial=end))
              for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]  # fmt: skip
-    touched = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
-    if touched.any():
-        low, high = min(low, int(starts[touched].min())), max(high, int(np.array(ended)[touched].max()))
+    overlapping = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
+    if overlapping.any():
+        low, high = min(low, int(starts[overlapping].min())), max(high, int(np.array(ended)[overlapping].max()))
     inside = (outline.start < high) & (outline.end >= low) & _LAUNCHES[outline.kind]
     correlations = np.unique(outline.correlation[inside])
     correlations = correlations[correlations != INT_MISSING]
@@ -94,15 +94,15 @@ def window_of(outline: Trace, part: Part) -> Window:
                   zero + max(high, int(outline.end[calls].max(initial=high))), correlations)  # fmt: skip
 
 
-def _chosen(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) -> tuple[int, int]:
+def _requested_range(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) -> tuple[int, int]:
     """Begin and end of the requested range, ns from the trace's zero."""
     low, high = 0, outline.length_ns
     if part.step is not None:
-        mine = numbers == part.step
-        if not mine.any():
+        of_step = numbers == part.step
+        if not of_step.any():
             raise UsageError(f"The capture has no step {part.step}.",
                              f"There are: {', '.join(map(str, numbers[:8].tolist())) or 'none'}.")  # fmt: skip
-        low, high = int(starts[mine].min()), int(ends[mine].max())
+        low, high = int(starts[of_step].min()), int(ends[of_step].max())
     if part.range:
         if "%" in part.range:
             raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")

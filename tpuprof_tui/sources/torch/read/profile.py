@@ -40,8 +40,8 @@ from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import COMMUNICATION, shifts
 from .dependencies import links_of
-from .links import MODULE, STEP, executions, rows_named, step_at, step_numbers
-from .trace import Trace, by_number
+from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
+from .trace import Trace, numeric_sort_key
 from .values import I32
 
 I64 = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class TraceWorker(Struct, frozen=True):
         name: Worker name from the file name.
         span: Number of this recording among the worker's, from 1.
         rank: Its rank; None if unknown.
-        world: Number of ranks in its run; None if unknown.
+        world_size: Number of ranks in its run; None if unknown.
         group: Id of its group.
         shift_ns: Offset from its times to those of the profile.
         lane_rows: Rows of the events of each lane, by index of the lane in the profile.
@@ -70,7 +70,7 @@ class TraceWorker(Struct, frozen=True):
     name: str
     span: int
     rank: int | None
-    world: int | None
+    world_size: int | None
     group: int
     shift_ns: int
     lane_rows: dict[int, I64 | slice]
@@ -111,10 +111,10 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks = [_whole(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
+        clocks = [_int_or_zero(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
         clocks, moved = self._on_one_clock(clocks)
         zero = min(clocks, default=0)
-        behind = self._without_pauses(clocks)
+        pauses = self._without_pauses(clocks)
         names = [worker_and_span(trace.path.name) for trace in self._traces]
         workers: list[TraceWorker] = []
         for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
@@ -127,15 +127,15 @@ class _Run:
                 key = f"Rank {rank}"
             if any(worker.key == key for worker in workers):
                 key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, clock - zero - behind[number],
+            workers.append(self._worker(trace, key, name, span, clock - zero - pauses[number],
                                         guessed=number in moved))  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         self._problems += [] if self._more_follows else self._missing_ranks(set(ranks))
         capabilities = {NAMES}
         for trace in self._traces:
-            told = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
-                    (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
-            capabilities |= {capability for capability, there in told if there}
+            present = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
+                       (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
+            capabilities |= {capability for capability, there in present if there}
         cards = [str(each.get("name") or "") for trace in self._traces for each in properties_of(trace)]
         card = next(filter(None, cards), "GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
@@ -154,7 +154,7 @@ class _Run:
                 number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
-            wall_ns=None if any(behind) else time_of_day(zero),
+            wall_ns=None if any(pauses) else time_of_day(zero),
             links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
         )  # fmt: skip
 
@@ -163,11 +163,11 @@ class _Run:
         ranks = [(_distributed(trace).get("world_size"), _distributed(trace).get("rank")) for trace in self._traces]
         moved: set[int] = set()
         for size in {size for size, _ in ranks if type(size) is int}:
-            mine = [number for number, each in enumerate(ranks) if each[0] == size]
-            if len(mine) < 2 or len({str(ranks[number][1]) for number in mine}) < len(mine):
+            members = [number for number, each in enumerate(ranks) if each[0] == size]
+            if len(members) < 2 or len({str(ranks[number][1]) for number in members}) < len(members):
                 continue
-            added = shifts([self._traces[number] for number in mine], [clocks[number] for number in mine])
-            for number, shift in zip(mine, added, strict=True):
+            added = shifts([self._traces[number] for number in members], [clocks[number] for number in members])
+            for number, shift in zip(members, added, strict=True):
                 if shift:
                     moved.add(number)
                     clocks[number] += shift
@@ -184,10 +184,10 @@ class _Run:
         recorded now and then: what happened in between is unknown.
         """
         ends = [clock + trace.length_ns for trace, clock in zip(self._traces, clocks, strict=True)]
-        whole = sum(trace.length_ns for trace in self._traces)
+        total = sum(trace.length_ns for trace in self._traces)
         found, left_out, last = [0] * len(clocks), 0, min(ends, default=0)
         for number in sorted(range(len(clocks)), key=clocks.__getitem__):
-            if (pause := clocks[number] - last) > whole > 0:
+            if (pause := clocks[number] - last) > total > 0:
                 left_out += pause
                 self._problems.append(Problem(
                     Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
@@ -196,14 +196,14 @@ class _Run:
             found[number], last = left_out, max(last, ends[number])
         return found
 
-    def _missing_ranks(self, known: set[int]) -> list[Problem]:
-        sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
+    def _missing_ranks(self, present: set[int]) -> list[Problem]:
+        sizes = {_int_or_zero(_distributed(trace).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
         if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
         size = sizes.pop()
-        lacking = [rank for rank in range(size) if rank not in known] if 0 < size <= 1 << 16 else []
-        if not lacking or not known:
+        lacking = [rank for rank in range(size) if rank not in present] if 0 < size <= 1 << 16 else []
+        if not lacking or not present:
             return []
         text = ", ".join(map(str, lacking[:20])) + (", ..." if len(lacking) > 20 else "")
         return [Problem(Severity.WARNING, f"Ranks of the run that are not here: {text}.",
@@ -213,7 +213,7 @@ class _Run:
         self, trace: Trace, key: str, name: str, span: int, shift: int, *, guessed: bool = False
     ) -> TraceWorker:  # fmt: skip
         rank = _rank(trace)
-        own = len(self._groups)
+        top = len(self._groups)
         self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
                                   host=_host(trace)))  # fmt: skip
         self._problems += trace.problems
@@ -224,7 +224,7 @@ class _Run:
         if not labels:
             found, labels = executions(trace)
             starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
-        self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
+        self._steps += zip(labels, [top] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
         columns = _Columns(trace, self._texts, shift, (starts, ends, numbers), self._arrays)
         lane_rows: dict[int, I64 | slice] = {}
@@ -243,42 +243,42 @@ class _Run:
                     parts.append((kind, pid, tid, rows))
         groups: dict[tuple[bool, str], int] = {}
         wanted = {(kind != "thread", pid) for kind, pid, _, _ in parts}
-        for device, pid in sorted(wanted, key=lambda each: (not each[0], by_number(each[1]))):
+        for device, pid in sorted(wanted, key=lambda each: (not each[0], numeric_sort_key(each[1]))):
             groups[device, pid] = len(self._groups)
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
-                self._groups.append(Group(f"GPU {pid}", "gpu", own, free_number(self._groups, number), is_unit=True))
+                self._groups.append(Group(f"GPU {pid}", "gpu", top, free_number(self._groups, number), is_unit=True))
             else:
-                what = trace.process_names.get(pid, "")
-                self._groups.append(Group(f"{what or 'Process'} {pid}".strip(), "process", own, number))
+                title = trace.process_names.get(pid, "")
+                self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
         order = ("stream", "annotation", "wait", "thread")
         for kind, pid, tid, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
                                                                     order.index(each[0]))):  # fmt: skip
             lane_rows[len(self._lanes)] = rows
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
-        self._add_counters(trace, own, groups, shift)
+        self._add_counters(trace, top, groups, shift)
         self._arrays.give_back()
-        size = _distributed(trace).get("world_size")
-        world = size if type(size) is int else None
-        return TraceWorker(trace, key, name, span, rank, world, own, shift, lane_rows)
+        world = _distributed(trace).get("world_size")
+        world_size = world if type(world) is int else None
+        return TraceWorker(trace, key, name, span, rank, world_size, top, shift, lane_rows)
 
-    def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
+    def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
             self._counters.append(Counter(group, title, unit, self._arrays.kept(times), self._arrays.kept(values)))
 
         for each in trace.counters:
-            group = groups.get((True, each.process), groups.get((False, each.process), own))
+            group = groups.get((True, each.process), groups.get((False, each.process), top))
             add(group, each.title, "", each.time + shift, each.value)
         memory = trace.memory
         for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
-            mine = (memory.device_type == kind) & (memory.device_id == number)
-            group = groups.get((True, str(number)), own) if kind in (1, 6) else own
+            of_device = (memory.device_type == kind) & (memory.device_id == number)
+            group = groups.get((True, str(number)), top) if kind in (1, 6) else top
             for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
-                known = mine & (values != INT_MISSING)
-                if known.any():
-                    add(group, f"{device_name(kind, number)} {title}", "B", memory.time[known] + shift,
-                        values[known].astype(np.float64))  # fmt: skip
+                present = of_device & (values != INT_MISSING)
+                if present.any():
+                    add(group, f"{device_name(kind, number)} {title}", "B", memory.time[present] + shift,
+                        values[present].astype(np.float64))  # fmt: skip
 
 
 class _Nesting:
@@ -330,14 +330,14 @@ class _Columns:
         self._start, self._end = trace.start, trace.end
         if shift:
             self._start, self._end = arrays.kept(trace.start + shift), arrays.kept(trace.end + shift)
-        self._codes = {key: _spelled(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
+        self._codes = {key: _recoded(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
         self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
         kernels = trace.kind[trace.work_rows] == Kind.KERNEL
         rows = trace.work_rows[kernels]
         if len(rows):
-            told = trace.work["collective"][kernels]
-            self._activity[rows[trace.named(COMMUNICATION.match)[rows] | told]] = Activity.COMMUNICATION
+            collective = trace.work["collective"][kernels]
+            self._activity[rows[trace.named(COMMUNICATION.match)[rows] | collective]] = Activity.COMMUNICATION
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
         trace = self._trace
@@ -345,45 +345,45 @@ class _Columns:
         count = len(start)
         role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": trace.place[rows],
-            "role": constant(count, role, np.int8), "duration": lambda asked: end[asked] - start[asked],
-            "name": self._name[rows], "type": self._taken(rows, lambda some: self._types[trace.category[some]]),
-            "step": self._taken(rows, lambda some: self._step_of(trace.start[some])) if kind == "thread" else
-                    self._taken(rows, self._on_device),
+            "start": start, "end": end, "order": trace.file_order[rows],
+            "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
+            "name": self._name[rows], "type": self._on_demand(rows, lambda some: self._types[trace.category[some]]),
+            "step": self._on_demand(rows, lambda some: self._step_of(trace.start[some])) if kind == "thread" else
+                    self._on_demand(rows, self._steps_of_device_events),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
         if kind == "thread":
             thread = _Nesting(start, end)
-            columns |= {"sublane": lambda asked: thread.sublane[asked], "depth": lambda asked: thread.depth[asked],
-                        "parent": lambda asked: thread.parent[asked]}  # fmt: skip
+            columns |= {"sublane": lambda some: thread.sublane[some], "depth": lambda some: thread.depth[some],
+                        "parent": lambda some: thread.parent[some]}  # fmt: skip
         else:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         if kind == "stream":
             columns["activity"] = self._activity[rows]
-            columns |= {key: self._of_work(key, rows) for key in ("bytes", "grid", "block")}
+            columns |= {key: self._work_column(key, rows) for key in ("bytes", "grid", "block")}
         number = int(tid[:9]) if tid.isdecimal() else -1
-        what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
+        word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
+        label = f"{word} {tid.removeprefix('stream ')}" if word else title if tid in title else f"{title} {tid}".strip()
         columns = {key: self._arrays.kept(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
-        places = columns["order"]
+        file_order = columns["order"]
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
-                    arguments=lambda row: trace.arguments.of(int(places[row])),
+                    arguments=lambda row: trace.arguments.of(int(file_order[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
     @staticmethod
-    def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
+    def _on_demand(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
         """A column that is computed for the rows that are asked for; ``values`` takes rows of the trace."""
-        return lambda asked: values(rows_at(rows, asked))
+        return lambda some: values(rows_at(rows, some))
 
-    def _on_device(self, rows: I64) -> I64:
+    def _steps_of_device_events(self, rows: I64) -> I64:
         """Step numbers of device events: of work, the step of its launch; of annotations and waits, of their start."""
         trace = self._trace
         times = trace.start[rows].copy()
-        place = np.searchsorted(trace.work_rows, rows)
+        index = np.searchsorted(trace.work_rows, rows)
         work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        call = trace.call[place[work]]
+        call = trace.call[index[work]]
         times[work] = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
         return self._step_of(times)
 
@@ -392,18 +392,18 @@ class _Columns:
         step = step_at(starts, ends, times)
         return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)]) if len(numbers) else step
 
-    def _of_work(self, key: str, rows: I64 | slice) -> Any:
+    def _work_column(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, computed on demand."""
         trace = self._trace
 
-        def values(asked: Rows) -> npt.NDArray[Any]:
-            found = trace.work[key][np.searchsorted(trace.work_rows, rows_at(rows, asked))]
+        def values(some: Rows) -> npt.NDArray[Any]:
+            found = trace.work[key][np.searchsorted(trace.work_rows, rows_at(rows, some))]
             return found if key == "bytes" else self._codes[key][found]
 
         return values
 
 
-def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:
+def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:
     """Maps codes of the trace's texts to the builder's codes of these texts without blanks; -1 for unused ones.
 
     The last element, for code -1, is -1.
@@ -436,9 +436,9 @@ def _rank(trace: Trace) -> int | None:
 
 
 def _host(trace: Trace) -> str:
-    told, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
-    return told if told and isinstance(told, str) else named[1] if named else ""
+    stated, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
+    return stated if stated and isinstance(stated, str) else named[1] if named else ""
 
 
-def _whole(value: Any) -> int:
+def _int_or_zero(value: Any) -> int:
     return value if type(value) is int and abs(value) < 1 << 62 else 0

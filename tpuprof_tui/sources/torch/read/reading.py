@@ -23,15 +23,15 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.inflate import GzipText
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    ended_at_border,
     other_processes,
     sections_of,
     state_of,
-    was_section,
 )
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
@@ -39,12 +39,12 @@ from tpuprof_tui.sources.source import Part
 from . import events as ev
 from .arguments import Arguments
 from .categories import KINDS, Kind
-from .links import marks_step
-from .packed import Unpacked, fitting, refusal, text_of, too_large
-from .part import Kept, Window, in_outline, window_of
+from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
-from .trace import Memory, Series, Trace, by_number
-from .values import I32, I64, Codes, floats, raw_codes, shown, shown_codes, whole, whole_rows
+from .steps import marks_step
+from .text_stream import ZstdText, fitting_share, refusal, text_of, too_large
+from .trace import CounterSeries, Memory, Trace, numeric_sort_key
+from .values import I32, I64, Codes, floats, printable, raw_codes, rows_to_int64, text_codes, to_int64
 
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
@@ -60,7 +60,7 @@ _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SE
 #: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16
 #: Free memory required before other processes read sections of the file, as a multiple of what reading takes.
-_ROOM_FOR_TWO: Final = 2.0
+_MEMORY_FACTOR: Final = 2.0
 
 
 def read_trace(
@@ -100,20 +100,20 @@ def _read(
     if not text:
         sections = [] if alone or text_of(path, raw) is not raw else sections_of(raw, size, cores())
         trace = None
-        if len(sections) > 1 and fitting(size) >= _ROOM_FOR_TWO:
-            with other_processes(path, sections[1:], __name__) as others:
-                trace = _Reader(path, raw, progress, section=sections[0]).with_others(others)
+        if len(sections) > 1 and fitting_share(size) >= _MEMORY_FACTOR:
+            with other_processes(path, sections[1:], __name__) as results:
+                trace = _Reader(path, raw, progress, section=sections[0]).read_with_processes(results)
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
         return trace
     if part is None:
         raise refusal(path, text)
-    first = _Reader(path, raw, progress, in_outline)
+    first = _Reader(path, raw, progress, first_pass_filter)
     window = window_of(first.trace(), part)
     raw.seek(0)
     # as many events as fit into memory
-    return _Reader(path, raw, progress, window, most=int(first.count * fitting(text))).trace()
+    return _Reader(path, raw, progress, window, most=int(first.count * fitting_share(text))).trace()
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _no_collection() -> Iterator[None]:
 
 
 #: Defects of events that could be decoded: severity, message, and what was done.
-_WRONG: Final = {
+_DEFECTS: Final = {
     "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
     "phases": (Severity.ERROR, "Events of a phase (ph) that PyTorch does not write.", "They were left out."),
     "below": (Severity.WARNING, "Events of negative duration.", "They are shown with length 0."),
@@ -137,9 +137,9 @@ _WRONG: Final = {
                "Up to 2^64 they are distinguished, others are treated as not known."),
 }  # fmt: skip
 #: Method that adds the events of each struct.
-_ADDED: Final[dict[Any, str]] = {
-    ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Told: "_add_names",
-    ev.Count: "_add_counts",
+_ADD_METHODS: Final[dict[Any, str]] = {
+    ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Metadata: "_add_names",
+    ev.CounterSample: "_add_counts",
 }  # fmt: skip
 
 
@@ -149,30 +149,30 @@ class _Reader:
     Args:
         path, raw: The file.
         progress: Called with the bytes read and the size of the file.
-        kept: Selects the events to keep; None: all.
+        event_filter: Selects the events to keep; None: all.
         most: Most events that fit into memory.
         section: The section of the file to read; None: the whole file.
     """
 
     def __init__(
-        self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, kept: Kept | None = None,
-        most: int = MOST_NS, section: Section | None = None,
+        self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None,
+        event_filter: EventFilter | None = None, most: int = MOST_NS, section: Section | None = None,
     ) -> None:  # fmt: skip
-        self._kept, self._kept_count, self._most = kept, 0, most
-        self._marked = np.zeros(0, np.bool_)
+        self._filter, self._kept_count, self._most = event_filter, 0, most
+        self._marks_step = np.zeros(0, np.bool_)
         self._earliest: list[int] = []
         self._path, self._raw, self._progress = path, raw, progress
         self._size = os.fstat(raw.fileno()).st_size
         self._section = section
         self._source: Any = text_of(path, raw) if section is None else SectionText(raw, section)
-        self._passed = 0
+        self._text_read = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._kinds = np.zeros(0, np.int8)
         #: Values not yet converted to columns.
         self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
         #: Number of the first complete event of these.
         self._first = 0
-        self._parts, self._work = GrowingColumns(), GrowingColumns()
+        self._events, self._work = GrowingColumns(), GrowingColumns()
         self._memory = GrowingColumns()
         self._has_flows = False
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
@@ -181,9 +181,9 @@ class _Reader:
         #: Number of complete events so far.
         self.count = 0
         #: Defects of events, by kind: how often, and chunk, phases and index of the first.
-        self._seen: dict[str, tuple[int, tuple[int, str, int]]] = {}
+        self._defects: dict[str, tuple[int, tuple[int, str, int]]] = {}
         #: Number of the first complete event of each chunk of text.
-        self._pieces: list[int] = []
+        self._firsts: list[int] = []
         #: Offset of each chunk.
         self._offsets: list[int] = []
         #: Share of the file that is read by this process, for the progress.
@@ -191,67 +191,67 @@ class _Reader:
 
     def _read(self, count: int) -> bytes:
         data: bytes = self._source.read(count)
-        self._passed += len(data)
+        self._text_read += len(data)
         if self._progress is not None:
             self._progress(min(int(self._raw.tell() / self._share), self._size), self._size)
         return data
 
     def trace(self) -> Trace:
         """Reads the whole file."""
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
-        self._go_through(chunks)
-        return self._told(chunks, chunks.list_end)
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.from_dict)
+        self._read_events(chunks)
+        return self._trace_of(chunks, chunks.list_end)
 
-    def with_others(self, others: Iterable[Callable[[], Any]]) -> Trace | None:
-        """Reads the first section, joins those that others read; None if a border was wrong or a process failed."""
+    def read_with_processes(self, results: Iterable[Callable[[], Any]]) -> Trace | None:
+        """Reads the first section, joins those of other processes; None if a border was wrong or a process failed."""
         assert self._section is not None
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose, whole=False)
-        self._go_through(chunks)
-        if not was_section(self._section, chunks):
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.from_dict, read_rest=False)
+        self._read_events(chunks)
+        if not ended_at_border(self._section, chunks):
             return None
         end = 0
-        for other in others:
-            found = other()
+        for result in results:
+            found = result()
             if not isinstance(found, SectionEvents) or found.state != state_of(self._raw.fileno()):
                 return None
             self._join(found)
-            chunks.go_on(found.tallies, found.metadata, truncated=found.truncated)
+            chunks.add_results(found.tallies, found.metadata, truncated=found.truncated)
             end = found.list_end
-        return self._told(chunks, end)
+        return self._trace_of(chunks, end)
 
     def events_of_section(self, *, in_object: bool) -> SectionEvents | None:
         """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
         section = self._section
         assert section is not None
         chunks: EventChunks[Any] = EventChunks(
-            self._read, ev.ANY_EVENT, ev.loose, begin=section.begin, in_object=in_object, whole=section.end < 0
+            self._read, ev.ANY_EVENT, ev.from_dict, begin=section.begin, in_object=in_object, read_rest=section.end < 0
         )
-        self._go_through(chunks)
-        if not was_section(section, chunks):
+        self._read_events(chunks)
+        if not ended_at_border(section, chunks):
             return None
         return SectionEvents(
-            state_of(self._raw.fileno()), self.count, self._pieces, self._offsets, list(self._names),
-            list(self._keys), list(self._texts), self._parts.columns(), self._work.columns(), self._memory.columns(),
-            self._series, self._process_names, self._thread_names, self._has_flows, self._seen, chunks.metadata,
-            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._passed,
+            state_of(self._raw.fileno()), self.count, self._firsts, self._offsets, list(self._names),
+            list(self._keys), list(self._texts), self._events.columns(), self._work.columns(), self._memory.columns(),
+            self._series, self._process_names, self._thread_names, self._has_flows, self._defects, chunks.metadata,
+            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._text_read,
         )  # fmt: skip
 
     def _join(self, found: SectionEvents) -> None:
         """Appends the events of the section that follows."""
         names, keys, texts = (
-            np.array([*map(known.__getitem__, told), -1], np.int32)
-            for known, told in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts))
+            np.array([*map(codes.__getitem__, values), -1], np.int32)
+            for codes, values in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts))
         )
-        pieces = len(self._pieces)
-        self._pieces += [self.count + number for number in found.first]
+        chunk_count = len(self._firsts)
+        self._firsts += [self.count + number for number in found.first]
         self._offsets += found.offset
         events, work, memory = found.events, found.work, found.memory
         if events:
-            place = events["place"] + np.int32(self.count)
-            self._parts.add(**{**events, "place": place, "key": keys[events["key"]], "name": names[events["name"]]})
+            order, key, name = events["file_order"] + np.int32(self.count), keys[events["key"]], names[events["name"]]
+            self._events.add(**{**events, "file_order": order, "key": key, "name": name})
         if work:
             coded = {key: texts[work[key]] for key in _CODED}
-            self._work.add(**{**work, "place": work["place"] + self.count, **coded})
+            self._work.add(**{**work, "file_order": work["file_order"] + self.count, **coded})
         if memory:
             self._memory.add(**{**memory, "key": keys[memory["key"]]})
         for series, (times, values) in found.series.items():
@@ -262,57 +262,57 @@ class _Reader:
         self._process_names |= found.process_names
         self._thread_names |= found.thread_names
         self._has_flows |= found.has_flows
-        for what, (count, (piece, phases, index)) in found.seen.items():
-            self._see(what, count, phases, index, pieces + piece)
+        for defect, (count, (chunk, phases, index)) in found.defects.items():
+            self._count_defect(defect, count, phases, index, chunk_count + chunk)
         self.count += found.count
-        self._passed = found.passed
+        self._text_read = found.text_end
 
-    def _go_through(self, chunks: EventChunks[Any]) -> None:
-        first, offset, waiting = self._pieces, self._offsets, 0
+    def _read_events(self, chunks: EventChunks[Any]) -> None:
+        first, offset, waiting = self._firsts, self._offsets, 0
         for events in chunks:
             first.append(self.count)
             offset.append(chunks.offset)
             self._add(events)
             waiting += len(events)
-            if waiting >= _AT_A_TIME or self._kept is not None:
-                self._make_columns()
+            if waiting >= _AT_A_TIME or self._filter is not None:
+                self._convert_waiting()
                 waiting = 0
-        self._make_columns()
+        self._convert_waiting()
 
-    def _told(self, chunks: EventChunks[Any], end: int) -> Trace:
+    def _trace_of(self, chunks: EventChunks[Any], end: int) -> Trace:
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        packed = isinstance(self._source, (Inflated, Unpacked))
-        places = getattr(self._source, "places", None) if packed else ()
-        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._pieces, [*self._offsets, end], places)
-        return self._finished(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
+        packed = isinstance(self._source, (GzipText, ZstdText))
+        points = getattr(self._source, "restart_points", None) if packed else ()
+        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._firsts, [*self._offsets, end], points)
+        return self._build_trace(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
 
     # -- one chunk
 
     def _add(self, events: list[Any]) -> None:
         kinds = list(map(type, events))
         for kind in dict.fromkeys(kinds):
-            add = getattr(self, _ADDED.get(kind, ""), None)
+            add = getattr(self, _ADD_METHODS.get(kind, ""), None)
             self._has_flows |= kind is ev.FLOW
             if kind in ev.UNKNOWN:
-                self._see("phases", kinds.count(kind), "", 0)
+                self._count_defect("phases", kinds.count(kind), "", 0)
             if add is not None:
                 add(list(compress(events, map(is_, kinds, repeat(kind)))))
 
-    def _see(self, what: str, count: int, phases: str, index: int, piece: int = -1) -> None:
-        """Counts defects of events; ``phases``, ``index``: the first one; ``piece``: its chunk, -1: the last chunk."""
-        spot = (piece if piece >= 0 else len(self._pieces) - 1, phases, index)
-        before, first = self._seen.get(what, (0, spot))
-        self._seen[what] = before + count, first
+    def _count_defect(self, defect: str, count: int, phases: str, index: int, chunk: int = -1) -> None:
+        """Counts defects of events; ``phases``, ``index``: the first one; ``chunk``: its chunk, -1: the last chunk."""
+        spot = (chunk if chunk >= 0 else len(self._firsts) - 1, phases, index)
+        before, first = self._defects.get(defect, (0, spot))
+        self._defects[defect] = before + count, first
 
-    def _see_complete(self, what: str, rows: npt.NDArray[np.bool_], first: int) -> None:
+    def _count_complete_defects(self, defect: str, rows: npt.NDArray[np.bool_], first: int) -> None:
         """Counts defects of complete events, which may be in earlier chunks."""
         count = int(rows.sum())
         if count:
             number = first + int(rows.argmax())
-            piece = bisect_right(self._pieces, number) - 1
-            self._see(what, count, "X", number - self._pieces[piece], piece)
+            chunk = bisect_right(self._firsts, number) - 1
+            self._count_defect(defect, count, "X", number - self._firsts[chunk], chunk)
 
     def _add_complete(self, events: list[ev.Complete]) -> None:
         # one pass over the events for all their columns
@@ -323,7 +323,7 @@ class _Reader:
             found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
             self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
         first, self.count = self.count, self.count + len(events)
-        told = [each or _NO_ARGS for each in args]
+        arguments = [each or _NO_ARGS for each in args]
         waiting = self._waiting
         waiting["key"].append(key)
         waiting["name"].append(np.fromiter(map(self._names.__getitem__, names), np.int32, len(names)))
@@ -331,23 +331,23 @@ class _Reader:
         waiting["length"].append(text_of_times(lengths))
         # convert values while they are in the CPU cache
         beyond: list[int] = []
-        waiting["external"].append(whole([each.external if each.external is not INT_MISSING else each.external_old
-                                          for each in told], beyond))  # fmt: skip
-        waiting["correlation"].append(whole([each.correlation for each in told], beyond))
+        waiting["external"].append(to_int64([each.external if each.external is not INT_MISSING else each.external_old
+                                             for each in arguments], beyond))  # fmt: skip
+        waiting["correlation"].append(to_int64([each.correlation for each in arguments], beyond))
         if beyond:
-            self._see("beyond", len(beyond), "X", min(beyond))
+            self._count_defect("beyond", len(beyond), "X", min(beyond))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]]).tolist()
         if not rows:
             return
         work: dict[str, Sequence[Any]] = dict(
-            zip(_WORK, list(zip(*[ev.as_tuple(told[row]) for row in rows], strict=True))[3:], strict=True)
+            zip(_WORK, list(zip(*[ev.as_tuple(arguments[row]) for row in rows], strict=True))[3:], strict=True)
         )
         for column, else_of in (("device", pids), ("stream", tids)):
             work[column] = [else_of[row] if each is None else each
                             for row, each in zip(rows, work[column], strict=True)]  # fmt: skip
         for column in ("grid", "block"):
             work[column] = raw_codes(self._texts, work[column])
-        for column, values in {"place": [first + row for row in rows], **work}.items():
+        for column, values in {"file_order": [first + row for row in rows], **work}.items():
             waiting[column] += values
 
     def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
@@ -356,8 +356,8 @@ class _Reader:
             return np.fromiter(map(self._keys.__getitem__, zip(categories, pids, tids, strict=True)), np.int32)
         except TypeError:
             # unhashable values are no process or thread ids
-            pids, tids = ([each if isinstance(each, (int, float, str)) else str(each) for each in told]
-                          for told in (pids, tids))  # fmt: skip
+            pids, tids = ([each if isinstance(each, (int, float, str)) else str(each) for each in ids]
+                          for ids in (pids, tids))  # fmt: skip
             return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
 
     def _add_memory(self, events: list[ev.Instant]) -> None:
@@ -365,14 +365,14 @@ class _Reader:
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
             beyond: list[int] = []
-            columns = whole_rows([ev.as_tuple(each or _NO_MEMORY) for each in args], beyond).T
+            columns = rows_to_int64([ev.as_tuple(each or _NO_MEMORY) for each in args], beyond).T
             if beyond:
-                self._see("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
+                self._count_defect("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
             self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
                              **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
             self._waiting["memory"].append(text_of_times(times))
 
-    def _add_names(self, events: list[ev.Told]) -> None:
+    def _add_names(self, events: list[ev.Metadata]) -> None:
         for each in events:
             if each.args is not None and isinstance(each.args.name, str):
                 if each.name == "process_name":
@@ -380,7 +380,7 @@ class _Reader:
                 elif each.name == "thread_name":
                     self._thread_names[str(each.pid), str(each.tid)] = each.args.name
 
-    def _add_counts(self, events: list[ev.Count]) -> None:
+    def _add_counts(self, events: list[ev.CounterSample]) -> None:
         events = [each for each in events if isinstance(each.args, dict)]
         times = exact_ns(text_of_times([each.ts for each in events])).tolist()
         for each, time in zip(events, times, strict=True):
@@ -395,26 +395,26 @@ class _Reader:
 
     # -- many chunks
 
-    def _make_columns(self) -> None:
+    def _convert_waiting(self) -> None:
         """Converts the waiting values to columns."""
         waiting, self._waiting = self._waiting, defaultdict(list)
         first, self._first = self._first, self.count
         if waiting["memory"]:
             self._memory.add(time=exact_ns(b"".join(waiting["memory"])))
-        keeps = self._make_complete(first, waiting) if waiting["key"] else None
-        place = np.array(waiting["place"], np.int64)
+        kept = self._convert_complete(first, waiting) if waiting["key"] else None
+        file_order = np.array(waiting["file_order"], np.int64)
         columns: dict[str, npt.NDArray[Any]] = {
-            "place": place, **{key: shown_codes(self._texts, waiting[key]) for key in ("device", "stream")},
+            "file_order": file_order, **{key: text_codes(self._texts, waiting[key]) for key in ("device", "stream")},
             **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
-            **{key: shown_codes(self._texts, [each or 0 for each in waiting[key]])
+            **{key: text_codes(self._texts, [each or 0 for each in waiting[key]])
                for key in ("registers", "shared_memory")},
-            **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": whole(waiting["bytes"]),
+            **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": to_int64(waiting["bytes"]),
             "collective": np.array([each is not None for each in waiting["collective"]], np.bool_),
         }  # fmt: skip
-        self._work.add(**columns if keeps is None else {key: each[keeps[place - first]]
-                                                        for key, each in columns.items()})  # fmt: skip
+        self._work.add(**columns if kept is None else {key: each[kept[file_order - first]]
+                                                       for key, each in columns.items()})  # fmt: skip
 
-    def _make_complete(self, first: int, waiting: dict[str, list[Any]]) -> npt.NDArray[np.bool_] | None:
+    def _convert_complete(self, first: int, waiting: dict[str, list[Any]]) -> npt.NDArray[np.bool_] | None:
         """Converts complete events to columns; mask of those that are kept, None: all.
 
         Args:
@@ -423,130 +423,130 @@ class _Reader:
         """
         start, length = (exact_ns(b"".join(waiting[key])) for key in ("start", "length"))
         below = (length < 0) & (length != INT_MISSING)
-        self._see_complete("below", below, first)
+        self._count_complete_defects("below", below, first)
         length[below] = 0
         columns: dict[str, npt.NDArray[Any]] = {
-            "start": start, "end": start + length, "place": np.arange(first, first + len(start), dtype=np.int32),
+            "start": start, "end": start + length, "file_order": np.arange(first, first + len(start), dtype=np.int32),
             **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
         }  # fmt: skip
         # ids of Python frames join nothing
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
-        keeps = (start != INT_MISSING) & (length != INT_MISSING)
-        self._see_complete("untimed", ~keeps, first)
-        if self._kept is not None:
-            keeps &= self._keeps(self._kept, columns, keeps)
-        everything = bool(keeps.all())
-        self._parts.add(**columns if everything else {key: values[keeps] for key, values in columns.items()})
-        return None if everything else keeps
+        kept = (start != INT_MISSING) & (length != INT_MISSING)
+        self._count_complete_defects("untimed", ~kept, first)
+        if self._filter is not None:
+            kept &= self._filtered(self._filter, columns, kept)
+        everything = bool(kept.all())
+        self._events.add(**columns if everything else {key: values[kept] for key, values in columns.items()})
+        return None if everything else kept
 
-    def _keeps(
-        self, kept: Kept, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
+    def _filtered(
+        self, event_filter: EventFilter, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Mask of the events to keep, among those with valid times (``sound``)."""
-        if len(self._names) > len(self._marked):
-            new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
-            self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
+        if len(self._names) > len(self._marks_step):
+            new = [marks_step(name) for name in islice(self._names, len(self._marks_step), None)]
+            self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
         self._earliest.append(int(columns["start"][sound].min(initial=MOST_NS)))
-        keeps = sound & kept(columns["start"], columns["end"], self._kinds[columns["key"]],
-                             columns["correlation"], self._marked[columns["name"]])  # fmt: skip
-        self._kept_count += int(keeps.sum())
+        kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],
+                                    columns["correlation"], self._marks_step[columns["name"]])  # fmt: skip
+        self._kept_count += int(kept.sum())
         if self._kept_count > self._most:
             raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
-        return keeps
+        return kept
 
     # -- the whole
 
-    def _finished(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
-        parts = self._parts
+    def _build_trace(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
+        parts = self._events
         start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
         time = self._memory.take("time")
-        known = time != INT_MISSING
-        place = parts.take("place", np.int32)
-        earliest = [int(values.min()) for values in (start, time[known]) if len(values)]
+        timed = time != INT_MISSING
+        file_order = parts.take("file_order", np.int32)
+        earliest = [int(values.min()) for values in (start, time[timed]) if len(values)]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero
         end -= zero
         # lanes: processes and threads as texts, in order
         pairs = [(str(pid), str(tid)) for _, pid, tid in self._keys]
-        threads = sorted(set(pairs), key=lambda each: (by_number(each[0]), by_number(each[1])))
+        threads = sorted(set(pairs), key=lambda each: (numeric_sort_key(each[0]), numeric_sort_key(each[1])))
         numbers = {pair: number for number, pair in enumerate(threads)}
         lane_of_key = np.array([numbers[pair] for pair in pairs], np.int32)
         categories = Codes()
         category_of_key = np.array([categories[category] for category, _, _ in self._keys], np.int16)
         kind_of_key = np.array([KINDS.get(str(category).lower(), Kind.OTHER) for category, _, _ in self._keys], np.int8)
-        names = tuple(map(shown, self._names))
+        names = tuple(map(printable, self._names))
         name, external = parts.take("name", np.int32), parts.take("external")
-        kind = _mtia(_looked_up(kind_of_key, key), name, names)
-        lane = _looked_up(lane_of_key, key)
+        kind = _with_mtia_kinds(_decoded(kind_of_key, key), name, names)
+        lane = _decoded(lane_of_key, key)
         # at equal times frames enclose the rest; ids ascend inwards; INT_MISSING - 1 wraps to the maximum: sorts last
         order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
-        work_rows, work = self._table(self._work, place, row_of)
+        work_rows, work = self._table(self._work, file_order, row_of)
         return Trace(
             path=self._path, metadata=metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
-            category=_looked_up(category_of_key, key)[order], place=place[order],
+            category=_decoded(category_of_key, key)[order], file_order=file_order[order],
             correlation=parts.take("correlation")[order], external=external[order], names=names,
-            categories=tuple(map(shown, categories)),
-            texts=tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
+            categories=tuple(map(printable, categories)),
+            texts=tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
                         for text in self._texts),
-            memory=self._memory_columns(time - zero, known, lane_of_key),
+            memory=self._memory_columns(time - zero, timed, lane_of_key),
             work_rows=work_rows, work=work,
             has_flows=self._has_flows,
             counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
             problems=problems, arguments=arguments,
         )  # fmt: skip
 
-    def _memory_columns(self, time: I64, known: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
+    def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
         columns = {key: self._memory.take(key) for key in _MEMORY}
         lane = self._memory.take("key", np.int32)
-        place = columns.pop("place")
+        event_index = columns.pop("event_index")
         last = np.iinfo(np.int64).max
-        order = np.lexsort((np.arange(len(time)), np.where(place == INT_MISSING, last, place), time))
-        order = order[known[order]]
-        return Memory(time[order], _looked_up(lane_of_key, lane[order]),
+        order = np.lexsort((np.arange(len(time)), np.where(event_index == INT_MISSING, last, event_index), time))
+        order = order[timed[order]]
+        return Memory(time[order], _decoded(lane_of_key, lane[order]),
                       **{key: values[order] for key, values in columns.items()})  # fmt: skip
 
-    def _counters(self, zero: int) -> Iterator[Series]:
+    def _counters(self, zero: int) -> Iterator[CounterSeries]:
         for (process, title), (times, values) in self._series.items():
             time = np.array(times, np.int64)
             order = np.argsort(time, kind="stable")
-            yield Series(process, shown(title), time[order] - zero, np.array(values)[order])
+            yield CounterSeries(process, printable(title), time[order] - zero, np.array(values)[order])
 
     @staticmethod
-    def _table(parts: GrowingColumns, place: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
+    def _table(parts: GrowingColumns, file_order: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
         """Rows of the table in the trace, ascending, and its columns in that order."""
-        rows = row_of[np.searchsorted(place, parts.take("place"))]
+        rows = row_of[np.searchsorted(file_order, parts.take("file_order"))]
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: values[order] for key, values in parts.columns().items()}
 
     def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
         name, found = self._path.name, []
-        if isinstance(self._source, (Inflated, Unpacked)) and self._source.damaged:
+        if isinstance(self._source, (GzipText, ZstdText)) and self._source.damaged:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
-                                 file=name, offset=self._passed))  # fmt: skip
+                                 file=name, offset=self._text_read))  # fmt: skip
         elif chunks.truncated:
             found.append(Problem(Severity.ERROR, "The trace ends before its list of events.",
-                                 "All events before are shown.", file=name, offset=self._passed))  # fmt: skip
-        if isinstance(self._kept, Window):
+                                 "All events before are shown.", file=name, offset=self._text_read))  # fmt: skip
+        if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
                                  "Figures of other times are not known.", file=name))  # fmt: skip
         found += chunks.problems(name)
-        for key, (count, spot) in self._seen.items():
-            severity, what, done = _WRONG[key]
-            found.append(Problem(severity, what, done, file=name, offset=arguments.offset_of(*spot), count=count))
+        for key, (count, spot) in self._defects.items():
+            severity, message, done = _DEFECTS[key]
+            found.append(Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count))
         return found
 
 
-def _looked_up(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[codes] if len(codes) else values[:0]
 
 
-def _mtia(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
+def _with_mtia_kinds(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
     """Kinds with those of MTIA events replaced by the kind that their name implies."""
     rows = np.flatnonzero(kind == Kind.MTIA)
     if len(rows):

@@ -17,7 +17,7 @@ class SectionEvents(Struct, frozen=True, eq=False):
         state: Size and modification time of the file.
         first, offset: Number of the first complete event of each chunk of text, and its offset.
         names, keys, texts: Values by code.
-        list_end, passed: Offsets of the end of the list and of the text.
+        list_end, text_end: Offsets of the end of the list and of the text.
     """
 
     state: tuple[int, int]
@@ -34,9 +34,9 @@ class SectionEvents(Struct, frozen=True, eq=False):
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
     has_flows: bool
-    seen: dict[str, Any]
+    defects: dict[str, Any]
     metadata: dict[str, Any]
     tallies: dict[str, Tally]
     truncated: bool
     list_end: int
-    passed: int
+    text_end: int

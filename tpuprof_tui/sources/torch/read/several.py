@@ -27,8 +27,8 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
 from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
-from .packed import text_of
 from .reading import read_trace
+from .text_stream import text_of
 from .trace import Trace
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.
@@ -60,7 +60,7 @@ class _Reading:
         self, files: Sequence[Path], progress: ProgressCallback | None, arrays: MappedArrays, part: Part | None,
         arrived: Callable[[dict[int, _Found]], None],
     ) -> None:  # fmt: skip
-        self._arrived, self._told, self._began = arrived, 0, time.monotonic()
+        self._arrived, self._reported, self._began = arrived, 0, time.monotonic()
         self._files, self._arrays = files, arrays
         self._part = part
         self._progress = progress
@@ -77,17 +77,17 @@ class _Reading:
         if self._sections() > helpers + 1:
             helpers = 0
         with _other_processes(helpers) as processes:
-            threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
+            threads = [threading.Thread(target=self._read_in, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
             while (number := self._next()) is not None:
                 self._read_here(number, alone=helpers > 0)
-                self._tell()
+                self._report_arrivals()
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)
-                    self._tell()
-                    self._report(-1)(0, 0)
+                    self._report_arrivals()
+                    self._progress_of(-1)(0, 0)
         # files of a process that died
         for number in range(len(self._files)):
             if number not in self._found:
@@ -105,35 +105,35 @@ class _Reading:
 
     def _read_here(self, number: int, *, alone: bool = True) -> None:
         """Reads a file in this process; if there are several, moves its columns to ``arrays``."""
-        found = _read(self._files[number], self._report(number), self._part, alone=alone)
+        found = _read(self._files[number], self._progress_of(number), self._part, alone=alone)
         if isinstance(found, Trace) and len(self._files) > 1:
             arguments = found.arguments
             # decompressor states cannot be copied
-            moved = self._arrays.moved(replace(found, arguments=replace(arguments, places=None)))
+            moved = self._arrays.moved(replace(found, arguments=replace(arguments, restart_points=None)))
             self._arrays.give_back()
             found = replace(moved, arguments=arguments)
         self._found[number] = found
 
-    def _tell(self) -> None:
+    def _report_arrivals(self) -> None:
         """Reports results so far: after a moment, then whenever there are four times as many."""
         found = dict(self._found)
-        if len(found) >= max(4 * self._told, 1) and len(found) < len(self._files) and (
+        if len(found) >= max(4 * self._reported, 1) and len(found) < len(self._files) and (
             time.monotonic() - self._began > _PATIENCE
         ):  # fmt: skip
-            self._told = len(found)
+            self._reported = len(found)
             self._arrived(found)
 
     def _next(self) -> int | None:
         with self._lock:
             return self._left.pop() if self._left else None
 
-    def _report(self, number: int) -> Callable[[int, int], None]:
+    def _progress_of(self, number: int) -> Callable[[int, int], None]:
         """Callback for the progress of one file, which reports that over all files."""
         name = self._files[number].name
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
-    def _by(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_in(self, process: subprocess.Popen[bytes]) -> None:
         """Reads files in another process until none are left."""
         assert process.stdin is not None
         assert process.stdout is not None
@@ -156,10 +156,10 @@ class _Reading:
         length, count = _number(stream), _number(stream)
         data, buffers = _exactly(stream, length), []
         for _ in range(count):
-            place = self._arrays.place(_number(stream))
-            if stream.readinto(place) < len(place):  # type: ignore[attr-defined]
+            buffer = self._arrays.place(_number(stream))
+            if stream.readinto(buffer) < len(buffer):  # type: ignore[attr-defined]
                 raise EOFError
-            buffers.append(place)
+            buffers.append(buffer)
         return unpickled(data, buffers)
 
 
@@ -199,21 +199,21 @@ def _exactly(stream: IO[bytes], count: int) -> bytes:
     return data
 
 
-def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
+def _serve(requests: BinaryIO, responses: BinaryIO) -> None:
     """Main loop of the other process."""
-    for line in asked:
+    for line in requests:
         path, part = json.loads(line)
         found = _read(Path(path), None, Part(*part) if part is not None else None)
-        if isinstance(found, Trace) and found.arguments.places:
+        if isinstance(found, Trace) and found.arguments.restart_points:
             # decompressor states cannot be pickled
-            found = replace(found, arguments=replace(found.arguments, places=None))
+            found = replace(found, arguments=replace(found.arguments, restart_points=None))
         data, buffers = pickled(found if isinstance(found, Trace) else str(found))
-        answer.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))
-        answer.write(data)
+        responses.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))
+        responses.write(data)
         for each in buffers:
-            answer.write(len(each).to_bytes(8, "little"))
-            answer.write(each)
-        answer.flush()
+            responses.write(len(each).to_bytes(8, "little"))
+            responses.write(each)
+        responses.flush()
 
 
 if __name__ == "__main__":

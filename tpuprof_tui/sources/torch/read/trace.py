@@ -16,8 +16,8 @@ from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
 from .categories import Kind
-from .details import Frames, Operators, details_of, flow_ends_of
-from .values import F64, I32, I64, looked_up
+from .deferred import FrameIds, OperatorArgs, details_of, flow_ends_of
+from .values import F64, I32, I64, lookup
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -42,7 +42,7 @@ class Memory(Struct, frozen=True, eq=False):
         return len(self.time)
 
 
-class Series(Struct, frozen=True, eq=False):
+class CounterSeries(Struct, frozen=True, eq=False):
     """One counter series over time.
 
     Attributes:
@@ -71,7 +71,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         name: int32 codes into ``names``.
         kind: int8, see ``Kind``.
         category: int16 codes into ``categories``.
-        place: int64, number among the complete events of the file, in file order.
+        file_order: int64, number among the complete events of the file, in file order.
         correlation, external: int64 ids; missing if absent.
         names, categories: Texts by code.
         work_rows: Rows of device work, ascending.
@@ -82,7 +82,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         counters: Counter series.
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
-        arguments: Reads arguments of single events, by ``place``.
+        arguments: Reads arguments of single events, by ``file_order``.
     """
 
     path: Path
@@ -95,7 +95,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     name: I32
     kind: npt.NDArray[np.int8]
     category: npt.NDArray[np.int16]
-    place: I64
+    file_order: I64
     correlation: I64
     external: I64
     names: tuple[str, ...]
@@ -105,7 +105,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     texts: tuple[str, ...]
     memory: Memory
     has_flows: bool
-    counters: tuple[Series, ...]
+    counters: tuple[CounterSeries, ...]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
@@ -128,10 +128,10 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none."""
         calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
         order = np.argsort(self.correlation[calls], kind="stable")
-        known = self.correlation[calls[order]]
-        if bool((known[1:] == known[:-1]).any()):
-            order = np.lexsort((self.place[calls], self.start[calls], self.correlation[calls]))
-        return looked_up(known, wanted, calls[order])
+        ids = self.correlation[calls[order]]
+        if bool((ids[1:] == ids[:-1]).any()):
+            order = np.lexsort((self.file_order[calls], self.start[calls], self.correlation[calls]))
+        return lookup(ids, wanted, calls[order])
 
     @cached_property
     def operator_rows(self) -> I64:
@@ -139,16 +139,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return np.flatnonzero((self.kind == Kind.OPERATOR) | (self.kind == Kind.ANNOTATION))
 
     @property
-    def operators(self) -> Operators:
+    def operator_args(self) -> OperatorArgs:
         """Arguments of all ``operator_rows``; reads the file again."""
         return self._details[0]
 
-    def operators_at(self, rows: I64) -> Operators:
+    def operator_args_at(self, rows: I64) -> OperatorArgs:
         """Arguments of the operators in some rows; reads the file again for these alone, unless all are cached."""
         if "_details" in self.__dict__:
-            places, told = np.searchsorted(self.operator_rows, rows), self.operators
-            return replace(told, dims=told.dims[places], types=told.types[places], stack=told.stack[places])
-        return self._given_to(rows, rows[:0])[0]
+            indices, every = np.searchsorted(self.operator_rows, rows), self.operator_args
+            return replace(every, dims=every.dims[indices], types=every.types[indices], stack=every.stack[indices])
+        return self._read_details(rows, rows[:0])[0]
 
     @cached_property
     def frame_rows(self) -> I64:
@@ -156,21 +156,21 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return np.flatnonzero(self.kind == Kind.FRAME)
 
     @property
-    def frames(self) -> Frames:
+    def frame_ids(self) -> FrameIds:
         """Ids of all Python frames (``frame_rows``); reads the file again."""
         return self._details[1]
 
-    def frames_at(self, rows: I64) -> Frames:
+    def frame_ids_at(self, rows: I64) -> FrameIds:
         """Ids of the Python frames in some rows; reads the file again for these alone."""
-        return self._given_to(rows[:0], rows)[1]
+        return self._read_details(rows[:0], rows)[1]
 
     @cached_property
-    def _details(self) -> tuple[Operators, Frames]:
-        return self._given_to(self.operator_rows, self.frame_rows)
+    def _details(self) -> tuple[OperatorArgs, FrameIds]:
+        return self._read_details(self.operator_rows, self.frame_rows)
 
-    def _given_to(self, operators: I64, frames: I64) -> tuple[Operators, Frames]:
+    def _read_details(self, operators: I64, frames: I64) -> tuple[OperatorArgs, FrameIds]:
         names = [self.names[code] for code in self.name[operators].tolist()]
-        return details_of(self.arguments, self.place[operators], names, self.place[frames])
+        return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames])
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:
@@ -181,16 +181,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # rows are by thread, then start: of operators that begin together the first is found
-        at = np.full(len(times), -1, np.int64)
+        row_of_end = np.full(len(times), -1, np.int64)
         lane = self.thread_of(rows)
         for number in np.unique(lanes).tolist():
-            mine = np.flatnonzero(lanes == number)
-            there = rows[lane == number]
-            at[mine] = looked_up(self.start[there], times[mine], there)
-        begin = dict(zip(ids[begins].tolist(), at[begins].tolist(), strict=True))
-        target = np.flatnonzero(~begins & (at >= 0))
-        source = np.array([begin.get(number, -1) for number in ids[target].tolist()], np.int64)
-        return source[source >= 0], at[target][source >= 0]
+            ends_here = np.flatnonzero(lanes == number)
+            operators_here = rows[lane == number]
+            row_of_end[ends_here] = lookup(self.start[operators_here], times[ends_here], operators_here)
+        row_of_start = dict(zip(ids[begins].tolist(), row_of_end[begins].tolist(), strict=True))
+        target = np.flatnonzero(~begins & (row_of_end >= 0))
+        source = np.array([row_of_start.get(number, -1) for number in ids[target].tolist()], np.int64)
+        return source[source >= 0], row_of_end[target][source >= 0]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the events whose name passes a test, which is called once for each distinct name."""
@@ -202,7 +202,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(np.searchsorted(self.first, rows, side="right") - 1)
 
 
-def by_number(text: str) -> tuple[bool, int, str]:
+def numeric_sort_key(text: str) -> tuple[bool, int, str]:
     """Sort key: numbers first, by value; then other texts."""
-    number = text.isascii() and text.isdecimal()
-    return not number, int(text[:18]) if number else 0, text
+    is_number = text.isascii() and text.isdecimal()
+    return not is_number, int(text[:18]) if is_number else 0, text

@@ -29,22 +29,22 @@ class Codes(dict[Any, int]):
         return code
 
 
-def shown_codes(texts: Codes, values: list[Any]) -> I32:
+def text_codes(texts: Codes, values: list[Any]) -> I32:
     """Codes of the texts of values of any type."""
     return np.array([texts[str(value)] for value in values], np.int32)
 
 
-def looked_up(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
+def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
     """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
-    place = np.searchsorted(keys, wanted)
+    index = np.searchsorted(keys, wanted)
     found = np.full(len(wanted), -1, np.int64)
-    inside = np.flatnonzero(place < len(keys))
-    hit = inside[keys[place[inside]] == wanted[inside]]
-    found[hit] = place[hit] if values is None else values[place[hit]]
+    inside = np.flatnonzero(index < len(keys))
+    hit = inside[keys[index[inside]] == wanted[inside]]
+    found[hit] = index[hit] if values is None else values[index[hit]]
     return found
 
 
-def whole(values: Values, beyond: list[int] | None = None) -> I64:
+def to_int64(values: Values, beyond: list[int] | None = None) -> I64:
     """int64 of integers and of decimal texts; missing for anything else.
 
     Args:
@@ -57,19 +57,19 @@ def whole(values: Values, beyond: list[int] | None = None) -> I64:
         # most often some values are null
         if beyond is not None:
             beyond += [row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each <= _LAST]
-        values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_whole(each) for each in values]
+        values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_int64(each) for each in values]
         return np.array(values, np.int64)
 
 
-def whole_rows(rows: Sequence[tuple[Any, ...]], beyond: list[int]) -> I64:
-    """int64 array (rows, columns) of rows of values, converted as by `whole`."""
+def rows_to_int64(rows: Sequence[tuple[Any, ...]], beyond: list[int]) -> I64:
+    """int64 array (rows, columns) of rows of values, converted as by `to_int64`."""
     try:
         return np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(rows[0])).reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError):
-        return np.stack([whole(column, beyond) for column in zip(*rows, strict=True)], axis=1)
+        return np.stack([to_int64(column, beyond) for column in zip(*rows, strict=True)], axis=1)
 
 
-def _one_whole(value: Any) -> int:
+def _one_int64(value: Any) -> int:
     if isinstance(value, str):
         digits = value.removeprefix("-")
         value = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
@@ -93,13 +93,13 @@ def floats(values: Values) -> F64:
 def raw_codes(texts: Codes, values: Values) -> list[int]:
     """Codes of raw JSON texts; -1 for empty ones."""
     # joining and splitting converts them to bytes in half the time
-    told = b"\0".join(values).split(b"\0") if values else []
-    if len(told) != len(values):
-        told = list(map(bytes, values))
-    return [texts[each] if each else -1 for each in told]
+    raw = b"\0".join(values).split(b"\0") if values else []
+    if len(raw) != len(values):
+        raw = list(map(bytes, values))
+    return [texts[each] if each else -1 for each in raw]
 
 
-def shown(text: str, most: int = _LONGEST_NAME) -> str:
+def printable(text: str, most: int = _LONGEST_NAME) -> str:
     """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     text = text[:most]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

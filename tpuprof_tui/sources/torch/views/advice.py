@@ -22,7 +22,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
 from .distributed import transfers
-from .run import Run, asked_of, runs_of, workers_of
+from .run import Run, runs_of, selection_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 _SHORT: Final = 10_000
 _IN_A_ROW: Final = 4
 #: Least share of reserved memory beyond the peak of allocated memory that is reported as fragmentation.
-_IN_PIECES: Final = 0.3
+_FRAGMENTED: Final = 0.3
 #: A memory peak is reported from this share of the device's memory on, or from this multiple of the amount that is not
 #: exceeded during ``_USUALLY`` of the time; peaks below ``_LEAST_PEAK`` bytes are not reported.
 _FULL: Final = 0.8
@@ -49,11 +49,11 @@ def findings(query: Query) -> Iterator[Finding]:
 def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
     """Each worker's run, and the mask of its events that the query selects."""
     for run in runs_of(query):
-        asked = asked_of(query, run)
-        yield run, np.ones(len(run.trace), np.bool_) if asked.events is None else asked.events
+        selection = selection_of(query, run)
+        yield run, np.ones(len(run.trace), np.bool_) if selection.events is None else selection.events
 
 
-def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
+def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
     """A finding about the events in some rows, with the longest as evidence; without rows about the worker."""
     trace, profile = run.trace, query.profile
     if not len(rows):
@@ -61,21 +61,21 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64)
     row = int(rows[(trace.end[rows] - trace.start[rows]).argmax()])
     begin, length = int(trace.start[row]) + run.worker.shift_ns, int(trace.end[row] - trace.start[row])
     name = line_text(trace.names[trace.name[row]], 60)
-    for number, mine in run.worker.lane_rows.items():
-        place = row - mine.start if isinstance(mine, slice) else int(np.searchsorted(mine, row))
-        held = range(mine.start, mine.stop) if isinstance(mine, slice) else mine[place : place + 1]
-        if row in held and _is_there(profile, number, place, begin):
+    for number, of_lane in run.worker.lane_rows.items():
+        index = row - of_lane.start if isinstance(of_lane, slice) else int(np.searchsorted(of_lane, row))
+        members = range(of_lane.start, of_lane.stop) if isinstance(of_lane, slice) else of_lane[index : index + 1]
+        if row in members and _has_event(profile, number, index, begin):
             lane = profile.lanes[number]
             found = evidence(profile.groups.title(lane.group), begin, length, name, lane.label)
             return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice,
-                           Target(event=(number, place)))  # fmt: skip
+                           Target(event=(number, index)))  # fmt: skip
     return of_window(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
 
 
-def _is_there(profile: Profile, number: int, place: int, begin: int) -> bool:
+def _has_event(profile: Profile, number: int, index: int, begin: int) -> bool:
     """Whether the profile has the event at this lane and row: a device-only profile numbers lanes differently."""
     lane = profile.lanes[number] if number < len(profile.lanes) else None
-    return lane is not None and place < len(lane) and int(lane.take("start", slice(place, place + 1))[0]) == begin
+    return lane is not None and index < len(lane) and int(lane.take("start", slice(index, index + 1))[0]) == begin
 
 
 def _streams(query: Query) -> list[tuple[Run, Answer]]:
@@ -88,10 +88,10 @@ def _streams(query: Query) -> list[tuple[Run, Answer]]:
 
 
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, told in _streams(query):
+    for run, answer in _streams(query):
         if run.captures_graphs:
             continue
-        table = told.table("streams")
+        table = answer.table("streams")
         keys = [column.key for column in table.columns]
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
@@ -106,15 +106,15 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
-    for run, asked in _runs(query):
+    for run, selected in _runs(query):
         rows = rows_of(run)
-        rows = rows[asked[rows]]
+        rows = rows[selected[rows]]
         gain = run.union(rows).total
         if len(rows) and gain and gain >= least:
             length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
             name = line_text(run.trace.names[int(length.argmax())], 60)
-            told = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
-            yield _told(query, rule, run, gain, told, rows)
+            full = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
+            yield _finding(query, rule, run, gain, full, rows)
 
 
 def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
@@ -124,20 +124,20 @@ def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, told in _streams(query):
-        gain = told.figure("exposed_communication_us")
+    for run, answer in _streams(query):
+        gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            asked = asked_of(query, run).events
+            selected = selection_of(query, run).events
             rows = run.trace.work_rows[run.communicates]
-            yield _told(query, rule, run, gain, text, rows if asked is None else rows[asked[rows]])
+            yield _finding(query, rule, run, gain, text, rows if selected is None else rows[selected[rows]])
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
-    for run, asked in _runs(query):
+    for run, selected in _runs(query):
         rows = run.trace.work_rows
-        chosen = np.flatnonzero(run.kernels & asked[rows])
+        chosen = np.flatnonzero(run.kernels & selected[rows])
         if not len(chosen) or run.captures_graphs:
             continue
         work = run.trace.work
@@ -157,27 +157,27 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
             most = int(np.where(long, ends - begins, 0).argmax())
             row = run.trace.work_rows[chosen[begins[most] : ends[most] + 1]]
-            yield _told(query, rule, run, gain, text, row)
+            yield _finding(query, rule, run, gain, text, row)
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, asked in _runs(query):
+    for run, selected in _runs(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
                       for each in properties_of(run.trace))  # fmt: skip
-        if not capable or not run.tells_tensor_cores:
+        if not capable or not run.tensor_cores_known:
             continue
         nodes = run.tree.eligible & run.tree.operator
         owner = run.tree.work_node
-        could = run.kernels & ~run.tensor_cores & asked[run.trace.work_rows] & (owner >= 0)
-        could[could] = nodes[owner[could]]
-        gain = int((run.work_end - run.work_start)[could].sum())
+        unused = run.kernels & ~run.tensor_cores & selected[run.trace.work_rows] & (owner >= 0)
+        unused[unused] = nodes[owner[unused]]
+        gain = int((run.work_end - run.work_start)[unused].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."
-            yield _told(query, rule, run, gain, text, run.trace.work_rows[could])
+            yield _finding(query, rule, run, gain, text, run.trace.work_rows[unused])
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    own = {worker.key: worker.group for worker in workers_of(query)}
+    groups = {worker.key: worker.group for worker in workers_of(query)}
     if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
     rows = transfers(replace(query, scope=EVERYTHING))
@@ -187,25 +187,25 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     late = min(waits, key=lambda worker: waits[worker])
     in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
     gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
-    if gain >= least and late in own:
+    if gain >= least and late in groups:
         text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
-        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
+        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
-def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory = run.trace.memory
-        mine = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
+        on_gpu = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
             memory.allocated != INT_MISSING)  # fmt: skip
-        if not mine.any():
+        if not on_gpu.any():
             continue
-        allocated, reserved = int(memory.allocated[mine].max()), int(memory.reserved[mine].max())
-        if reserved and (reserved - allocated) / reserved >= _IN_PIECES:
+        allocated, reserved = int(memory.allocated[on_gpu].max()), int(memory.reserved[on_gpu].max())
+        if reserved and (reserved - allocated) / reserved >= _FRAGMENTED:
             text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
                     f"{percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
             # start of the peak of reserved memory
-            time = memory.time[mine] + run.worker.shift_ns
-            begin = int(time[memory.reserved[mine].argmax()])
+            time = memory.time[on_gpu] + run.worker.shift_ns
+            begin = int(time[memory.reserved[on_gpu].argmax()])
             length = max(query.window[1] - begin, 1)
             yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length), rule.advice,
                           Target(time=(begin, begin + length)))  # fmt: skip
@@ -216,14 +216,14 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         memory, shift = run.trace.memory, run.worker.shift_ns
         capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
         start, end = query.window
-        known = (memory.allocated != INT_MISSING) & (memory.time + shift >= start) & (memory.time + shift < end)
-        for kind, number in sorted({*zip(memory.device_type[known].tolist(), memory.device_id[known].tolist(),
+        inside = (memory.allocated != INT_MISSING) & (memory.time + shift >= start) & (memory.time + shift < end)
+        for kind, number in sorted({*zip(memory.device_type[inside].tolist(), memory.device_id[inside].tolist(),
                                          strict=True)}):  # fmt: skip
-            rows = np.flatnonzero(known & (memory.device_type == kind) & (memory.device_id == number))
+            rows = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number))
             time, allocated = memory.time[rows] + shift, memory.allocated[rows]
             order = np.argsort(allocated, kind="stable")
-            held = np.cumsum(np.diff(time, append=end)[order])
-            usual = int(allocated[order[np.searchsorted(held, _USUALLY * held[-1])]])
+            cumulative = np.cumsum(np.diff(time, append=end)[order])
+            usual = int(allocated[order[np.searchsorted(cumulative, _USUALLY * cumulative[-1])]])
             most, name = int(allocated.argmax()), device_name(kind, number)
             peak = int(allocated[most])
             capacity = capacities.get(str(number)) if name.startswith("GPU") else None
@@ -271,6 +271,6 @@ RULES: Final = (
          "90 % of the time.", 0.0,
          "Free what is no longer used before it (del), activation checkpointing, smaller pieces at that operator.",
          _memory_peak),
-    Rule("fragmentation", "Reserved memory beyond what is ever allocated, 30 % or more.", 0.0,
-         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _pieces),
+    Rule("fragmentation", "Reserved memory beyond what is ever allocated, from 30 % on.", 0.0,
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _fragmentation),
 )  # fmt: skip

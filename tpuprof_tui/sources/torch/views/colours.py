@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.query import Query
 
-from ..read.links import MODULE
+from ..read.steps import MODULE
 from .run import I64, Run, runs_of
 
 I32 = npt.NDArray[np.int32]
@@ -29,8 +29,8 @@ def by_module(session: Session) -> tuple[list[str], list[I32]]:
 def _operators(run: Run) -> I64:
     """For each event the row of its operator; -1 if none."""
     found = np.array(run.call_owner)
-    own = np.flatnonzero(run.operators)
-    found[own] = own
+    operators = np.flatnonzero(run.operators)
+    found[operators] = operators
     found[run.trace.work_rows] = run.launcher
     return found
 
@@ -57,22 +57,22 @@ def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], 
     for run in runs_of(Query(session)):
         trace, rows = run.trace, rows_of(run)
         known = np.flatnonzero(rows >= 0)
-        names = trace.name[rows[known]]
-        there = np.flatnonzero(np.bincount(names))
-        told = (trace.names[name].removeprefix(MODULE) for name in there.tolist())
-        of_name = np.zeros(len(trace.names), np.int32)
-        of_name[there] = [codes.setdefault(name, len(codes)) for name in told]
+        name_codes = trace.name[rows[known]]
+        used_codes = np.flatnonzero(np.bincount(name_codes))
+        labels = (trace.names[name].removeprefix(MODULE) for name in used_codes.tolist())
+        colour_of_name = np.zeros(len(trace.names), np.int32)
+        colour_of_name[used_codes] = [codes.setdefault(name, len(codes)) for name in labels]
         found = np.full(len(trace), -1, np.int32)
-        found[known] = of_name[names]
+        found[known] = colour_of_name[name_codes]
         times = np.pad(times, ((0, 0), (0, len(codes) - times.shape[1])))
         on_device = np.zeros(len(trace), np.bool_)
         on_device[trace.work_rows] = True
-        for side, asked in zip(times, (on_device, ~on_device), strict=True):
-            chosen = known[asked[known]]
+        for side, side_mask in zip(times, (on_device, ~on_device), strict=True):
+            chosen = known[side_mask[known]]
             side += np.bincount(found[chosen], trace.end[chosen] - trace.start[chosen], len(codes))
-        for lane, of_lane in run.worker.lane_rows.items():
-            numbers[lane] = profile.arrays.kept(found[of_lane])
+        for lane, rows_of_lane in run.worker.lane_rows.items():
+            numbers[lane] = profile.arrays.kept(found[rows_of_lane])
     order = np.lexsort(-times[::-1])
-    place = np.append(np.argsort(order), -1).astype(np.int32)
+    rank = np.append(np.argsort(order), -1).astype(np.int32)
     texts = list(codes)
-    return [texts[code] for code in order.tolist()], [profile.arrays.kept(place[each]) for each in numbers]
+    return [texts[code] for code in order.tolist()], [profile.arrays.kept(rank[each]) for each in numbers]

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.values import looked_up
+from ..read.values import lookup
 from .rules import ELEMENT_BYTES
 from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
@@ -52,13 +52,13 @@ def distributed(query: Query) -> Answer:
 
 
 def _distributed(query: Query) -> Answer:
-    found, moved, lacking = _compared(query)
+    found, starts, lacking = _compared(query)
     runs, missing = [each.run for each in found], [*lacking]
     if not runs:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
-    rows = [row for each in one_by_one(query, found) for row in _rows(each, moved.get(each.run.worker.key))]
+    rows = [row for each in one_by_one(query, found) for row in _rows(each, starts.get(each.run.worker.key))]
     overlap = [row for run in one_by_one(query, runs) for row in _overlap(run)]
-    moves = transfers(query)
+    transfer_rows = transfers(query)
     groups = {run.worker.key: run.worker.group for run in runs}
 
     def worker(of: list[tuple[Any, ...]], row: int) -> Target:
@@ -74,7 +74,7 @@ def _distributed(query: Query) -> Answer:
             Table.of_rows("transfer", "Transfer", (
                 Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
                 Column("synchronising_us", "Synchronising", "duration"),
-            ), moves, target=partial(worker, moves)),
+            ), transfer_rows, target=partial(worker, transfer_rows)),
             Table.of_rows("collectives", "Collectives", (
                 Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes", zero_unknown=True),
@@ -94,17 +94,17 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
 
     def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
         found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
-        return found, *_moved(found)
+        return found, *_transfer_starts(found)
 
     return query.derived.get("collectives", compare, query.top_group)
 
 
-def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
+def _transfer_starts(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
     """For each worker the start of transfer of each interval; and a message for workers that cannot be compared.
 
     Transfer is the shortest duration over the workers, ending with the interval; the rest is waiting.
     """
-    moved: dict[str, I64] = {}
+    starts: dict[str, I64] = {}
     missing: list[Missing] = []
     for group in _comparable(found):
         # equal names and interval counts: then the k-th collectives of all workers belong together
@@ -114,22 +114,22 @@ def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
                                    "time is not known.", "recordings of the same steps"))  # fmt: skip
             continue
         shortest = np.min([each.end - each.start for each in group], axis=0)
-        moved |= {each.run.worker.key: each.end - shortest for each in group}
-    return moved, missing
+        starts |= {each.run.worker.key: each.end - shortest for each in group}
+    return starts, missing
 
 
 def collectives_of(run: Run) -> Collectives:
     """The collectives of a worker, with their kernels assigned to them."""
     trace = run.trace
     rows = run.collectives
-    rows = rows[np.lexsort((trace.place[rows], -trace.end[rows], trace.start[rows]))]
+    rows = rows[np.lexsort((trace.file_order[rows], -trace.end[rows], trace.start[rows]))]
     kernels = np.flatnonzero(run.communicates)
     ordered = np.argsort(rows, kind="stable")
-    owner = looked_up(rows[ordered], run.launcher[kernels], ordered)
+    owner = lookup(rows[ordered], run.launcher[kernels], ordered)
     # kernels launched by another event belong to the innermost collective around their call
     lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
-    around = run.around(np.sort(rows), run.call[kernels[lost]])
-    owner[lost] = looked_up(rows[ordered], around, ordered)
+    around = run.enclosing(np.sort(rows), run.call[kernels[lost]])
+    owner[lost] = lookup(rows[ordered], around, ordered)
     known = owner >= 0
     start = np.concatenate([trace.start[rows], run.work_start[kernels[known]]])
     end = np.concatenate([trace.end[rows], run.work_end[kernels[known]]])
@@ -158,13 +158,13 @@ def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
 def _overlap(run: Run) -> list[tuple[Any, ...]]:
     steps = run.steps
     compute = run.work_union(run.kernels & ~run.communicates) if run.kernels.any() else run.union(
-        np.flatnonzero(run.operators & ~run.collective_name)
+        np.flatnonzero(run.operators & ~run.has_collective_name)
     )  # fmt: skip
-    talk = run.work_union(run.communicates).union_with(run.union(run.collectives))
-    both = compute.union_with(talk)
+    comm = run.work_union(run.communicates).union_with(run.union(run.collectives))
+    covered = compute.union_with(comm)
     counted = np.flatnonzero(steps.counted)
     start, end = steps.start[counted], steps.end[counted]
-    inside = [union.covered(end) - union.covered(start) for union in (compute, talk, both)]
+    inside = [union.covered(end) - union.covered(start) for union in (compute, comm, covered)]
     overlap = inside[0] + inside[1] - inside[2]
     columns = [inside[0] - overlap, overlap, inside[1] - overlap, end - start - inside[2]]
     key = run.worker.key
@@ -177,9 +177,9 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
 
 def transfers(query: Query) -> list[tuple[Any, ...]]:
     """Rows (step, worker, transfer ns, waiting ns); step "all": the mean over steps."""
-    found, moved, _ = _compared(query)
-    return [row for each in one_by_one(query, found) if each.run.worker.key in moved
-            for row in _transfer(each, moved[each.run.worker.key])]  # fmt: skip
+    found, starts, _ = _compared(query)
+    return [row for each in one_by_one(query, found) if each.run.worker.key in starts
+            for row in _transfer(each, starts[each.run.worker.key])]  # fmt: skip
 
 
 def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
@@ -191,11 +191,11 @@ def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
     for step in counted:
         # host_start is ascending
         near = slice(*np.searchsorted(host_start, (steps.start[step], steps.end[step] + 1)).tolist())
-        mine = host_end[near] <= steps.end[step]
-        end = found.end[near][mine]
-        moved = Intervals.union(begins[near][mine], end).total
-        whole = Intervals.union(found.start[near][mine], end).total
-        rows.append((steps.label[step], run.worker.key, moved, whole - moved))
+        inside = host_end[near] <= steps.end[step]
+        end = found.end[near][inside]
+        transferred = Intervals.union(begins[near][inside], end).total
+        total = Intervals.union(found.start[near][inside], end).total
+        rows.append((steps.label[step], run.worker.key, transferred, total - transferred))
     if rows:
         sums = [sum(row[column] for row in rows) / len(counted) for column in (2, 3)]
         rows.append(("all", run.worker.key, *sums))
@@ -207,34 +207,34 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
     rows = []
     for name in sorted(set(found.names)):
         which = np.array([each == name for each in found.names], np.bool_)
-        calls, mine = int(which.sum()), which[found.of]
-        total = Intervals.union(found.start[mine], found.end[mine]).total
+        calls, intervals = int(which.sum()), which[found.of]
+        total = Intervals.union(found.start[intervals], found.end[intervals]).total
         size = int(sizes[which].sum())
-        moved = None if begins is None else Intervals.union(begins[mine], found.end[mine]).total
-        rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, moved,
-                     None if moved is None else moved / calls))  # fmt: skip
+        transferred = None if begins is None else Intervals.union(begins[intervals], found.end[intervals]).total
+        rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, transferred,
+                     None if transferred is None else transferred / calls))  # fmt: skip
     return sorted(rows, key=lambda row: (-row[5], row[1]))
 
 
 def _bytes(found: Collectives) -> I64:
     """Input bytes of each collective, from shapes and types; 0 for unknown types."""
-    told = found.run.trace.operators_at(found.rows)
-    known: dict[tuple[int, int], int] = {}
+    arguments = found.run.trace.operator_args_at(found.rows)
+    size_of: dict[tuple[int, int], int] = {}
     sizes = []
-    for codes in zip(told.dims.tolist(), told.types.tolist(), strict=True):
-        if codes not in known:
-            known[codes] = _size(*(told.texts[code] if code >= 0 else "[]" for code in codes))
-        sizes.append(known[codes])
+    for codes in zip(arguments.dims.tolist(), arguments.types.tolist(), strict=True):
+        if codes not in size_of:
+            size_of[codes] = _size(*(arguments.texts[code] if code >= 0 else "[]" for code in codes))
+        sizes.append(size_of[codes])
     return np.array(sizes, np.int64)
 
 
 def _size(shapes: str, types: str) -> int:
     try:
-        told = list(zip(json.loads(shapes), json.loads(types), strict=False))
+        operands = list(zip(json.loads(shapes), json.loads(types), strict=False))
     except (ValueError, TypeError, RecursionError):
         return 0
     return sum(
         math.prod(shape) * ELEMENT_BYTES.get(kind, 0)
-        for shape, kind in told
+        for shape, kind in operands
         if isinstance(kind, str) and isinstance(shape, list) and all(isinstance(each, int) for each in shape)
     )

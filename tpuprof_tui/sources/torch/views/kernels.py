@@ -12,8 +12,8 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
-from .run import Asked
-from .tables import Grouped, of_each_worker, time_table
+from .run import ViewSelection
+from .tables import Grouped, per_worker, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
@@ -26,12 +26,12 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-@of_each_worker(DEVICE)
-def kernels(asked: Asked) -> Answer:
+@per_worker(DEVICE)
+def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
-    run = asked.run
+    run = selection.run
     trace, work = run.trace, run.trace.work
-    chosen = np.flatnonzero(asked.work & run.kernels)
+    chosen = np.flatnonzero(selection.work & run.kernels)
     rows = trace.work_rows[chosen]
     length = trace.end[rows] - trace.start[rows]
     facts = (Fact("kernels", "Kernels", len(rows)), Fact("total_us", "Their time", int(length.sum()), "duration"))
@@ -42,7 +42,7 @@ def kernels(asked: Asked) -> Answer:
         return [group.mean(work["blocks"][chosen], length),
                 [None if each is None else each / 100 for each in occupancy]]  # fmt: skip
 
-    cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tells_tensor_cores)
+    cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tensor_cores_known)
     by_name = Grouped(name)
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
     tables = [time_table("by_name", "By name", [
@@ -51,7 +51,7 @@ def kernels(asked: Asked) -> Answer:
     ], ("name",))]  # fmt: skip
     launcher = run.launcher[chosen]
     operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)
-    launch = Grouped(name, operator, *(_alike(trace.texts, work[key][chosen]) for key in ("grid", "block")),
+    launch = Grouped(name, operator, *(_merged_codes(trace.texts, work[key][chosen]) for key in ("grid", "block")),
                      *(work[key][chosen] for key in ("registers", "shared_memory")))  # fmt: skip
     keys = launch.keys.T.tolist() if launch.count else [[] for _ in range(6)]
     names = [trace.names[code] for code in keys[0]]
@@ -66,13 +66,13 @@ def kernels(asked: Asked) -> Answer:
         (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
     ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
-    tables.append(_copies(asked))
-    return Answer(facts, tuple(tables), notes=asked.replays)
+    tables.append(_copies(selection))
+    return Answer(facts, tuple(tables), notes=selection.replay_notes)
 
 
-def _copies(asked: Asked) -> Table:
-    trace = asked.run.trace
-    chosen = np.flatnonzero(asked.work & ~asked.run.kernels)
+def _copies(selection: ViewSelection) -> Table:
+    trace = selection.run.trace
+    chosen = np.flatnonzero(selection.work & ~selection.run.kernels)
     rows = trace.work_rows[chosen]
     length = trace.end[rows] - trace.start[rows]
     group = Grouped(trace.name[rows])
@@ -93,12 +93,12 @@ def _times(group: Grouped, length: np.ndarray) -> list[list[float]]:
             group.total(length, np.minimum, np.iinfo(np.int64).max).tolist()]  # fmt: skip
 
 
-def _alike(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
+def _merged_codes(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
     """Codes made equal where their JSON texts are equal up to blanks."""
     first: dict[str, int] = {}
-    known = np.unique(codes)
-    same = [first.setdefault(compact(texts[code]), code) if code >= 0 else -1 for code in known.tolist()]
-    return np.array(same, np.int64)[np.searchsorted(known, codes)] if len(codes) else codes
+    distinct = np.unique(codes)
+    representative = [first.setdefault(compact(texts[code]), code) if code >= 0 else -1 for code in distinct.tolist()]
+    return np.array(representative, np.int64)[np.searchsorted(distinct, codes)] if len(codes) else codes
 
 
 def compact(text: str) -> str:

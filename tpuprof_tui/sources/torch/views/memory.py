@@ -16,7 +16,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.profile import device_name, properties_of
 from ..vocabulary import MEMORY
-from .run import Asked, Run
+from .run import Run, ViewSelection
 from .tables import Grouped, not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
@@ -35,16 +35,16 @@ def memory(query: Query) -> Answer:
     return not_narrowed(query, of_workers(query, _memory, MEMORY), "Figures of memory", ("filter",))
 
 
-def _memory(asked: Asked) -> Answer:
-    run = asked.run
+def _memory(selection: ViewSelection) -> Answer:
+    run = selection.run
     memory, shift = run.trace.memory, run.worker.shift_ns
     inside = np.ones(len(memory), np.bool_)
-    if asked.window is not None:
-        inside = (memory.time >= asked.window[0]) & (memory.time < asked.window[1])
-    if asked.step is not None:
+    if selection.window is not None:
+        inside = (memory.time >= selection.window[0]) & (memory.time < selection.window[1])
+    if selection.step is not None:
         steps = run.steps
         inside &= np.logical_or.reduce([(memory.time >= steps.host_start[step]) & (memory.time < steps.host_end[step])
-                                        for step in np.flatnonzero(asked.steps)], initial=False)  # fmt: skip
+                                        for step in np.flatnonzero(selection.steps)], initial=False)  # fmt: skip
     devices = sorted(map(tuple, Grouped(memory.device_type, memory.device_id).keys.tolist()))
     points = inside & (memory.address != INT_MISSING) & (memory.allocated != INT_MISSING)
     points &= memory.reserved != INT_MISSING
@@ -56,18 +56,18 @@ def _memory(asked: Asked) -> Answer:
     curve: list[tuple[list[str] | I64, ...]] = [([], *[np.zeros(0, np.int64)] * 3)]
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
     for kind, number in devices:
-        mine = points & (memory.device_type == kind) & (memory.device_id == number)
-        if not mine.any():
+        here = points & (memory.device_type == kind) & (memory.device_id == number)
+        if not here.any():
             continue
         name = device_name(kind, number)
         capacity = capacities.get(str(number)) if name.startswith("GPU") else None
-        rows.append((name, int(mine.sum()), int(memory.allocated[mine].max()), int(memory.reserved[mine].max()),
+        rows.append((name, int(here.sum()), int(memory.allocated[here].max()), int(memory.reserved[here].max()),
                      capacity))  # fmt: skip
-        peaks.append((name, int(memory.time[mine][memory.allocated[mine].argmax()]) + shift, rows[-1][2]))
-        curve.append(([name] * rows[-1][1], memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine]))
+        peaks.append((name, int(memory.time[here][memory.allocated[here].argmax()]) + shift, rows[-1][2]))
+        curve.append(([name] * rows[-1][1], memory.time[here] + shift, memory.allocated[here], memory.reserved[here]))
     names, *numbers = zip(*curve, strict=True)
     # allocations held at a peak may precede the selected range
-    lives = _lives(run, node, np.ones(len(memory), np.bool_))
+    lives = _lifetimes(run, node, np.ones(len(memory), np.bool_))
     return Answer(
         (Fact("records", "Records", int(inside.sum())),),
         (
@@ -76,9 +76,9 @@ def _memory(asked: Asked) -> Answer:
                 Column("peak_allocated_bytes", "Peak allocated", "bytes"),
                 Column("peak_reserved_bytes", "Peak reserved", "bytes"), Column("capacity_bytes", "Capacity", "bytes"),
             ), rows, target=lambda row: Target(time=(peaks[row][1], peaks[row][1] + 1))),
-            _held(lives, peaks),
+            _held_at_peak(lives, peaks),
             _statistics(run, devices, node, inside),
-            _events(lives if inside.all() else _lives(run, node, inside)),
+            _events(lives if inside.all() else _lifetimes(run, node, inside)),
             Table("curve", "Over time", (
                 Column("device", "Device"), Column("time_us", "Time", "time"),
                 Column("allocated_bytes", "Allocated", "bytes"), Column("reserved_bytes", "Reserved", "bytes"),
@@ -90,18 +90,18 @@ def _memory(asked: Asked) -> Answer:
 def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDArray[np.bool_]) -> Table:
     trace, tree, memory = run.trace, run.tree, run.trace.memory
     names = trace.name[tree.rows]
-    shown = np.flatnonzero(tree.stays & tree.operator)
-    group = Grouped(names[shown])
+    nodes = np.flatnonzero(tree.unmerged & tree.operator)
+    group = Grouped(names[nodes])
     calls = group.calls()
     rows: list[tuple[Any, ...]] = []
     for kind, number in devices:
-        mine = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number) & (node >= 0))
-        change = np.where(memory.change[mine] == INT_MISSING, 0, memory.change[mine])
+        instants = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number) & (node >= 0))
+        change = np.where(memory.change[instants] == INT_MISSING, 0, memory.change[instants])
         columns = []
         for values in (change, (change > 0).astype(np.int64), np.maximum(change, 0)):
-            own = np.zeros(len(tree.rows), np.int64)
-            np.add.at(own, node[mine], values)
-            columns += [group.total(tree.summed_up(own)[shown]), group.total(own[shown])]
+            own_sums = np.zeros(len(tree.rows), np.int64)
+            np.add.at(own_sums, node[instants], values)
+            columns += [group.total(tree.subtree_sums(own_sums)[nodes]), group.total(own_sums[nodes])]
         found = np.flatnonzero(np.stack(columns).any(axis=0)) if group.count else np.zeros(0, np.int64)
         device = [device_name(kind, number)] * len(found)
         labels = [trace.names[code] for code in group.keys[found, 0].tolist()]
@@ -115,7 +115,7 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
     return Table.of_rows("statistics", "By operator", (*keys, *_BYTES), rows)
 
 
-class Lives(Struct, frozen=True, eq=False):
+class Lifetimes(Struct, frozen=True, eq=False):
     """Lifetimes of allocations, in columns of one length: a positive change allocates an address, others release it.
 
     Attributes:
@@ -133,7 +133,7 @@ class Lives(Struct, frozen=True, eq=False):
     operators: list[str]
 
 
-def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
+def _lifetimes(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lifetimes:
     memory = run.trace.memory
     chosen = np.flatnonzero(inside & (memory.address != INT_MISSING))
     # group by address; the stable sort keeps the order by time
@@ -155,19 +155,19 @@ def _lives(run: Run, node: I64, inside: npt.NDArray[np.bool_]) -> Lives:
     opener = chosen[opener]
     device, devices = _texts((memory.device_type[opener], memory.device_id[opener]), device_name)
     operator, operators = _operators(run, np.where(begin == INT_MISSING, -1, node[opener]))
-    return Lives(device, operator, np.r_[-change[released], change[lost], -change[strays]], begin, end, devices,
-                 operators)  # fmt: skip
+    return Lifetimes(device, operator, np.r_[-change[released], change[lost], -change[strays]], begin, end, devices,
+                     operators)  # fmt: skip
 
 
-def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
+def _held_at_peak(lives: Lifetimes, peaks: list[tuple[str, int, int]]) -> Table:
     """Memory held at the peak of each device (name, ns, bytes), by allocating operator."""
     at = {name: time for name, time, _ in peaks}
     rows: list[tuple[Any, ...]] = []
     for name, time, peak in peaks:
-        there = (lives.begin != INT_MISSING) & (lives.begin <= time) & ((lives.end == INT_MISSING) | (lives.end > time))
-        mine = np.flatnonzero(there & (lives.device == (lives.devices.index(name) if name in lives.devices else -1)))
-        group = Grouped(lives.operator[mine])
-        sums = group.total(lives.size[mine]).tolist()
+        alive = (lives.begin != INT_MISSING) & (lives.begin <= time) & ((lives.end == INT_MISSING) | (lives.end > time))
+        held = np.flatnonzero(alive & (lives.device == (lives.devices.index(name) if name in lives.devices else -1)))
+        group = Grouped(lives.operator[held])
+        sums = group.total(lives.size[held]).tolist()
         found = [(name, lives.operators[code], size, calls, ratio(size, peak)) for code, size, calls in
                  zip(group.keys[:, 0].tolist(), sums, group.calls().tolist(), strict=True)]  # fmt: skip
         rows += sorted(found, key=lambda row: (-row[2], row[1]))
@@ -179,7 +179,7 @@ def _held(lives: Lives, peaks: list[tuple[str, int, int]]) -> Table:
     ), rows, target=lambda row: Target(time=(at[rows[row][0]], at[rows[row][0]] + 1)), ordered=True)  # fmt: skip
 
 
-def _events(lives: Lives) -> Table:
+def _events(lives: Lifetimes) -> Table:
     begin, end = lives.begin, lives.end
     order = np.lexsort((lives.operator, np.where(end == INT_MISSING, 0, end), np.where(begin == INT_MISSING, -1, begin),
                         lives.device, -lives.size))  # fmt: skip
@@ -200,17 +200,17 @@ def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
     name_of = np.append(trace.name[tree.rows], -1)
     above = np.where(node >= 0, np.append(tree.parent, -1)[node], -1)
 
-    def said(name: int, caller: int) -> str:
+    def label(name: int, caller: int) -> str:
         text = trace.names[name] if name >= 0 else UNKNOWN
         return f"{trace.names[caller]} ({text})" if caller >= 0 and text.startswith("aten::empty") else text
 
-    return _texts((name_of[node], name_of[above]), said)
+    return _texts((name_of[node], name_of[above]), label)
 
 
 def _texts(codes: tuple[npt.NDArray[np.integer[Any]], ...], text_of: Callable[..., str]) -> tuple[I64, list[str]]:
     """Texts of rows of codes, as indices into the sorted distinct texts."""
     group = Grouped(*codes)
-    told = [text_of(*each) for each in group.keys.tolist()]
-    texts = sorted(set(told))
-    known = {text: place for place, text in enumerate(texts)}
-    return np.array([known[text] for text in told], np.int64)[group.place], texts
+    row_texts = [text_of(*each) for each in group.keys.tolist()]
+    texts = sorted(set(row_texts))
+    index_of = {text: index for index, text in enumerate(texts)}
+    return np.array([index_of[text] for text in row_texts], np.int64)[group.index], texts

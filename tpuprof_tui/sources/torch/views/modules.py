@@ -11,10 +11,10 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.links import MODULE
-from ..read.values import looked_up
+from ..read.steps import MODULE
+from ..read.values import lookup
 from ..vocabulary import MODULES
-from .run import Asked, Run
+from .run import Run, ViewSelection
 from .tables import not_narrowed, of_workers
 
 _COLUMNS = (
@@ -38,19 +38,19 @@ def module_facts(query: Query) -> tuple[Fact, ...]:
     return of_workers(query, _counted, MODULES).facts
 
 
-def _counted(asked: Asked) -> Answer:
-    trace, tree = asked.run.trace, asked.run.tree
-    rows = tree.rows[tree.stays & tree.module]
-    ids = trace.frames_at(rows).module
-    known = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
-    return Answer((Fact("modules", "Modules", len(set(known))),))
+def _counted(selection: ViewSelection) -> Answer:
+    trace, tree = selection.run.trace, selection.run.tree
+    rows = tree.rows[tree.unmerged & tree.module]
+    ids = trace.frame_ids_at(rows).module
+    pairs = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
+    return Answer((Fact("modules", "Modules", len(set(pairs))),))
 
 
-def _modules(asked: Asked) -> Answer:
-    run = asked.run
-    figures, known = _figures(run)
+def _modules(selection: ViewSelection) -> Answer:
+    run = selection.run
+    figures, module_of = _figures(run)
     rows: list[tuple[Any, ...]] = []
-    waiting = [(0, node) for node in reversed(_trees(run, known))]
+    waiting = [(0, node) for node in reversed(_trees(run, module_of))]
     while waiting:
         depth, (key, children) = waiting.pop()
         rows.append((depth, *key, *figures[key]))
@@ -60,23 +60,23 @@ def _modules(asked: Asked) -> Answer:
         return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
 
     table = Table.of_rows("modules", "Modules", _COLUMNS, rows, target=target)
-    return Answer((Fact("modules", "Modules", len(figures)),), (table,), notes=asked.replays)
+    return Answer((Fact("modules", "Modules", len(figures)),), (table,), notes=selection.replay_notes)
 
 
 def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:
     """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
     trace, tree = run.trace, run.tree
-    nodes = np.flatnonzero(tree.stays & tree.module)
-    place = looked_up(trace.frame_rows, tree.rows[nodes])
-    ids = trace.frames.module[place]
-    keys: dict[int, tuple[str, int]] = {}
+    nodes = np.flatnonzero(tree.unmerged & tree.module)
+    index = lookup(trace.frame_rows, tree.rows[nodes])
+    ids = trace.frame_ids.module[index]
+    module_of: dict[int, tuple[str, int]] = {}
     number_of: dict[tuple[str, int], int] = {}
-    code = np.zeros(len(nodes), np.int64)
+    module_codes = np.zeros(len(nodes), np.int64)
     for n, (row, number) in enumerate(zip(tree.rows[nodes].tolist(), ids.tolist(), strict=True)):
-        key = (trace.names[trace.name[row]][len(MODULE) :], 0 if number == INT_MISSING else number)
-        keys[row] = key
-        code[n] = number_of.setdefault(key, len(number_of))
-    inner = np.flatnonzero(tree.stays & tree.operator & (tree.parent >= 0))
+        module = (trace.names[trace.name[row]][len(MODULE) :], 0 if number == INT_MISSING else number)
+        module_of[row] = module
+        module_codes[n] = number_of.setdefault(module, len(number_of))
+    inner = np.flatnonzero(tree.unmerged & tree.operator & (tree.parent >= 0))
     operators, device_self = np.zeros(len(tree.rows), np.int64), np.zeros(len(tree.rows), np.int64)
     np.add.at(operators, tree.parent[inner], 1)
     np.add.at(device_self, tree.parent[inner], tree.device[1][inner])
@@ -86,28 +86,28 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
                device_total, device_self)  # fmt: skip
     sums = np.zeros((len(columns), len(number_of)), np.int64)
     for values, total in zip(columns, sums, strict=True):
-        np.add.at(total, code, values[nodes])
-    return {key: sums[:, number].tolist() for key, number in number_of.items()}, keys
+        np.add.at(total, module_codes, values[nodes])
+    return {module: sums[:, number].tolist() for module, number in number_of.items()}, module_of
 
 
-def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
+def _trees(run: Run, module_of: dict[int, tuple[str, int]]) -> list[Any]:
     """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name."""
     trace = run.trace
-    rows, ids = trace.frame_rows, trace.frames.id
+    rows, ids = trace.frame_rows, trace.frame_ids.id
     # of frames with the same id the last one is used
     distinct_ids, last = np.unique(ids[::-1], return_index=True)
-    parent = looked_up(distinct_ids, trace.frames.parent, len(ids) - 1 - last)
-    parent[trace.frames.parent == INT_MISSING] = -1
-    module = np.isin(rows, list(known))
+    parent = lookup(distinct_ids, trace.frame_ids.parent, len(ids) - 1 - last)
+    parent[trace.frame_ids.parent == INT_MISSING] = -1
+    module = np.isin(rows, list(module_of))
     # nearest module up the chain, by pointer doubling; modules point to themselves
     above = np.append(np.where(module, np.arange(len(rows)), parent), -1)
     for _ in range(len(above).bit_length()):
         above = above[above]
-    shown = np.flatnonzero(module)
-    shown = shown[np.argsort(trace.start[rows[shown]], kind="stable")]
-    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (known[int(rows[n])], []) for n in shown.tolist()}
+    frames = np.flatnonzero(module)
+    frames = frames[np.argsort(trace.start[rows[frames]], kind="stable")]
+    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (module_of[int(rows[n])], []) for n in frames.tolist()}
     roots: list[Any] = []
-    for n, at in zip(shown.tolist(), above[parent[shown]].tolist(), strict=True):
+    for n, at in zip(frames.tolist(), above[parent[frames]].tolist(), strict=True):
         # a cycle of ids leads to no module
         (nodes[at][1] if at in nodes and at != n else roots).append(nodes[n])
     distinct: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def _text(root: Any) -> str:
     """A tree as a text: equal for equal trees."""
     parts, waiting = [], [(0, root)]
     while waiting:
-        depth, (key, children) = waiting.pop()
-        parts.append(f"{depth} {key}")
+        depth, (module, children) = waiting.pop()
+        parts.append(f"{depth} {module}")
         waiting += [(depth + 1, child) for child in reversed(children)]
     return "\n".join(parts)

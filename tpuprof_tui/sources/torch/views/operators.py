@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from ..read.values import looked_up
+from ..read.values import lookup
 from .kernels import compact
-from .run import Asked
-from .tables import Grouped, of_each_worker, time_table
+from .run import ViewSelection
+from .tables import Grouped, per_worker, time_table
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -27,44 +27,44 @@ _FIGURES: Final = (
 )  # fmt: skip
 
 
-@of_each_worker()
-def operators(asked: Asked) -> Answer:
+@per_worker()
+def operators(selection: ViewSelection) -> Answer:
     """The operators view of one worker."""
-    trace, tree = asked.run.trace, asked.run.tree
-    nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
+    trace, tree = selection.run.trace, selection.run.tree
+    nodes = np.flatnonzero(tree.unmerged & tree.operator & selection.mask_of(tree.rows))
     rows = tree.rows[nodes]
     name = trace.name[rows].astype(np.int64)
-    known = looked_up(trace.operator_rows, rows)
+    index = lookup(trace.operator_rows, rows)
 
-    told = trace.operators
+    arguments = trace.operator_args
     shapes: dict[str, int] = {}
-    dims = told.dims[known].astype(np.int64)
-    of_code = {code: shapes.setdefault(compact(told.texts[code]) if code >= 0 else "[]", len(shapes))
-               for code in np.unique(dims).tolist()}  # fmt: skip
-    shape = np.array([of_code[code] for code in dims.tolist()], np.int64)
+    dims = arguments.dims[index].astype(np.int64)
+    shape_of_code = {code: shapes.setdefault(compact(arguments.texts[code]) if code >= 0 else "[]", len(shapes))
+                     for code in np.unique(dims).tolist()}  # fmt: skip
+    shape = np.array([shape_of_code[code] for code in dims.tolist()], np.int64)
     shape_texts = list(shapes)
-    stack = told.stack[known].astype(np.int64)
+    stack = arguments.stack[index].astype(np.int64)
     with_stack = stack >= 0
     by_device = bool(tree.device[0][nodes].any())
-    return Answer(notes=asked.replays, tables=(
-        _table("by_name", "By name", asked, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
-        _table("by_shape", "By name and shapes", asked, nodes, Grouped(name, shape), by_device,
+    return Answer(notes=selection.replay_notes, tables=(
+        _table("by_name", "By name", selection, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
+        _table("by_shape", "By name and shapes", selection, nodes, Grouped(name, shape), by_device,
                [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),
-        _table("stacks", "By call stack", asked, nodes[with_stack], Grouped(name[with_stack], stack[with_stack]),
-               by_device, [("name", "Name", trace.names), ("stack", "Call stack", told.texts)]),
+        _table("stacks", "By call stack", selection, nodes[with_stack], Grouped(name[with_stack], stack[with_stack]),
+               by_device, [("name", "Name", trace.names), ("stack", "Call stack", arguments.texts)]),
     ))  # fmt: skip
 
 
 def _table(
     key: str,
     title: str,
-    asked: Asked,
+    selection: ViewSelection,
     nodes: I64,
     group: Grouped,
     by_device: bool,
     keys: list[tuple[str, str, Sequence[str]]],
 ) -> Table:
-    tree = asked.run.tree
+    tree = selection.run.tree
     device_self, device_total = group.total(tree.device[0][nodes]), group.total(tree.device[1][nodes])
     columns = [
         group.calls(), device_self, device_total, group.total(tree.host_self[nodes]),
@@ -72,11 +72,11 @@ def _table(
         _share(group.total(tree.tensor[0][nodes]), device_self),
         _share(group.total(tree.tensor[1][nodes]), device_total),
     ]  # fmt: skip
-    told = asked.run.tells_tensor_cores
-    figures = [replace(each, shown=told or not each.key.startswith("tensor_core")) for each in _FIGURES]
+    known = selection.run.tensor_cores_known
+    figures = [replace(each, shown=known or not each.key.startswith("tensor_core")) for each in _FIGURES]
     names = [(Column(each, head, narrows="name" if each == "name" else ""),
-              [known[code] for code in group.keys[:, place].tolist()])
-             for place, (each, head, known) in enumerate(keys)]  # fmt: skip
+              [texts[code] for code in group.keys[:, column_index].tolist()])
+             for column_index, (each, head, texts) in enumerate(keys)]  # fmt: skip
     values = [column.tolist() for column in columns]
     return time_table(key, title, [*names, *zip(figures, values, strict=True)], [each for each, _, _ in keys],
                       "device_self_us" if by_device else "host_self_us")  # fmt: skip

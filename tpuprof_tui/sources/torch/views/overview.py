@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
-from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
+from ..read.steps import STEP, executions, step_at
 from .rules import ELIGIBLE
-from .run import Asked, Run
+from .run import Run, ViewSelection
 from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
@@ -38,14 +38,14 @@ def steps(query: Query) -> Answer:
     return not_narrowed(query, of_workers(query, _steps), "Steps", ("filter",))
 
 
-def _steps(asked: Asked) -> Answer:
-    found, shift = asked.run.steps, asked.run.worker.shift_ns
-    known = [bool(each) for each in found.counted.tolist()]
+def _steps(selection: ViewSelection) -> Answer:
+    found, shift = selection.run.steps, selection.run.worker.shift_ns
+    counts = [bool(each) for each in found.counted.tolist()]
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
-         int(found.start[n]) + shift if known[n] else None, int(found.end[n] - found.start[n]) if known[n] else None,
-         int(found.launched[n]), known[n])
-        for n in np.flatnonzero(asked.steps).tolist()
+         int(found.start[n]) + shift if counts[n] else None, int(found.end[n] - found.start[n]) if counts[n] else None,
+         int(found.launched[n]), counts[n])
+        for n in np.flatnonzero(selection.steps).tolist()
     ]  # fmt: skip
     columns = (
         Column("step", "Step"), Column("host_start_us", "Host start", "time"),
@@ -53,36 +53,36 @@ def _steps(asked: Asked) -> Answer:
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
     )  # fmt: skip
-    notes = () if found.counted[asked.steps].all() else (_NOT_COUNTED,)
+    notes = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
     facts = (
-        Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
+        Fact("steps", "Steps", int((found.counted & selection.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    tables = (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True), *_executions(asked))
-    return Answer(facts, tables)
+    steps = Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True, longest="step_us")
+    return Answer(facts, (steps, *_executions(selection)))
 
 
-def _executions(asked: Asked) -> Iterator[Table]:
+def _executions(selection: ViewSelection) -> Iterator[Table]:
     """Table of a server's model executions, with the device work of each; a graph replay is one call, many kernels."""
-    run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
+    run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
     rows, labels = (np.zeros(0, np.int64), []) if run.steps.annotated else executions(trace)
-    chosen = np.flatnonzero(asked.among(rows))
+    chosen = np.flatnonzero(selection.mask_of(rows))
     if not len(chosen):
         return
-    known = np.flatnonzero(run.call >= 0)
-    call = run.call[known]
-    place = step_at(trace.start[rows], trace.end[rows], trace.start[call])
+    launched = np.flatnonzero(run.call >= 0)
+    call = run.call[launched]
+    execution = step_at(trace.start[rows], trace.end[rows], trace.start[call])
     shared = np.bincount(call, minlength=len(trace))[call] > 1
     found = []
     for number in chosen.tolist():
-        mine = place == number
+        of_execution = execution == number
         work = np.zeros(len(run.call), np.bool_)
-        work[known[mine]] = True
+        work[launched[of_execution]] = True
         covered = run.work_union(work).total
-        replays = len(np.unique(call[mine & shared]))
+        replays = len(np.unique(call[of_execution & shared]))
         start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
-        found.append((number, labels[number], start + shift, end - start, covered, int(mine.sum()), replays,
-                      int((mine & shared).sum())))  # fmt: skip
+        found.append((number, labels[number], start + shift, end - start, covered, int(of_execution.sum()), replays,
+                      int((of_execution & shared).sum())))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
         Column("execution", "No."), Column("kind", "Kind"), Column("start_us", "Start", "time"),
         Column("host_us", "Host", "duration", bar=True), Column("device_us", "Device", "duration", bar=True),
@@ -91,20 +91,20 @@ def _executions(asked: Asked) -> Iterator[Table]:
     ), found, ordered=True)  # fmt: skip
 
 
-def parts_of(asked: Asked, steps: I64) -> list[I64]:
+def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
     """Time of each part (``PARTS``, in that order) in some steps, without the time that earlier parts cover."""
-    run, trace = asked.run, asked.run.trace
-    start, end = asked.spans(steps)
+    run, trace = selection.run, selection.run.trace
+    start, end = selection.step_spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
-    mine = asked.narrow_work
+    counted_work = selection.narrow_work
     work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
 
     def union(rows: I64) -> Intervals:
-        return run.union(asked.narrow(rows))
+        return run.union(selection.narrow(rows))
 
-    talk = run.work_union(run.communicates & mine).union_with(union(run.collectives))
+    comm = run.work_union(run.communicates & counted_work).union_with(union(run.collectives))
     unions = [
-        *(run.work_union(which & mine) for which in work), talk, union(run.calls), union(run.loaders),
+        *(run.work_union(which & counted_work) for which in work), comm, union(run.calls), union(run.loaders),
         union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
     ]  # fmt: skip
     so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []
@@ -118,41 +118,46 @@ def parts_of(asked: Asked, steps: I64) -> list[I64]:
 
 def overview(query: Query) -> Answer:
     """The overview; equal recommendations of several workers are merged."""
-    told = of_workers(query, _overview)
-    return replace(told, tables=tuple(_each_once(table) if table.key == "recommendations" else table
-                                      for table in told.tables))  # fmt: skip
+    answer = of_workers(query, _overview)
+    return replace(answer, tables=tuple(_each_once(table) if table.key == "recommendations" else table
+                                        for table in answer.tables))  # fmt: skip
 
 
 def _each_once(table: Table) -> Table:
     """Merges equal recommendations of several workers, keeping the row of the worker it applies to most."""
-    if table.place(WORKER.key) < 0:
+    place = table.place(WORKER.key)
+    if place < 0:
         return table
-    known, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
+    ids, share, worker = (table.column(key) for key in ("id", "value", WORKER.key))
     alike = []
-    for advice in dict.fromkeys(known):
-        rows = [row for row, each in enumerate(known) if each == advice]
+    for advice in dict.fromkeys(ids):
+        rows = [row for row, each in enumerate(ids) if each == advice]
         rows.sort(key=lambda row: (share[row] or 0) * (1 if advice == "low_utilization" else -1))
         alike.append([*{worker[row]: row for row in reversed(rows)}.values()][::-1])
     alike = [rows for rows in alike if len(rows) > 1]
-    return replace(table, alike=alike, where=WORKER.key, notes=("Of several workers: the largest share, of low "
-                   "utilization the smallest.",) if alike else ())  # fmt: skip
+    alone = set(range(len(table))).difference(*alike)
+    note = "Of several workers: the largest share, of low utilization the smallest."
+    return replace(
+        table, alike=sorted((*alike, *([row] for row in alone))), notes=(note,) if alike else (),
+        as_one=lambda rows: (*rows[0][:place], places_text([row[place] for row in rows]), *rows[0][place + 1 :]),
+    )  # fmt: skip
 
 
-def _overview(asked: Asked) -> Answer:
-    run = asked.run
+def _overview(selection: ViewSelection) -> Answer:
+    run = selection.run
     found, shift = run.steps, run.worker.shift_ns
-    counted = np.flatnonzero(found.counted & asked.steps)
-    start, end = asked.spans(counted)
+    counted = np.flatnonzero(found.counted & selection.steps)
+    start, end = selection.step_spans(counted)
     length = end - start
-    parts = parts_of(asked, counted)
+    parts = parts_of(selection, counted)
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
     def mean(values: I64) -> float | None:
         return int(values.sum()) / count if count else None
 
-    mine = asked.narrow_work
-    kernel_time = int((run.work_end - run.work_start)[run.kernels & mine].sum())
+    counted_work = selection.narrow_work
+    kernel_time = int((run.work_end - run.work_start)[run.kernels & counted_work].sum())
     facts = [
         Fact("steps", "Steps", count),
         Fact("step_us", "Step", mean(length), "duration"),
@@ -161,9 +166,9 @@ def _overview(asked: Asked) -> Answer:
         Fact("window_us", "Window", window, "duration"),
     ]  # fmt: skip
     if run.kernels.any():
-        tensor = int((run.work_end - run.work_start)[run.tensor_cores & mine].sum())
+        tensor = int((run.work_end - run.work_start)[run.tensor_cores & counted_work].sum())
         facts.append(Fact("tensor_core_share", "Kernel time on tensor cores", ratio(tensor, kernel_time), "share",
-                          shown=run.tells_tensor_cores))  # fmt: skip
+                          shown=run.tensor_cores_known))  # fmt: skip
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
         Column("step_us", "Step", "duration", bar=True),
@@ -174,37 +179,37 @@ def _overview(asked: Asked) -> Answer:
          int(length[n]), *(int(part[n]) for part in parts))
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
-    devices = _devices(asked, start, end)
+    devices = _devices(selection, start, end)
     notes = []
-    if not found.counted[asked.steps].all():
+    if not found.counted[selection.steps].all():
         notes.append(_NOT_COUNTED)
-    if run.kernels.any() and not run.tells_tensor_cores:
+    if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
-        notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
-    if asked.window is not None:
-        notes.append("Only the part of steps within the range is shown.")
+        notes.append(f"Use of tensor cores is not known: names of kernels{card} do not tell.")
+    if selection.window is not None:
+        notes.append("Of steps the part within the range is told.")
     return Answer(
         tuple(facts),
         (
             _recommendations(run, parts, length, devices),
             devices,
-            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
+            Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
         ),
         notes=tuple(notes),
     )
 
 
-def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
-    run, trace = asked.run, asked.run.trace
-    kernels = run.kernels & asked.narrow_work
+def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
+    run, trace = selection.run, selection.run.trace
+    kernels = run.kernels & selection.narrow_work
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
                                                                     head="Util"),
         Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
-        Column("tensor_core_share", "Tensor cores", "share", shown=run.tells_tensor_cores),
+        Column("tensor_core_share", "Tensor cores", "share", shown=run.tensor_cores_known),
     )  # fmt: skip
-    known = {str(each.get("id")): each for each in properties_of(trace)}
+    properties_of_id = {str(each.get("id")): each for each in properties_of(trace)}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
     device = trace.work.get("device", np.zeros(0, np.int32))
@@ -216,35 +221,35 @@ def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
         of_operator &= run.operators[launcher]
     length = run.work_end - run.work_start
     for code in codes:
-        mine = kernels & (device == code)
-        told = known.get(trace.texts[code], {})
-        capability = told.get("computeMajor"), told.get("computeMinor")
+        device_kernels = kernels & (device == code)
+        properties = properties_of_id.get(trace.texts[code], {})
+        capability = properties.get("computeMajor"), properties.get("computeMinor")
         span = high - low
-        used = run.work_union(mine).between(low, high) / span if span > 0 else None
-        by_operator = mine & of_operator
-        whole = int(length[by_operator].sum())
+        utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
+        by_operator = device_kernels & of_operator
+        operator_time = int(length[by_operator].sum())
         rows.append((
-            trace.texts[code], told.get("name"), told.get("totalGlobalMem"),
-            "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, used,
-            _efficiency(run, mine, low, high), _occupancy(run, mine, low, high),
-            int(length[by_operator & run.tensor_cores].sum()) / whole if whole else None,
+            trace.texts[code], properties.get("name"), properties.get("totalGlobalMem"),
+            "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, utilization,
+            _efficiency(run, device_kernels, low, high), _occupancy(run, device_kernels, low, high),
+            int(length[by_operator & run.tensor_cores].sum()) / operator_time if operator_time else None,
         ))  # fmt: skip
     return Table.of_rows("devices", "Devices", columns, rows)
 
 
-def _inside(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> tuple[I64, I64]:
-    return np.clip(run.work_start[mine], low, high), np.clip(run.work_end[mine], low, high)
+def _inside(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> tuple[I64, I64]:
+    return np.clip(run.work_start[work], low, high), np.clip(run.work_end[work], low, high)
 
 
-def _efficiency(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
+def _efficiency(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
     """SM efficiency: mean over the window of the summed blocks per SM of running kernels, capped at 1."""
     blocks = run.trace.work["blocks"]
-    mine = mine & (np.nan_to_num(blocks) > 0)
-    start, end = _inside(run, mine, low, high)
+    work = work & (np.nan_to_num(blocks) > 0)
+    start, end = _inside(run, work, low, high)
     real = end > start
     if not real.any():
         return None
-    value = blocks[mine][real]
+    value = blocks[work][real]
     times = np.concatenate([start[real], end[real]])
     order = np.argsort(times, kind="stable")
     height = np.cumsum(np.concatenate([value, -value])[order])
@@ -252,44 +257,44 @@ def _efficiency(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> f
     return float((np.clip(height[:-1], 0, 1) * width).sum() / (high - low))
 
 
-def _occupancy(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
+def _occupancy(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
     value = run.trace.work["occupancy"]
-    mine = mine & (np.nan_to_num(value, nan=-1.0) >= 0)
-    start, end = _inside(run, mine, low, high)
+    work = work & (np.nan_to_num(value, nan=-1.0) >= 0)
+    start, end = _inside(run, work, low, high)
     weight = (end - start).astype(np.float64)
-    whole = float(weight.sum())
-    return float((value[mine] * weight).sum() / whole / 100) if whole else None
+    total = float(weight.sum())
+    return float((value[work] * weight).sum() / total / 100) if total else None
 
 
 def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) -> Table:
     rows: list[tuple[Any, ...]] = []
-    whole = int(length.sum())
+    total = int(length.sum())
     for key, most, text in (
         ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory."),
         ("communication", 0.1, "Uncovered: larger buckets, compression."),
     ):
-        share = ratio(int(parts[PARTS.index(key)].sum()), whole)
+        share = ratio(int(parts[PARTS.index(key)].sum()), total)
         if share is not None and share > most:
             rows.append((key, None, share, text))
-    told = devices.rows()
-    for device, _, memory, _, used, *_ in told:
-        if used is not None and used < 0.5:
-            rows.append(("low_utilization", device, used, _CAPTURED if run.captures_graphs else
+    device_rows = devices.rows()
+    for device, _, memory, _, utilization, *_ in device_rows:
+        if utilization is not None and utilization < 0.5:
+            rows.append(("low_utilization", device, utilization, _CAPTURED if run.captures_graphs else
                          "Idle over half the time: larger batch, kernels."))  # fmt: skip
         peak = _peak(run, device)
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
     eligible = run.trace.named(ELIGIBLE.__contains__)
     by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
-    for device, _, _, capability, _, _, _, share in told:
-        capable = run.tells_tensor_cores and capability and float(capability.split(".")[0]) >= 7
+    for device, _, _, capability, _, _, _, share in device_rows:
+        capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
         if capable and share == 0 and (by_eligible & run.kernels).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
-    if run.trace.named("DataParallel.forward".__eq__).any() and len(told) > 1:
+    if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
     info = run.trace.metadata.get("distributedInfo")
     if isinstance(info, dict) and info.get("backend") == "gloo" and any(
-        each[3] and float(each[3]) >= 3.5 for each in told
+        each[3] and float(each[3]) >= 3.5 for each in device_rows
     ):  # fmt: skip
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
     columns = (Column("id", "Advice"), Column("device", "Device", spare=1), Column("value", "Share", "share"),
@@ -301,5 +306,5 @@ def _peak(run: Run, device: str) -> int | None:
     memory = run.trace.memory
     if not device.isdecimal():
         return None
-    mine = np.isin(memory.device_type, (1, 6)) & (memory.device_id == int(device)) & (memory.allocated != INT_MISSING)
-    return int(memory.allocated[mine].max()) if mine.any() else None
+    here = np.isin(memory.device_type, (1, 6)) & (memory.device_id == int(device)) & (memory.allocated != INT_MISSING)
+    return int(memory.allocated[here].max()) if here.any() else None

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from .run import Asked
-from .tables import of_each_worker
+from .run import ViewSelection
+from .tables import per_worker
 
 _WORDS: Final = r"(?:token|secret|key|passw|passphrase|credential|auth|cookie)"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
@@ -17,18 +17,18 @@ _GIVEN: Final = re.compile(rf"([\w.-]*{_WORDS}[\w.-]*[\"']?\s*[=:\s]\s*)[^\s,;]+
 _MASK: Final = "********"
 
 
-@of_each_worker()
-def recording(asked: Asked) -> Answer:
+@per_worker()
+def recording(selection: ViewSelection) -> Answer:
     """The recording view of one worker."""
     rows: list[tuple[str, str]] = []
-    waiting: list[tuple[str, Any]] = [("", asked.run.trace.metadata)]
+    waiting: list[tuple[str, Any]] = [("", selection.run.trace.metadata)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, (dict, list)) and value:
             inner = value.items() if isinstance(value, dict) else enumerate(value)
             waiting += reversed([(f"{name}.{key}".lstrip("."), each) for key, each in inner])
         else:
-            told = "true" if value is True else "false" if value is False else "null" if value is None else str(value)
-            rows.append((name, _MASK if _SECRET.search(name) else _GIVEN.sub(rf"\1{_MASK}", told)))
+            text = "true" if value is True else "false" if value is False else "null" if value is None else str(value)
+            rows.append((name, _MASK if _SECRET.search(name) else _GIVEN.sub(rf"\1{_MASK}", text)))
     columns = (Column("name", "Name"), Column("value", "Value"))
     return Answer(tables=(Table.of_rows("recording", "Recording", columns, rows, ordered=True),))

@@ -14,11 +14,11 @@ import numpy as np
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
 from ..read.profile import properties_of
-from ..read.values import looked_up
+from ..read.values import lookup
 from ..vocabulary import DEVICE
 from .kernels import compact
-from .run import Asked
-from .tables import Grouped, of_each_worker
+from .run import ViewSelection
+from .tables import Grouped, per_worker
 
 Shape = Sequence[int]
 #: Bytes per element, by type.
@@ -81,13 +81,13 @@ def _product(left: Shape, right: Shape) -> Work | None:
     return (2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
 
 
-def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
+def _attention(causal: int, dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
     """Query, key and value of (batch, heads, length, size); a causal mask halves the operations.
 
     Args:
         causal: Index of the argument ``is_causal``.
         dims: Shapes of the arguments.
-        told: Values of the arguments that are not tensors.
+        args: Values of the arguments that are not tensors.
     """
     query, key, value = dims[:3]
     if not len(query) == len(key) == len(value) == 4:
@@ -95,21 +95,21 @@ def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work 
     heads, length, size = query[0] * query[1], query[2], query[3]
     both = 2 * heads * length * key[2] * (size + value[3])
     elements = math.prod(query) + math.prod(key) + math.prod(value) + heads * length * value[3]
-    return (both // 2 if len(told) > causal and str(told[causal]) == "True" else both, elements)
+    return (both // 2 if len(args) > causal and str(args[causal]) == "True" else both, elements)
 
 
-def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
+def _convolution(dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
     """Input (batch, channels, ...), weight (channels out, channels in of a group, ...), then stride and padding."""
-    given, weight = dims[:2]
-    stride, padding, dilation = (_numbers(told[place], len(given) - 2) for place in (3, 4, 5))
-    if len(given) < 3 or len(given) != len(weight) or not stride or not padding or not dilation:
+    data, weight = dims[:2]
+    stride, padding, dilation = (_numbers(args[index], len(data) - 2) for index in (3, 4, 5))
+    if len(data) < 3 or len(data) != len(weight) or not stride or not padding or not dilation:
         return None
-    if len(told) > 6 and str(told[6]) == "True":  # transposed: each input element is multiplied by the whole weight
-        return (2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
+    if len(args) > 6 and str(args[6]) == "True":  # transposed: each input element is multiplied by the whole weight
+        return (2 * math.prod(data) * weight[1] * math.prod(weight[2:]), math.prod(data) + math.prod(weight))
     sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
-             zip(given[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
-    out = given[0] * weight[0] * math.prod(sizes)
-    return (2 * out * math.prod(weight[1:]), math.prod(given) + math.prod(weight) + out)
+             zip(data[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
+    out = data[0] * weight[0] * math.prod(sizes)
+    return (2 * out * math.prod(weight[1:]), math.prod(data) + math.prod(weight) + out)
 
 
 def _numbers(text: Any, count: int) -> list[int]:
@@ -146,30 +146,30 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-@of_each_worker(DEVICE)
-def roofline(asked: Asked) -> Answer:
+@per_worker(DEVICE)
+def roofline(selection: ViewSelection) -> Answer:
     """The roofline view of one worker, by name and shapes."""
-    trace, tree = asked.run.trace, asked.run.tree
-    counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
+    trace, tree = selection.run.trace, selection.run.tree
+    counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.unmerged
     # skip operators nested inside another counted one
-    outside = tree.summed_down(counted) == counted
-    nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device[1] > 0))
+    outermost = tree.ancestor_counts(counted) == counted
+    nodes = np.flatnonzero(counted & outermost & selection.mask_of(tree.rows) & (tree.device[1] > 0))
     if not len(nodes):
-        what = "There are no matrix products, convolutions or attention with shapes."
-        return Answer(missing=(Missing(what, "record_shapes=True"),))
+        message = "There are no matrix products, convolutions or attention with shapes."
+        return Answer(missing=(Missing(message, "record_shapes=True"),))
     rows = tree.rows[nodes]
-    place = looked_up(trace.operator_rows, rows)
-    group = Grouped(trace.name[rows].astype(np.int64), trace.operators.dims[place].astype(np.int64))
+    index = lookup(trace.operator_rows, rows)
+    group = Grouped(trace.name[rows].astype(np.int64), trace.operator_args.dims[index].astype(np.int64))
     calls, device = group.calls(), group.total(tree.device[1][nodes])
     first = np.full(group.count, len(rows))
-    np.minimum.at(first, group.place, np.arange(len(rows)))
+    np.minimum.at(first, group.index, np.arange(len(rows)))
     names = [str(each.get("name") or "") for each in properties_of(trace)]
     card = next((card for name in names for card in CARDS if re.search(card.name, name)), None)
     found, unknown = [], 0
     for number, (name, dims) in enumerate(group.keys.tolist()):
-        told = trace.arguments.of(int(trace.place[rows[first[number]]]))
-        line = _line(trace.names[name], trace.operators.texts[dims] if dims >= 0 else "[]", told, int(calls[number]),
-                     int(device[number]), card)  # fmt: skip
+        arguments = trace.arguments.of(int(trace.file_order[rows[first[number]]]))
+        line = _line(trace.names[name], trace.operator_args.texts[dims] if dims >= 0 else "[]", arguments,
+                     int(calls[number]), int(device[number]), card)  # fmt: skip
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))
@@ -182,20 +182,20 @@ def roofline(asked: Asked) -> Answer:
 
 
 def _line(
-    name: str, text: str, told: dict[str, Any], calls: int, device: int, card: Card | None
+    name: str, text: str, arguments: dict[str, Any], calls: int, device: int, card: Card | None
 ) -> tuple[Any, ...] | None:  # fmt: skip
     """A row of the table; None if the shapes do not determine the work."""
     try:
         dims = json.loads(text)
-        concrete, types = told.get("Concrete Inputs"), told.get("Input type")
+        concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")
         work = FORMULAS[name](dims, concrete if isinstance(concrete, list) else [])
     except (ValueError, TypeError, IndexError, RecursionError, ZeroDivisionError):
         return None
     operations, elements = work or (0, 0)
     if not 0 < operations < 1 << 62 or elements <= 0:
         return None
-    known = [each for each in types if each in _BYTES] if isinstance(types, list) else []
-    size = _BYTES[known[0]] if known else None
+    dtypes = [each for each in types if each in _BYTES] if isinstance(types, list) else []
+    size = _BYTES[dtypes[0]] if dtypes else None
     moved = elements * size if size else None
     seconds = device / 1e9
     rate = operations * calls / seconds
@@ -207,5 +207,5 @@ def _line(
         if moved:
             bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
             share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, compact(text), known[0] if known else None, calls, device, operations, moved, rate / 1e12, share,
+    return (name, compact(text), dtypes[0] if dtypes else None, calls, device, operations, moved, rate / 1e12, share,
             None if throughput is None else throughput / 1e9, bound)  # fmt: skip

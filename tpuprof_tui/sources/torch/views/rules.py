@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..read.links import STEP
+from ..read.steps import STEP
 
 #: Names of kernels that use tensor cores contain one of these.
 TENSOR_CORES: Final = (

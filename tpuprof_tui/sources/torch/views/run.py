@@ -17,19 +17,19 @@ from msgspec import Struct
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parents
+from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.clocks import COMMUNICATION
-from ..read.links import MODULE, STEP, rows_named, step_numbers
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.values import looked_up
+from ..read.steps import MODULE, STEP, rows_named, step_numbers
+from ..read.values import lookup
 from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
@@ -85,13 +85,13 @@ class Run:
         run, trace = cls(worker), vars(worker.trace)
         if (before := trace.get("run")) is not None:
             vars(run).update({**vars(before), "worker": worker})
-            for tree in run.known:
+            for tree in run.computed_trees:
                 tree.run = run
         trace["run"] = run
         return run
 
     @property
-    def known(self) -> list[Tree]:
+    def computed_trees(self) -> list[Tree]:
         """The tree in a list, if it has been computed; else empty."""
         return [vars(self)["tree"]] if "tree" in vars(self) else []
 
@@ -103,7 +103,7 @@ class Run:
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
 
     @cached_property
-    def tells_tensor_cores(self) -> bool:
+    def tensor_cores_known(self) -> bool:
         """Whether kernel names show the use of tensor cores: there are kernels, and only on NVIDIA cards."""
         cards = [str(each.get("name") or "") for each in properties_of(self.trace)]
         others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in self.trace.names)
@@ -119,20 +119,20 @@ class Run:
         """Mask of the device work that is communication kernels."""
         named = self.trace.named(COMMUNICATION.match)[self.trace.work_rows]
         launcher = self.launcher
-        known = launcher >= 0
+        launched = launcher >= 0
         by_launcher = np.zeros(len(launcher), np.bool_)
-        by_launcher[known] = self.collective_name[launcher[known]]
+        by_launcher[launched] = self.has_collective_name[launcher[launched]]
         return np.asarray(self.kernels & (named | self.trace.work["collective"] | by_launcher))
 
     @cached_property
-    def collective_name(self) -> Mask:
+    def has_collective_name(self) -> Mask:
         """Mask of the events whose name is that of a host collective."""
         return self.trace.named(COLLECTIVE.match)
 
     @cached_property
     def collectives(self) -> I64:
         """Rows of the host's collectives."""
-        return np.flatnonzero(self.collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
+        return np.flatnonzero(self.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
 
     # -- who launched what
 
@@ -143,13 +143,13 @@ class Run:
         both = (correlation != INT_MISSING) & (external != INT_MISSING)
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
 
-    def named_by(self, ids: I64) -> I64:
+    def rows_by_external_id(self, ids: I64) -> I64:
         """Row of the operator or annotation with each External id; -1 if none."""
         trace = self.trace
         rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
                               & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
-        rows = rows[np.lexsort((trace.place[rows], trace.external[rows]))]
-        return looked_up(trace.external[rows], ids, rows)
+        rows = rows[np.lexsort((trace.file_order[rows], trace.external[rows]))]
+        return lookup(trace.external[rows], ids, rows)
 
     @cached_property
     def operators(self) -> Mask:
@@ -163,16 +163,16 @@ class Run:
         found = np.full(len(trace), -1, np.int64)
         external = trace.external[calls]
         by_time = (external == INT_MISSING) if self.ids_usable else np.ones(len(calls), np.bool_)
-        found[calls[~by_time]] = self.named_by(external[~by_time])
-        found[calls[by_time]] = self.around(np.flatnonzero(self.operators), calls[by_time])
+        found[calls[~by_time]] = self.rows_by_external_id(external[~by_time])
+        found[calls[by_time]] = self.enclosing(np.flatnonzero(self.operators), calls[by_time])
         return found
 
-    def around(self, outer: I64, inner: I64) -> I64:
+    def enclosing(self, outer: I64, inner: I64) -> I64:
         """Row of the innermost event of ``outer`` that contains each event of ``inner`` on its thread; -1 if none."""
         trace = self.trace
-        place = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
+        index = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
                           (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
-        return np.where(place >= 0, outer[place] if len(outer) else -1, -1)
+        return np.where(index >= 0, outer[index] if len(outer) else -1, -1)
 
     @cached_property
     def launcher(self) -> I64:
@@ -181,7 +181,7 @@ class Run:
         found = np.where(call >= 0, self.call_owner[call] if len(self.trace) else -1, -1)
         if self.ids_usable:
             alone = np.flatnonzero(call < 0)
-            found[alone] = self.named_by(self.trace.external[self.trace.work_rows[alone]])
+            found[alone] = self.rows_by_external_id(self.trace.external[self.trace.work_rows[alone]])
         return found
 
     # -- selections
@@ -200,28 +200,28 @@ class Run:
         host_start, host_end = trace.start[rows], trace.end[rows]
         annotated = len(rows) > 0
         if not annotated:
-            spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
-            if not len(spans):
-                spans = np.concatenate([run.calls, trace.work_rows])
-            if len(spans):
+            step_spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
+            if not len(step_spans):
+                step_spans = np.concatenate([run.calls, trace.work_rows])
+            if len(step_spans):
                 labels = ("0",)
-                host_start, host_end = trace.start[spans].min()[None], trace.end[spans].max()[None]
+                host_start, host_end = trace.start[step_spans].min()[None], trace.end[step_spans].max()[None]
         count = len(labels)
         launched = np.zeros(count, np.int64)
         start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
-        known = np.flatnonzero(run.call >= 0)
-        call_start, call_end = trace.start[run.call[known]], trace.end[run.call[known]]
+        launched_work = np.flatnonzero(run.call >= 0)
+        call_start, call_end = trace.start[run.call[launched_work]], trace.end[run.call[launched_work]]
         order = np.argsort(call_start, kind="stable")
-        known, call_start, call_end = known[order], call_start[order], call_end[order]
+        launched_work, call_start, call_end = launched_work[order], call_start[order], call_end[order]
         matched = np.zeros(len(run.call), np.bool_)
         first_start, last_end = np.full(count, INT_MISSING, np.int64), np.full(count, INT_MISSING, np.int64)
         for step in range(count):
             low, high = np.searchsorted(call_start, (host_start[step], host_end[step] + 1))
-            mine = known[low:high][call_end[low:high] <= host_end[step]]
-            launched[step] = len(mine)
-            if len(mine):
-                matched[mine] = True
-                first_start[step], last_end[step] = run.work_start[mine].min(), run.work_end[mine].max()
+            of_step = launched_work[low:high][call_end[low:high] <= host_end[step]]
+            launched[step] = len(of_step)
+            if len(of_step):
+                matched[of_step] = True
+                first_start[step], last_end[step] = run.work_start[of_step].min(), run.work_end[of_step].max()
         if not launched.any():
             return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
         before = int(host_start[0])
@@ -263,8 +263,8 @@ class Tree:
     Attributes:
         rows: Rows of the nodes' events, in nesting order.
         parent: Index of the parent node; -1 at top level.
-        stays: Mask of the nodes that are not merged into their parent.
-        same: Index of the node that each is merged into; its own if it stays.
+        unmerged: Mask of the nodes that are not merged into their parent.
+        merged_into: Index of the node that each is merged into; its own if it stays.
         operator: Mask of the nodes that are operators.
     """
 
@@ -284,34 +284,34 @@ class Tree:
         merged = np.zeros(len(rows), np.bool_)
         merged[inner] = ((children[parent[inner]] == 1) & (trace.name[rows[parent[inner]]] == trace.name[rows[inner]])
                          & (trace.kind[rows[inner]] == Kind.OPERATOR))  # fmt: skip
-        same = np.where(merged, parent, np.arange(len(rows)))
-        while bool((same != same[same]).any()):
-            same = same[same]
-        self.same, self.stays = same, ~merged
-        self.parent = np.where(inner, same[parent] if len(parent) else -1, -1)
+        merged_into = np.where(merged, parent, np.arange(len(rows)))
+        while bool((merged_into != merged_into[merged_into]).any()):
+            merged_into = merged_into[merged_into]
+        self.merged_into, self.unmerged = merged_into, ~merged
+        self.parent = np.where(inner, merged_into[parent] if len(parent) else -1, -1)
         self.parent[merged] = -1
 
     @cached_property
-    def _behind(self) -> I64:
+    def _subtree_end(self) -> I64:
         """Index behind the last descendant of each node."""
-        return behind(depths(self._encloses))
+        return subtree_end(depths(self._encloses))
 
-    def summed_up(self, own: I64) -> I64:
+    def subtree_sums(self, own: I64) -> I64:
         """Sum of a value over each node and its descendants."""
         sums = np.concatenate([[0], np.cumsum(own)])
-        return np.asarray(sums[self._behind] - sums[:-1])
+        return np.asarray(sums[self._subtree_end] - sums[:-1])
 
-    def summed_down(self, which: Mask) -> I64:
+    def ancestor_counts(self, which: Mask) -> I64:
         """Number of nodes in a mask that each node is nested in, itself included."""
         change = np.zeros(len(self.rows) + 1, np.int64)
         change[:-1] += which
-        np.subtract.at(change, self._behind[which], 1)
+        np.subtract.at(change, self._subtree_end[which], 1)
         return np.asarray(np.cumsum(change[:-1]))
 
     def at(self, rows: I64) -> I64:
         """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
-        place = looked_up(self.rows, rows)
-        return np.where(place >= 0, self.same[place] if len(self.rows) else -1, -1)
+        index = lookup(self.rows, rows)
+        return np.where(index >= 0, self.merged_into[index] if len(self.rows) else -1, -1)
 
     @cached_property
     def call_node(self) -> I64:
@@ -330,7 +330,7 @@ class Tree:
         chosen = which & (self.work_node >= 0)
         found = np.zeros(len(self.rows), np.int64)
         np.add.at(found, self.work_node[chosen], (run.work_end - run.work_start)[chosen])
-        return found, self.summed_up(found)
+        return found, self.subtree_sums(found)
 
     @cached_property
     def device(self) -> tuple[I64, I64]:
@@ -349,7 +349,7 @@ class Tree:
         found = self._trace.named(ELIGIBLE.__contains__)[self.rows] & self.operator
         used = run.tensor_cores & (self.work_node >= 0)
         found[self.work_node[used]] = True
-        return self.summed_up(found.astype(np.int64)) > 0
+        return self.subtree_sums(found.astype(np.int64)) > 0
 
     @cached_property
     def host_total(self) -> I64:
@@ -360,7 +360,7 @@ class Tree:
     def host_self(self) -> I64:
         """Duration of each node without the time that its children and own calls cover, ns."""
         trace, run = self._trace, self.run
-        inner = np.flatnonzero(self.stays & (self.parent >= 0))
+        inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
         called = self.call_node >= 0
         return self.host_total - self.covered(
             np.concatenate([self.parent[inner], self.call_node[called]]),
@@ -372,7 +372,7 @@ class Tree:
     def host_self_without_children(self) -> I64:
         """Duration of each node without the time that its children cover, ns: the self time of modules."""
         trace = self._trace
-        inner = np.flatnonzero(self.stays & (self.parent >= 0))
+        inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
         return self.host_total - self.covered(
             self.parent[inner], trace.start[self.rows[inner]], trace.end[self.rows[inner]]
         )
@@ -391,11 +391,11 @@ class Tree:
     def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
         """Index of the innermost node of a thread at each time (start <= time < end); -1 if none."""
         trace, rows = self._trace, self.rows
-        place = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
-        return np.where(place >= 0, self.same[place] if len(rows) else -1, -1)
+        index = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
+        return np.where(index >= 0, self.merged_into[index] if len(rows) else -1, -1)
 
 
-class Asked(Struct, frozen=True, eq=False, dict=True):
+class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     """Selection of a query within one worker.
 
     Attributes:
@@ -412,26 +412,26 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
     step: int | None = None
     narrowed: bool = False
 
-    def among(self, rows: I64) -> Mask:
+    def mask_of(self, rows: I64) -> Mask:
         """Mask of the selected ones among some rows."""
         return np.ones(len(rows), np.bool_) if self.events is None else self.events[rows]
 
     @cached_property
     def work(self) -> Mask:
         """Mask of the selected device work."""
-        return self.among(self.run.trace.work_rows)
+        return self.mask_of(self.run.trace.work_rows)
 
     @cached_property
     def steps(self) -> Mask:
         """Mask of the selected steps; with a window, those that overlap it."""
         steps = self.run.steps
-        asked = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+        selected = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
         if self.window is not None:
-            asked &= (steps.start < self.window[1]) & (steps.end > self.window[0])
-        return np.asarray(asked)
+            selected &= (steps.start < self.window[1]) & (steps.end > self.window[0])
+        return np.asarray(selected)
 
     @property
-    def replays(self) -> tuple[str, ...]:
+    def replay_notes(self) -> tuple[str, ...]:
         """A note if selected work was launched by replayed graphs, whose operators are not recorded; else empty."""
         run, trace = self.run, self.run.trace
         rows = np.flatnonzero(self.work & (run.call >= 0))
@@ -446,9 +446,9 @@ class Asked(Struct, frozen=True, eq=False, dict=True):
 
     def narrow(self, rows: I64) -> I64:
         """The rows among some that count in the selected steps."""
-        return rows[self.among(rows)] if self.narrowed else rows
+        return rows[self.mask_of(rows)] if self.narrowed else rows
 
-    def spans(self, steps: I64) -> tuple[I64, I64]:
+    def step_spans(self, steps: I64) -> tuple[I64, I64]:
         """Start and end of some steps, clipped to the window."""
         start, end = self.run.steps.start[steps], self.run.steps.end[steps]
         return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
@@ -470,32 +470,32 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.derived.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.put_away(run, *run.known, run.trace)
+        query.profile.arrays.put_away(run, *run.computed_trees, run.trace)
 
 
-def one_by_one(query: Query, of_workers: Iterable[Thing]) -> Iterator[Thing]:
+def one_by_one(query: Query, of_workers: Iterable[Item]) -> Iterator[Item]:
     """Yields items of workers one at a time; after each, memory of its columns is returned to the system."""
     for each in of_workers:
         yield each
         query.profile.arrays.give_back()
 
 
-def asked_of(query: Query, run: Run) -> Asked:
+def selection_of(query: Query, run: Run) -> ViewSelection:
     """The selection of a query within a worker."""
     worker = run.worker
     events: Mask | None = None
     window = None
-    whole = query.scope.lane < 0 and query.scope.group in (-1, worker.group)
-    if query.passes or not whole:
+    is_whole = query.scope.lane < 0 and query.scope.group in (-1, worker.group)
+    if query.passes or not is_whole:
         events = np.zeros(len(run.trace), np.bool_)
-        passes = passing(query.session, query.passes) if query.passes else None
+        masks = passing(query.session, query.passes) if query.passes else None
         chosen = set(query.session.lanes_in(query.scope))
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:
-                events[rows] = True if passes is None else passes.lane(lane)
+                events[rows] = True if masks is None else masks.lane(lane)
     if query.range is not None:
         low, high = (edge - worker.shift_ns for edge in query.range)
         window = (low, high)
         inside = (run.trace.start >= low) & (run.trace.start < high)
         events = inside if events is None else events & inside
-    return Asked(run, events, window, query.step, bool(query.filter) or not whole or query.range is not None)
+    return ViewSelection(run, events, window, query.step, bool(query.filter) or not is_whole or query.range is not None)

@@ -12,8 +12,8 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..read.categories import Kind
 from ..vocabulary import DEVICE
-from .run import Asked
-from .tables import Grouped, of_each_worker, ratio
+from .run import ViewSelection
+from .tables import Grouped, per_worker, ratio
 
 I64 = npt.NDArray[np.int64]
 #: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
@@ -22,36 +22,36 @@ _KERNEL_GAP: Final = 30_000
 _LONG_DELAY: Final = 100_000
 
 
-@of_each_worker(DEVICE)
-def streams(asked: Asked) -> Answer:
+@per_worker(DEVICE)
+def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
-    run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
-    work = asked.work
+    run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
+    work = selection.work
 
     def union(which: npt.NDArray[np.bool_]) -> Intervals:
-        return asked.clip(run.work_union(which & work))
+        return selection.clip(run.work_union(which & work))
 
     everything = union(np.ones(len(work), np.bool_))
-    talk = union(run.communicates)
+    comm = union(run.communicates)
     compute = union(run.kernels & ~run.communicates)
     copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
-    if asked.window is None:
+    if selection.window is None:
         window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
     else:
-        window = asked.window[1] - asked.window[0]
-    covered = talk.union_with(compute)
+        window = selection.window[1] - selection.window[0]
+    covered = comm.union_with(compute)
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
         Fact("window_us", "Window", window, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
         Fact("idle_us", "Idle", window - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),
-        Fact("communication_us", "Communication", talk.total, "duration"),
+        Fact("communication_us", "Communication", comm.total, "duration"),
         Fact("memcpy_us", "Copies", copies.total, "duration"), Fact("memset_us", "Sets", sets.total, "duration"),
         Fact("exposed_communication_us", "Exposed communication", exposed, "duration"),
         Fact("exposed_memcpy_us", "Exposed copies", exposed_copies, "duration"),
-        Fact("overlap_us", "Overlap", talk.total - exposed, "duration"),
-        Fact("overlap_share", "Overlap share", ratio(talk.total - exposed, talk.total), "share"),
+        Fact("overlap_us", "Overlap", comm.total - exposed, "duration"),
+        Fact("overlap_share", "Overlap share", ratio(comm.total - exposed, comm.total), "share"),
     )  # fmt: skip
     rows = []
     chosen = np.flatnonzero(work)
@@ -59,7 +59,7 @@ def streams(asked: Asked) -> Answer:
     for number in range(group.count if group else 0):
         assert group is not None
         device, stream = (trace.texts[code] for code in group.keys[number].tolist())
-        rows.append((device, stream, *_stream(asked, chosen[group.place == number], shift)))
+        rows.append((device, stream, *_stream(selection, chosen[group.index == number], shift)))
     rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
     columns = (
         Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
@@ -71,10 +71,10 @@ def streams(asked: Asked) -> Answer:
     return Answer(facts, (Table.of_rows("streams", "Streams", columns, rows),))
 
 
-def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
-    run, trace = asked.run, asked.run.trace
-    mine = mine[np.lexsort((trace.place[trace.work_rows[mine]], run.work_start[mine]))]
-    start, end, call = run.work_start[mine], run.work_end[mine], run.call[mine]
+def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
+    run, trace = selection.run, selection.run.trace
+    work = work[np.lexsort((trace.file_order[trace.work_rows[work]], run.work_start[work]))]
+    start, end, call = run.work_start[work], run.work_end[work], run.call[work]
     reach = np.maximum.accumulate(end)
     gap = start[1:] - reach[:-1]
     real = gap > 0
@@ -83,23 +83,23 @@ def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
     waits = [int(gap[real & which].sum()) for which in (late, short, ~late & ~short)]
     span = int(reach[-1] - start[0])
     busy = Intervals.union(start, end).total
-    known = call >= 0
-    times = np.concatenate([trace.start[call[known]], start[known]])
-    change = np.repeat([1, -1], int(known.sum()))
+    launched = call >= 0
+    times = np.concatenate([trace.start[call[launched]], start[launched]])
+    change = np.repeat([1, -1], int(launched.sum()))
     queue = np.cumsum(change[np.lexsort((-change, times))])
-    return (len(mine), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
+    return (len(work), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
 
 
-@of_each_worker(DEVICE)
-def launches(asked: Asked) -> Answer:
+@per_worker(DEVICE)
+def launches(selection: ViewSelection) -> Answer:
     """The launches view of one worker: durations of launching calls, and delays until the work starts."""
-    run, trace = asked.run, asked.run.trace
+    run, trace = selection.run, selection.run.trace
     call = run.call
-    known = call >= 0
-    shared = np.bincount(call[known], minlength=len(trace)) if len(trace) else np.zeros(0, np.int64)
-    alone = known.copy()
-    alone[known] = shared[call[known]] == 1
-    chosen = alone & asked.work
+    launched = call >= 0
+    shared = np.bincount(call[launched], minlength=len(trace)) if len(trace) else np.zeros(0, np.int64)
+    alone = launched.copy()
+    alone[launched] = shared[call[launched]] == 1
+    chosen = alone & selection.work
     calls = call[chosen]
     host = trace.end[calls] - trace.start[calls]
     device = (run.work_end - run.work_start)[chosen]
@@ -111,6 +111,6 @@ def launches(asked: Asked) -> Answer:
         Fact("delay_max_us", "Longest wait", int(delay.max(initial=0)), "duration"),
         Fact("short_kernels", "Shorter than their call", int((device < host).sum())),
         Fact("long_delays", "Waited over 100 us", int((delay > _LONG_DELAY).sum())),
-        Fact("unlaunched", "Launched before recording", int((~known & asked.work).sum())),
-        Fact("graph_launched", "Launched together (graphs)", int((known & ~alone & asked.work).sum())),
+        Fact("unlaunched", "Launched before recording", int((~launched & selection.work).sum())),
+        Fact("graph_launched", "Launched together (graphs)", int((launched & ~alone & selection.work).sum())),
     ))  # fmt: skip

@@ -15,12 +15,12 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
 from ..vocabulary import MODULES
-from .run import Asked, asked_of, runs_of, workers_of
+from .run import ViewSelection, runs_of, selection_of, workers_of
 
 I64 = npt.NDArray[np.int64]
 
 
-def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = "") -> Answer:
+def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: str = "") -> Answer:
     """Answers a query for one worker; of several, merges facts into a table and concatenates the tables' rows.
 
     Args:
@@ -28,31 +28,31 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         compute: Answers for one worker.
         needs: Capability that the view requires; if the profile lacks it, the answer states what to record.
     """
-    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs_of(query)]
+    found = [(run.worker.key, compute(selection_of(query, run))) for run in runs_of(query)]
     if needs and not query.profile.has(needs):
-        told = query.vocabulary.capability(needs)
-        assert told is not None
-        lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
-                          "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
+        capability = query.vocabulary.capability(needs)
+        assert capability is not None
+        lacking = Missing(f"There is no {capability.title} in this trace." if needs != MODULES else
+                          "There are no nn.Modules in this trace.", capability.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
     return joined(found, [worker.group for worker in workers_of(query)])
 
 
-def of_each_worker(needs: str = "") -> Callable[[Callable[[Asked], Answer]], Callable[[Query], Answer]]:
+def per_worker(needs: str = "") -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:
     """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, needs)
 
 
-def not_narrowed(query: Query, answer: Answer, what: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
+def not_narrowed(query: Query, answer: Answer, subject: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:
     """Adds a note to an answer of whole workers, stating which parts of the query do not narrow it.
 
-    ``what`` is the subject of the sentence; ``by``: parts of the query to check.
+    ``subject`` is the subject of the sentence; ``by``: parts of the query to check.
     """
-    asked = [word for word in by if getattr(query, word) not in (None, "")]
+    narrowing = [word for word in by if getattr(query, word) not in (None, "")]
     if query.scope.lane >= 0 or query.scope.group not in (-1, query.top_group):
-        asked.append("scope below the rank")
-    note = f"{what} are not narrowed by {' and '.join(asked)}."
-    return replace(answer, notes=(*answer.notes, note)) if asked else answer
+        narrowing.append("scope below the rank")
+    note = f"{subject} are not narrowed by {' and '.join(narrowing)}."
+    return replace(answer, notes=(*answer.notes, note)) if narrowing else answer
 
 
 class Grouped:
@@ -60,38 +60,38 @@ class Grouped:
 
     Attributes:
         keys: Distinct combinations of codes, one column per code.
-        place: Group index of each event.
+        index: Group index of each event.
         count: Number of groups.
     """
 
     def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
-        place, self.count = distinct_together(*codes)
-        self.place = place.astype(np.int64)
+        index, self.count = distinct_together(*codes)
+        self.index = index.astype(np.int64)
         example = np.zeros(self.count, np.int64)
-        example[self.place] = np.arange(len(place))
+        example[self.index] = np.arange(len(index))
         self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)
 
     def calls(self) -> I64:
         """Number of events of each group."""
-        return np.bincount(self.place, minlength=self.count).astype(np.int64)
+        return np.bincount(self.index, minlength=self.count).astype(np.int64)
 
     def total(self, values: I64, gather: np.ufunc = np.add, start: int = 0) -> I64:
         """Sum of values of each group, or another reduction (ufunc) with its initial value."""
         found = np.full(self.count, start, np.int64)
-        gather.at(found, self.place, values)
+        gather.at(found, self.index, values)
         return found
 
     def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether any value of each group is true."""
-        return np.bincount(self.place, weights=values, minlength=self.count) > 0
+        return np.bincount(self.index, weights=values, minlength=self.count) > 0
 
     def mean(self, values: npt.NDArray[np.float64], weights: I64) -> list[float | None]:
         """Weighted means; missing and negative values count as 0; None for a group without any value."""
         known = ~np.isnan(values) & (np.nan_to_num(values) >= 0)
-        whole = np.bincount(self.place, weights=weights, minlength=self.count)
-        part = np.bincount(self.place, weights=np.where(known, values, 0) * weights, minlength=self.count)
+        total_weights = np.bincount(self.index, weights=weights, minlength=self.count)
+        weighted = np.bincount(self.index, weights=np.where(known, values, 0) * weights, minlength=self.count)
         has = self.any(known)
-        return [float(p / w) if h and w else None for h, p, w in zip(has, part, whole, strict=True)]
+        return [float(p / w) if h and w else None for h, p, w in zip(has, weighted, total_weights, strict=True)]
 
 
 def time_table(
@@ -99,9 +99,9 @@ def time_table(
 ) -> Table:  # fmt: skip
     """A table sorted by falling time (``main``), then by its keys."""
     order = [column.key for column, _ in columns]
-    places = [order.index(each) for each in (main, *keys)]
+    indices = [order.index(each) for each in (main, *keys)]
     rows = sorted(zip(*(values for _, values in columns), strict=True),
-                  key=lambda row: (-row[places[0]], *(row[place] for place in places[1:])))  # fmt: skip
+                  key=lambda row: (-row[indices[0]], *(row[index] for index in indices[1:])))  # fmt: skip
     return Table.of_rows(key, title, [column for column, _ in columns], rows)
 
 

@@ -21,8 +21,8 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     return tuple(
         Worker(
             each.key, Scope(each.group), each.rank, each.name, each.span, (each.trace.path.name,),
-            tuple({name: told.get(key) for key, name in _SHOWN.items() if isinstance(told.get(key), (int, str))}
-                  for told in properties_of(each.trace)),
+            tuple({name: device.get(key) for key, name in _SHOWN.items() if isinstance(device.get(key), (int, str))}
+                  for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
         )
         for each in profile.traces
@@ -33,5 +33,5 @@ def identities(profile: Profile) -> dict[str, str]:
     """Host and user names in the traces, with their kind (host or user)."""
     assert isinstance(profile, TorchProfile)
     keys = (("host_name", "host"), ("hostname", "host"), ("username", "user"))
-    told = ((each.trace.metadata.get(key), kind) for each in profile.traces for key, kind in keys)
-    return {word: kind for word, kind in told if isinstance(word, str)}
+    values = ((each.trace.metadata.get(key), kind) for each in profile.traces for key, kind in keys)
+    return {word: kind for word, kind in values if isinstance(word, str)}

@@ -32,14 +32,14 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
     """
     lane, row = dependencies.releaser_lane, np.asarray(dependencies.releaser_row, np.int64)
     to_lane, to_row = dependencies.waiter_lane, np.asarray(dependencies.waiter_row, np.int64)
-    from_start, from_there = _times(profile, lane, row, chosen, "start")
-    to_start, to_there = _times(profile, to_lane, to_row, chosen, "start")
+    from_start, from_written = _times(profile, lane, row, chosen, "start")
+    to_start, to_written = _times(profile, to_lane, to_row, chosen, "start")
     to_end, _ = _times(profile, to_lane, to_row, chosen, "end")
     at_begin = to_start > from_start
-    drawn = from_there & to_there & (at_begin | (to_end > from_start))
+    drawn = from_written & to_written & (at_begin | (to_end > from_start))
     drawn &= ~np.isin(dependencies.links.kind, list(dependencies.links.guessed))
     for lanes, rows in ((lane, row), (to_lane, to_row)):
-        drawn &= _places_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
+        drawn &= _rank_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
     flows: dict[int, LaneFlows] = {}
     for number in chosen:
         leaves, reaches = drawn & (lane == number), drawn & (to_lane == number)
@@ -53,13 +53,13 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
     return flows
 
 
-def _places_among_equals(keys: I64) -> I64:
+def _rank_among_equals(keys: I64) -> I64:
     """Number of equal keys before each key."""
     order = np.argsort(keys, kind="stable")
     first = np.searchsorted(keys[order], keys[order], side="left")
-    places = np.empty(len(keys), dtype=np.int64)
-    places[order] = np.arange(len(keys)) - first
-    return places
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.arange(len(keys)) - first
+    return ranks
 
 
 def _times(
@@ -67,12 +67,12 @@ def _times(
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
     """A time of each instruction (ns), and a mask of the instructions that are written."""
     times = np.zeros(len(lanes), dtype=np.int64)
-    there = np.zeros(len(lanes), dtype=np.bool_)
-    for number, some in chosen.items():
+    written = np.zeros(len(lanes), dtype=np.bool_)
+    for number, written_rows in chosen.items():
         lane = profile.lanes[number]
-        mine = np.flatnonzero((lanes == number) & (rows >= 0) & (rows < len(lane)))
-        if len(mine):
-            written = np.zeros(len(lane), dtype=np.bool_)
-            written[some] = True
-            times[mine], there[mine] = lane.take(key, rows[mine]), written[rows[mine]]
-    return times, there
+        selected = np.flatnonzero((lanes == number) & (rows >= 0) & (rows < len(lane)))
+        if len(selected):
+            lane_mask = np.zeros(len(lane), dtype=np.bool_)
+            lane_mask[written_rows] = True
+            times[selected], written[selected] = lane.take(key, rows[selected]), lane_mask[rows[selected]]
+    return times, written

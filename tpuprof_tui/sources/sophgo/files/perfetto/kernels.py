@@ -28,7 +28,7 @@ from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_parts, taken
 
-from ..text_columns import by_text
+from ..text_columns import map_texts
 
 I64 = npt.NDArray[np.int64]
 
@@ -67,37 +67,37 @@ def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launch
     runs = [part for lane, rows in chosen if "kernel" in lane for part in _lane_runs(profile, lane, rows)]
     if not runs:
         return Launches(*[np.zeros(0, np.int64)] * len(Launches.__struct_fields__))
-    whole = _joined(runs)
-    numbered = whole.scope >= 0
+    all_runs = _concatenated(runs)
+    numbered = all_runs.scope >= 0
     parts = []
     if numbered.any():
-        some = taken(whole, np.flatnonzero(numbered))
+        some = taken(all_runs, np.flatnonzero(numbered))
         parts.append(_merged(taken(some, np.argsort(some.scope, kind="stable")), by_scope=True))
     if not numbered.all():
-        some = taken(whole, np.flatnonzero(~numbered))
+        some = taken(all_runs, np.flatnonzero(~numbered))
         parts.append(_merged(taken(some, np.lexsort((some.end, some.start))), by_scope=False))
-    joined = _joined(parts)
-    found: Launches = taken(joined, np.lexsort((joined.end, joined.start)))
+    launches = _concatenated(parts)
+    found: Launches = taken(launches, np.lexsort((launches.end, launches.start)))
     return found
 
 
-def _joined(parts: Sequence[Launches]) -> Launches:
+def _concatenated(parts: Sequence[Launches]) -> Launches:
     return Launches(*(np.concatenate([getattr(part, name) for part in parts]) for name in Launches.__struct_fields__))
 
 
 def _lane_runs(profile: Profile, lane: Lane, rows: Rows) -> Iterable[Launches]:
     """A lane's instructions with a kernel function; neighbours of one numbered launch are merged."""
     for part, _ in row_parts(rows, _ROWS):
-        places = np.flatnonzero(by_text(profile, lane, "kernel", part, bool))
-        if not len(places):
+        indices = np.flatnonzero(map_texts(profile, lane, "kernel", part, bool))
+        if not len(indices):
             continue
-        batch = _whole(lane, "batch", part, places)
-        mode = _whole(lane, "mode", part, places)
+        batch = _int_column(lane, "batch", part, indices)
+        mode = _int_column(lane, "mode", part, indices)
         runs = Launches(
-            start=lane.take("start", part)[places],
-            end=lane.take("end", part)[places],
-            kernel=lane.take("kernel", part)[places].astype(np.int64),
-            scope=_whole(lane, "scope", part, places),
+            start=lane.take("start", part)[indices],
+            end=lane.take("end", part)[indices],
+            kernel=lane.take("kernel", part)[indices].astype(np.int64),
+            scope=_int_column(lane, "scope", part, indices),
             first_batch=batch,
             last_batch=batch,
             modes=np.where((mode >= 0) & (mode < 63), np.left_shift(1, np.clip(mode, 0, 62)), 0),
@@ -105,11 +105,11 @@ def _lane_runs(profile: Profile, lane: Lane, rows: Rows) -> Iterable[Launches]:
         yield _merged(runs, by_scope=True) if bool((runs.scope >= 0).all()) else runs
 
 
-def _whole(lane: Lane, key: str, rows: Rows, places: npt.NDArray[np.intp]) -> I64:
+def _int_column(lane: Lane, key: str, rows: Rows, indices: npt.NDArray[np.intp]) -> I64:
     """An integer column; -1 where missing."""
     if key not in lane:
-        return np.full(len(places), _NONE, np.int64)
-    values = lane.take(key, rows)[places].astype(np.int64)
+        return np.full(len(indices), _NONE, np.int64)
+    values = lane.take(key, rows)[indices].astype(np.int64)
     return np.where((values == INT_MISSING) | (values < 0), _NONE, values)
 
 
@@ -139,8 +139,8 @@ def encoded_launches(profile: Profile, sequence: PacketSequence, base_ns: int, l
     first, last = launches.first_batch, launches.last_batch
     columns = [launches.modes > 0, first != last, first >= 0, launches.scope >= 0]
     parts: list[Shaped] = [
-        (places, _table(profile, sequence, base_ns, taken(launches, places), shape))
-        for shape, places in by_shape([column.astype(np.int64) for column in columns])
+        (indices, _table(profile, sequence, base_ns, taken(launches, indices), shape))
+        for shape, indices in by_shape([column.astype(np.int64) for column in columns])
     ]
     return sequence.encoded(parts, len(first))
 
@@ -153,13 +153,13 @@ def _table(
 
     def modes(table: int) -> Values:
         """Interned ids of the names of modes, joined by slashes."""
-        distinct, which = np.unique(some.modes, return_inverse=True)
+        distinct, inverse = np.unique(some.modes, return_inverse=True)
         numbers = []
         for bits in distinct.tolist():
             names = [text for code, text in enumerate(profile.strings["mode"]) if code < 63 and bits >> code & 1]
             ranked = [name for name in MODES if name in names]
             numbers.append(sequence.iid(table, "/".join([*ranked, *(name for name in names if name not in MODES)])))
-        return np.array(numbers, dtype=np.int64)[which.reshape(-1)]
+        return np.array(numbers, dtype=np.int64)[inverse.reshape(-1)]
 
     category = varint_field(EVENT_CATEGORY, modes(CATEGORIES)) if has_mode else []
     begin = [

@@ -14,7 +14,7 @@ from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
-from ..text_columns import by_text
+from ..text_columns import map_texts
 
 #: Fact of a profile with a host trace: how it was aligned; shown in the trace unless it is `EXACT`.
 HOST_ALIGNMENT: Final = "host_alignment"
@@ -24,7 +24,6 @@ _GBPS: Final = "GB/s"
 
 #: Indices into ``Profile.lanes`` with the rows to use.
 Sources = tuple[tuple[int, Rows], ...]
-
 
 #: Content of a track; empty for one that only contains other tracks.
 Content = Literal["", "slices", "nested", "launches", "samples", "ddr", "l2", "notice"]
@@ -66,19 +65,19 @@ class _Plan(Struct):
         self.jobs.append(Job(track, content, sources))
         return track
 
-    def _of(self, kind: str, unit: int) -> Sources:
+    def _sources(self, kind: str, unit: int) -> Sources:
         """Lanes of a kind and a unit (-1: without a unit) that have rows."""
         found = []
-        for place, rows in self.chosen.items():
-            lane = self.profile.lanes[place]
+        for index, rows in self.chosen.items():
+            lane = self.profile.lanes[index]
             if row_count(rows) and lane.kind == kind and self.profile.unit_of(lane) == unit:
-                found.append((place, rows))
+                found.append((index, rows))
         return tuple(found)
 
     def core(self, unit: int) -> None:
         """Add the tracks of a core, even if it was idle."""
         root = self._add(Track(self.profile.groups.label(unit), ordered=True))
-        tiu, gdma, sdma = (self._of(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
+        tiu, gdma, sdma = (self._sources(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
         self._add(Track("Kernel Function", root, 5), "launches", (*tiu, *gdma, *sdma))
         self._add(Track("TIU", root, 4), "slices", tiu)
         self._add(Track("TIU Utilization", root, 3, counter=True), "samples", tiu)
@@ -87,31 +86,33 @@ class _Plan(Struct):
         if sdma:
             self._add(Track("SDMA", root, 0), "slices", sdma)
             self._add(_bandwidth("SDMA Bandwidth", root, -1), "samples", sdma)
-        moves = (*gdma, *sdma)
-        if moves:
-            words = "GDMA and SDMA of the core together."
+        transfers = (*gdma, *sdma)
+        if transfers:
+            description = "GDMA and SDMA of the core together."
             if not self.profile.has(DETAIL):
-                words += " Without detailed commands every move counts, whatever its direction."
-            self._add(_bandwidth("DDR Bandwidth", root, -2, words), "ddr", moves)
-        lanes, key = [(self.profile.lanes[place], rows) for place, rows in moves], "l2_bandwidth"
+                description += " Without detailed commands every move counts, whatever its direction."
+            self._add(_bandwidth("DDR Bandwidth", root, -2, description), "ddr", transfers)
+        lanes, key = [(self.profile.lanes[index], rows) for index, rows in transfers], "l2_bandwidth"
         if any(key in lane and bool((lane.take(key, rows) > 0).any()) for lane, rows in lanes):
-            words = "Moves that touch L2 memory and not DDR, GDMA and SDMA of the core together."
-            self._add(_bandwidth("L2M Bandwidth", root, -3, words), "l2", moves)
+            description = "Moves that touch L2 memory and not DDR, GDMA and SDMA of the core together."
+            self._add(_bandwidth("L2M Bandwidth", root, -3, description), "l2", transfers)
 
     def ports(self) -> None:
         """Add the tracks of all CDMA ports with instructions."""
-        ports = self._of("CDMA", -1)
+        ports = self._sources("CDMA", -1)
         if not ports:
             return
         root = self._add(Track("CDMA"))
-        for place, rows in ports:
-            lane = self.profile.lanes[place]
-            name, source = f"CDMA port{lane.number}", ((place, rows),)
+        for index, rows in ports:
+            lane = self.profile.lanes[index]
+            name, source = f"CDMA port{lane.number}", ((index, rows),)
             # sending, receiving, and other instructions
-            way = by_text(self.profile, lane, "name", rows, lambda text: (text in TX_NAMES) + 2 * (text in RX_NAMES), 0)
+            direction = map_texts(
+                self.profile, lane, "name", rows, lambda text: (text in TX_NAMES) + 2 * (text in RX_NAMES), 0
+            )
             numbers = row_numbers(rows)
             other, sending, receiving = (
-                ((place, numbers[way == each]),) if bool((way == each).any()) else () for each in range(3)
+                ((index, numbers[direction == each]),) if bool((direction == each).any()) else () for each in range(3)
             )
             port = self._add(Track(name, root, ordered=True), "slices", other)
             self._add(Track(f"{name} TX", port, 1), "slices", sending)
@@ -122,19 +123,19 @@ class _Plan(Struct):
     def others(self) -> None:
         """Add the lanes of the host, and all others."""
         alignment = self.profile.facts.get(HOST_ALIGNMENT)
-        words = alignment if isinstance(alignment, str) and alignment != EXACT else ""
-        shown = False
-        for place, rows in self.chosen.items():
-            lane = self.profile.lanes[place]
+        description = alignment if isinstance(alignment, str) and alignment != EXACT else ""
+        has_other_lanes = False
+        for index, rows in self.chosen.items():
+            lane = self.profile.lanes[index]
             if lane.kind in _DEVICE or not row_count(rows):
                 continue
             parent = None if lane.on_host else Track(self.profile.groups.label(lane.group))
             if parent is not None and all(job.track != parent for job in self.jobs):
                 self._add(parent)
-            self._add(Track(lane.label, parent, description=words), "nested", ((place, rows),))
-            shown = True
-        if shown and words:
-            self._add(Track("Host alignment", description=words), "notice")
+            self._add(Track(lane.label, parent, description=description), "nested", ((index, rows),))
+            has_other_lanes = True
+        if has_other_lanes and description:
+            self._add(Track("Host alignment", description=description), "notice")
 
 
 def _bandwidth(name: str, parent: Track, rank: int, description: str = "") -> Track:

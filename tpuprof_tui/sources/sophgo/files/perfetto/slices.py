@@ -43,16 +43,16 @@ from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..text_columns import by_text
+from ..text_columns import map_texts
 from .flows import LaneFlows
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Function types of system commands, which have neither rate, bandwidth, size nor places.
+#: Function types of system commands, which have neither rate, bandwidth, size nor endpoints.
 SYSTEM_TYPES: Final = ("sys", "SYS")
 
-Form = Literal["int", "text", "percent", "register", "bandwidth", "place"]
+Form = Literal["int", "text", "percent", "register", "bandwidth", "endpoint"]
 
 
 class Note(Struct, frozen=True):
@@ -63,7 +63,7 @@ class Note(Struct, frozen=True):
     Attributes:
         name: Name, exactly as in the reference.
         form: How the value is read and encoded.
-        key: Column, register field, or memory (``bandwidth``, ``place``) that it comes from.
+        key: Column, register field, or memory (``bandwidth``, ``endpoint``) that it comes from.
         system: Whether system commands have it.
     """
 
@@ -101,10 +101,10 @@ _TRANSFER: Final = (
     Note("DDR Bandwidth(GB/s)", "bandwidth", "ddr", system=False),
     Note("L2M Bandwidth(GB/s)", "bandwidth", "l2", system=False),
     Note("Global Idx", "int", "order"),
-    Note("src_info", "place", "src", system=False),
-    Note("dst_info", "place", "dst", system=False),
+    Note("src_info", "endpoint", "src", system=False),
+    Note("dst_info", "endpoint", "dst", system=False),
 )
-_PLACE_FIELDS: Final = tuple(f"{axis}{what}" for what in ("size", "stride") for axis in "nchw")
+_ENDPOINT_FIELDS: Final = tuple(f"{axis}{kind}" for kind in ("size", "stride") for axis in "nchw")
 _NO_BANDWIDTH, _DDR, _L2 = range(3)
 
 
@@ -123,8 +123,8 @@ class SliceEncoder:
         """Packets of some rows, which must not overlap and must be in time order."""
         parts: list[Shaped] = []
         numbers = row_numbers(rows)
-        for shape, places in by_shape(self._shape(rows, numbers)):
-            parts.append((places, self._table(shape, numbers[places])))
+        for shape, indices in by_shape(self._shape(rows, numbers)):
+            parts.append((indices, self._table(shape, numbers[indices])))
         return self._sequence.encoded(parts, count)
 
     def _shape(self, rows: Rows, numbers: I64) -> list[I64]:
@@ -136,13 +136,13 @@ class SliceEncoder:
         profile, lane, count = self._profile, self._lane, len(numbers)
         none = np.zeros(count, np.int64)
         system = system_rows(profile, lane, rows)
-        flows = [none] * 3 if self._flows is None else [ends.counts[numbers] for ends in reversed(self._flows)]
+        flows = [none] * 3 if self._flows is None else [each.counts[numbers] for each in reversed(self._flows)]
         operation = none - 1 if lane.registers is None else lane.registers.operations(rows).astype(np.int64)
         memory = none
         if lane.kind != "TIU":
-            touched = by_text(profile, lane, "direction", rows, _memory_of, _memory_of(_placeholder("direction")))
-            memory = np.where(system, _NO_BANDWIDTH, np.where(operation >= 0, touched, _DDR))
-        named = [by_text(profile, lane, key, rows, bool).astype(np.int64) for key in ("mode", "kernel")]
+            involved = map_texts(profile, lane, "direction", rows, _memory_of, _memory_of(_placeholder("direction")))
+            memory = np.where(system, _NO_BANDWIDTH, np.where(operation >= 0, involved, _DDR))
+        named = [map_texts(profile, lane, key, rows, bool).astype(np.int64) for key in ("mode", "kernel")]
         batch = (lane.take("batch", rows) >= 0).astype(np.int64) if "batch" in lane else none
         return [*flows, operation, memory, *named, batch, system.astype(np.int64)]
 
@@ -183,8 +183,8 @@ class SliceEncoder:
             return varint_field(NOTE_TEXT, self._percents(key, rows))
         if note.form == "register":
             return self._register(key, operation, rows)
-        if note.form == "place":
-            return self._place(key, operation, rows)
+        if note.form == "endpoint":
+            return self._endpoint(key, operation, rows)
         if memory != (_DDR if key == "ddr" else _L2):
             return varint_field(NOTE_INT, 0)
         known = f"{key}_bandwidth" in self._lane
@@ -210,9 +210,9 @@ class SliceEncoder:
         if key not in self._lane:
             return self._sequence.iid(NOTE_TEXTS, _placeholder(key))
         found = tenths(self._lane.take(key, rows)) if self._rates is None else self._rates[rows]
-        distinct, which = np.unique(found, return_inverse=True)
+        distinct, inverse = np.unique(found, return_inverse=True)
         known = [self._sequence.iid(NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
-        return np.array(known, dtype=np.int64)[which.reshape(-1)]
+        return np.array(known, dtype=np.int64)[inverse.reshape(-1)]
 
     def _register(self, name: str, operation: int, rows: Rows) -> Pieces:
         registers = self._lane.registers
@@ -220,12 +220,12 @@ class SliceEncoder:
             return []
         return varint_field(NOTE_INT, registers.field(operation, name, rows))
 
-    def _place(self, end: str, operation: int, rows: Rows) -> Pieces:
+    def _endpoint(self, end: str, operation: int, rows: Rows) -> Pieces:
         """Shape, strides and address of one end of a transfer, as a dictionary."""
         registers = self._lane.registers
-        held = registers.field_names(operation) if registers is not None and operation >= 0 else ()
-        wanted = {f"{end}_{name}" for name in _PLACE_FIELDS}
-        values = [(name, self._register(name, operation, rows)) for name in held if name in wanted]
+        fields = registers.field_names(operation) if registers is not None and operation >= 0 else ()
+        endpoint_fields = {f"{end}_{name}" for name in _ENDPOINT_FIELDS}
+        values = [(name, self._register(name, operation, rows)) for name in fields if name in endpoint_fields]
         values.append((f"{end}_start_addr", varint_field(NOTE_INT, self._ints(f"{end}_addr", rows))))
         entries: Pieces = []
         for name, value in values:
@@ -249,7 +249,7 @@ def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
 
 def system_rows(profile: Profile, lane: Lane, rows: Rows) -> Flags:
     """Mask of the system commands, by function type."""
-    return by_text(profile, lane, "type", rows, SYSTEM_TYPES.__contains__)
+    return map_texts(profile, lane, "type", rows, SYSTEM_TYPES.__contains__)
 
 
 def _memory_of(direction: str) -> int:

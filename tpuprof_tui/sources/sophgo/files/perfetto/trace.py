@@ -74,15 +74,15 @@ class _Writer:
     ) -> None:
         self._profile = profile
         self._sink = sink
-        self._chosen = {place: selection.rows(profile, lane) for place, lane in enumerate(profile.lanes)}
+        self._chosen = {index: selection.rows(profile, lane) for index, lane in enumerate(profile.lanes)}
         self._jobs = planned_jobs(profile, selection, self._chosen)
         # host time of the profile's zero, increased if a time would be negative
         base = profile.facts.get(HOST_BASE, 0)
-        starts = [profile.lanes[place].take("start", rows) for place, rows in self._chosen.items()]
+        starts = [profile.lanes[index].take("start", rows) for index, rows in self._chosen.items()]
         first = min((int(start.min()) for start in starts if len(start)), default=0)
         self._base = max(int(base) if isinstance(base, int) else 0, -min(first, 0))
         self._progress = progress
-        self._told = time.monotonic()
+        self._last_report = time.monotonic()
         self._done = 0
         self._total = max(sum(job.weight for job in self._jobs), 1)
         self._sequences = 0
@@ -116,13 +116,13 @@ class _Writer:
         self.written += len(data)
         self._done += work
         now = time.monotonic()
-        if now - self._told >= _PROGRESS_SECONDS:
-            self._told = now
+        if now - self._last_report >= _PROGRESS_SECONDS:
+            self._last_report = now
             self._progress(min(self._done / self._total, 1.0))
 
     def _slices(self, job: Job, sequence: PacketSequence, flows: dict[int, LaneFlows]) -> None:
-        for place, rows in job.sources:
-            lane = self._profile.lanes[place]
+        for index, rows in job.sources:
+            lane = self._profile.lanes[index]
             start, end = lane.take("start", rows), lane.take("end", rows)
             order = by_time(start, end)
             if order is not None:
@@ -130,11 +130,11 @@ class _Writer:
             lanes = first_free_lanes(start, end)
             del start, end
             if lanes is None:
-                self._blocks(lane, rows, sequence, flows.get(place))
+                self._blocks(lane, rows, sequence, flows.get(index))
                 continue
-            for number, places in enumerate(lanes, 1):
-                own = sequence if number == 1 else self._define(job.track.overflow(number))
-                self._blocks(lane, rows_at(rows, places), own, flows.get(place))
+            for number, indices in enumerate(lanes, 1):
+                target = sequence if number == 1 else self._define(job.track.overflow(number))
+                self._blocks(lane, rows_at(rows, indices), target, flows.get(index))
 
     def _blocks(self, lane: Lane, rows: Rows, sequence: PacketSequence, flows: LaneFlows | None) -> None:
         encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows, self._rates(lane))
@@ -142,29 +142,29 @@ class _Writer:
             self._put(encoder.encoded(part, count), count)
 
     def _nested(self, job: Job, sequence: PacketSequence) -> None:
-        for place, rows in job.sources:
-            lane = self._profile.lanes[place]
+        for index, rows in job.sources:
+            lane = self._profile.lanes[index]
             thread = lane.take("nest", rows) if "nest" in lane else None
             tracks = nested_tracks(lane.take("start", rows), lane.take("end", rows), thread)
-            for number, (places, begins) in enumerate(tracks, 1):
-                own = sequence if number == 1 else self._define(job.track.overflow(number))
-                steps = rows_at(rows, places)
+            for number, (indices, begins) in enumerate(tracks, 1):
+                target = sequence if number == 1 else self._define(job.track.overflow(number))
+                steps = rows_at(rows, indices)
                 for first in range(0, len(steps), SLICE):
                     some, opens = steps[first : first + SLICE], begins[first : first + SLICE]
-                    self._put(encoded_nesting(self._profile, lane, own, some, opens, self._base), len(some) // 2)
+                    self._put(encoded_nesting(self._profile, lane, target, some, opens, self._base), len(some) // 2)
 
     def _launches(self, job: Job, sequence: PacketSequence) -> None:
-        launches = launches_of(self._profile, [(self._profile.lanes[place], rows) for place, rows in job.sources])
+        launches = launches_of(self._profile, [(self._profile.lanes[index], rows) for index, rows in job.sources])
         self._done += job.weight
         lanes = first_free_lanes(launches.start, launches.end) or [np.arange(len(launches.start))]
-        for number, places in enumerate(lanes, 1):
-            own = sequence if number == 1 else self._define(job.track.overflow(number))
-            for first in range(0, len(places), SLICE):
-                some = taken(launches, places[first : first + SLICE])
-                self._put(encoded_launches(self._profile, own, self._base, some))
+        for number, indices in enumerate(lanes, 1):
+            target = sequence if number == 1 else self._define(job.track.overflow(number))
+            for first in range(0, len(indices), SLICE):
+                some = taken(launches, indices[first : first + SLICE])
+                self._put(encoded_launches(self._profile, target, self._base, some))
 
     def _samples(self, job: Job, sequence: PacketSequence) -> None:
-        sources = [(self._profile.lanes[place], rows) for place, rows in job.sources]
+        sources = [(self._profile.lanes[index], rows) for index, rows in job.sources]
         if job.content == "samples":
             samples = [lane_samples(self._profile, lane, rows, self._rates(lane)) for lane, rows in sources]
         else:
@@ -177,7 +177,7 @@ class _Writer:
     def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
         """Rates of a lane's rows; cached, as the next track often has the same lane."""
         if self._last_rates is None or self._last_rates[0] is not lane:
-            rows = next(some for place, some in self._chosen.items() if self._profile.lanes[place] is lane)
+            rows = next(some for index, some in self._chosen.items() if self._profile.lanes[index] is lane)
             self._last_rates = lane, rates_of(lane, (part for part, _ in row_parts(rows, SLICE)))
         return self._last_rates[1]
 

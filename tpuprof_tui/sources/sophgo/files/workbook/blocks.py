@@ -157,9 +157,9 @@ def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]],
 
 def _values(page: Page, row: int, column: int, values: Sequence[Value], style: Style) -> None:
     """Writes figures in a row; floats are shares, written as percentages."""
-    for place, value in enumerate(values, column):
+    for column_number, value in enumerate(values, column):
         form = PERCENT if isinstance(value, float) else COUNT if isinstance(value, int) else "General"
-        page.put(row, place, value, replace(style, form=form))
+        page.put(row, column_number, value, replace(style, form=form))
 
 
 def _core_form(name: str) -> str:

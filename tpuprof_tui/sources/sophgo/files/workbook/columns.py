@@ -40,7 +40,7 @@ DMA_COLUMNS: Final = tuple(
 #: Columns that are not in the register text and are never left out.
 _ADDED: Final = frozenset(("Layer Id", "Layer Name", "Avg Cycle Last 200", "Data Type"))
 #: The first of the further columns; the others follow in the order of the register text.
-_FIRST_FURTHER: Final = ("kernel_func", "func_scope_id", "batch_launch", "mode", "Port")
+_FIRST_EXTRA: Final = ("kernel_func", "func_scope_id", "batch_launch", "mode", "Port")
 _RESERVED: Final = ("reserve", "rsvd", "des_reserve", "des_rsvd")
 _KEY_COLUMNS: Final = 20
 
@@ -63,10 +63,10 @@ def reference_names(engine: str, occurring: Sequence[str]) -> list[str]:
     return [name for name in listed if name in known]
 
 
-def further_names(engine: str, occurring: Sequence[str]) -> list[str]:
+def extra_names(engine: str, occurring: Sequence[str]) -> list[str]:
     """Names of the occurring fields that the reference drops, without reserved registers."""
     listed = frozenset(TIU_COLUMNS if engine == "TIU" else DMA_COLUMNS)
-    first = [name for name in _FIRST_FURTHER if name in occurring]
+    first = [name for name in _FIRST_EXTRA if name in occurring]
     return first + [
         name
         for name in occurring
@@ -76,12 +76,12 @@ def further_names(engine: str, occurring: Sequence[str]) -> list[str]:
 
 def sheet_columns(names: Sequence[str], sources: dict[str, Source]) -> list[SheetColumn]:
     """Columns with their formats; ``sources`` contains any one source of each name that has one."""
-    return [_sheet_column(name, sources.get(name), place < _KEY_COLUMNS) for place, name in enumerate(names)]
+    return [_sheet_column(name, sources.get(name), index < _KEY_COLUMNS) for index, name in enumerate(names)]
 
 
 def _sheet_column(name: str, source: Source | None, key: bool) -> SheetColumn:
     kind: Literal["int", "hex", "float", "percent", "text"] = "int" if source is None else source.kind
     if kind == "int" and ("addr" in name or "mask" in name):
         kind = "hex"
-    look = KEY_CELL if key else replace(CELL, align="right" if kind == "hex" else "")
-    return SheetColumn(name, kind, replace(look, form=_FORMATS.get(name, "General")), key, source is None)
+    style = KEY_CELL if key else replace(CELL, align="right" if kind == "hex" else "")
+    return SheetColumn(name, kind, replace(style, form=_FORMATS.get(name, "General")), key, source is None)

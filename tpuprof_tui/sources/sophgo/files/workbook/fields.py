@@ -22,8 +22,8 @@ from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..text_columns import by_text
-from .fieldsets import META, TRANSFER, Entry, Filler, Same, layout_of
+from ..text_columns import map_texts
+from .fieldsets import META, TRANSFER, Alias, Entry, Filler, layout_of
 
 Array = npt.NDArray[Any]
 
@@ -94,15 +94,15 @@ class LaneFields:
             fields = self._named((*layout.condensed, *META))
             if layout.unless_rvt:
                 for name in (column("data_format").file_name, column("dtype").file_name):
-                    fields[name] = self._unless_rvt(fields[name])
+                    fields[name] = self._missing_for_rvt(fields[name])
             return FieldSet(fields)
         registers = self._registers(operation)
         for name in layout.zeros:
             registers.setdefault(name, Source("int", None, 0))
-        own = self._named((*layout.decoded, *META))
+        named = self._named((*layout.decoded, *META))
         # a register takes precedence over the reference's filler of the same name
-        own = {name: source for name, source in own.items() if not (source.filler and name in registers)}
-        fields = {**registers, **own}
+        named = {name: source for name, source in named.items() if not (source.filler and name in registers)}
+        fields = {**registers, **named}
         for key, absent in (("direction", f"{layout.memory}->{layout.memory}"), ("from_memory", layout.memory),
                             ("to_memory", layout.memory)):  # fmt: skip
             fields[column(key).file_name] = replace(self.source_of(key), absent=absent)
@@ -117,7 +117,7 @@ class LaneFields:
         )
         return FieldSet(fields)
 
-    def _unless_rvt(self, source: Source) -> Source:
+    def _missing_for_rvt(self, source: Source) -> Source:
         """A column that is missing for RVT commands, and filled for all others."""
         texts = (*source.texts, str(source.absent))
         filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
@@ -127,7 +127,7 @@ class LaneFields:
                 found = np.full(len(self.lane.take("start", rows)), -1 if source.kind == "text" else INT_MISSING)
             else:
                 found = source.values(rows)
-            return np.where(is_missing(found) & ~self._rvt(rows), found.dtype.type(filled), found)
+            return np.where(is_missing(found) & ~self._rvt_mask(rows), found.dtype.type(filled), found)
 
         return Source(source.kind, values, None, texts if source.kind == "text" else ())
 
@@ -136,7 +136,7 @@ class LaneFields:
         for entry in entries:
             if isinstance(entry, Filler):
                 fields[entry.name] = Source("text", None, entry.text, filler=True)
-            elif isinstance(entry, Same):
+            elif isinstance(entry, Alias):
                 fields[entry.name] = self.source_of(entry.key)
             else:
                 fields[column(entry).file_name] = self.source_of(entry)
@@ -168,9 +168,9 @@ class LaneFields:
         texts = self.profile.strings[key] if spec.kind == "text" else ()
         return Source(kind, partial(lane.take, key), absent, texts)
 
-    def _rvt(self, rows: Rows) -> Array:
+    def _rvt_mask(self, rows: Rows) -> Array:
         """Mask of the rows dispatched by RVT."""
-        return by_text(self.profile, self.lane, "mode", rows, "RVT".__eq__)
+        return map_texts(self.profile, self.lane, "mode", rows, "RVT".__eq__)
 
     def _precision(self, rows: Rows) -> Array:
         """Format code of the result.
@@ -182,17 +182,17 @@ class LaneFields:
             return np.where(works, 0, INT_MISSING)
         values = self.lane.take("precision", rows)
         found = np.where((values == INT_MISSING) & works, 0, values)
-        return np.where(self._rvt(rows), INT_MISSING, found) if layout_of(self.lane).unless_rvt else found
+        return np.where(self._rvt_mask(rows), INT_MISSING, found) if layout_of(self.lane).unless_rvt else found
 
     def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
         """A bandwidth where the direction contains ``memory`` and not ``other``; else NaN."""
 
-        def named(text: str) -> bool:
+        def matches(text: str) -> bool:
             return memory in text and not (other and other in text)
 
-        unknown = named(str(column("direction").placeholder))
-        touched = by_text(self.profile, self.lane, "direction", rows, named, unknown)
-        return np.where(touched, self.lane.take(key, rows), np.nan)
+        unknown = matches(str(column("direction").placeholder))
+        involved = map_texts(self.profile, self.lane, "direction", rows, matches, unknown)
+        return np.where(involved, self.lane.take(key, rows), np.nan)
 
 
 # -- fields that only workbook and CSV have -------------------------------
@@ -234,15 +234,15 @@ def recent_cycle_source(lane: Lane) -> Source:
     """
     order = lane["order"]
     stream = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
-    place = None if stream is None else np.argsort(stream)
+    index_of_row = None if stream is None else np.argsort(stream)
 
     def values(rows: Rows) -> Array:
-        places = row_numbers(rows) if place is None else place[rows]
+        indices = row_numbers(rows) if index_of_row is None else index_of_row[rows]
         ends = lane.take("end", rows)
-        before = np.maximum(places - 199, 0)
+        before = np.maximum(indices - 199, 0)
         starts = lane.take("start", before if stream is None else stream[before])
         first = ends / np.maximum(lane.take("command_id", rows), 1)
-        recent = np.where(places < 199, first, (ends - starts) / 200)
+        recent = np.where(indices < 199, first, (ends - starts) / 200)
         return np.where(ends == INT_MISSING, INT_MISSING, np.asarray(np.rint(recent), dtype=np.int64))
 
     return Source("int", values)

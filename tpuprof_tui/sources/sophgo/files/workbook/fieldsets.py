@@ -15,7 +15,7 @@ from tpuprof_tui.model import Lane
 from ..instructions import DMA_REGISTERS
 
 
-class Same(Struct, frozen=True):
+class Alias(Struct, frozen=True):
     """A column that is written a second time, under another name."""
 
     name: str
@@ -29,7 +29,7 @@ class Filler(Struct, frozen=True):
     text: str
 
 
-Entry = str | Same | Filler
+Entry = str | Alias | Filler
 Entries = tuple[Entry, ...]
 
 
@@ -102,8 +102,8 @@ _MASKED: Final = tuple(
 )
 _BLANKS: Final = (Filler("funcName", " "), Filler("layer_ID", ""), Filler("index", " "), Filler("Msg Id", " "),
                   Filler("Sd\\Wt Count", " "), Filler("mask_data_format", " "))  # fmt: skip
-_GLOBAL: Final = (Same("gmem_xfer_bytes(B)", "gmem_bytes"), "gmem_bytes")
-_LOCAL: Final = (Same("lmem_xfer_bytes", "lmem_bytes"), "lmem_bytes")
+_GLOBAL: Final = (Alias("gmem_xfer_bytes(B)", "gmem_bytes"), "gmem_bytes")
+_LOCAL: Final = (Alias("lmem_xfer_bytes", "lmem_bytes"), "lmem_bytes")
 
 _MODELLED_TIU: Final = Layout(_TIU.condensed, (*_DECODED_TIU, "conflict_ratio", _POWER), _MESSAGES)
 _COUNTED_TIU: Final = Layout(
@@ -140,7 +140,7 @@ _COUNTED_TRANSFER: Final = Layout(
 
 #: Keys of all columns that the published converter has, whether or not it writes them for a chip.
 PUBLISHED: Final = frozenset(
-    entry.key if isinstance(entry, Same) else entry
+    entry.key if isinstance(entry, Alias) else entry
     for layout in (_TIU, TRANSFER, _MODELLED_TIU, _COUNTED_TIU, _WIDE_TRANSFER, _COUNTED_TRANSFER)
     for entry in (*layout.condensed, *layout.decoded, *layout.after, *META)
     if not isinstance(entry, Filler)

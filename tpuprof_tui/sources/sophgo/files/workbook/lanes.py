@@ -21,7 +21,7 @@ from tpuprof_tui.sources.sophgo.schema import column as column_of
 
 from ..instructions import ENGINES
 from ..registers_text import chosen_rows
-from .columns import further_names, reference_names, sheet_columns
+from .columns import extra_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
 from .fieldsets import PUBLISHED
 from .layers import LayerMap
@@ -80,22 +80,22 @@ class LaneRows(Struct, dict=True):
     @cached_property
     def occurring(self) -> list[str]:
         """Names of the fields of these rows in the register text, without fillers."""
-        return [name for name, source in self._in_text.items() if not source.filler]
+        return [name for name, source in self._text_sources.items() if not source.filler]
 
     @cached_property
-    def _in_text(self) -> dict[str, Source]:
+    def _text_sources(self) -> dict[str, Source]:
         """Fields of these rows in the register text."""
         found: dict[str, Source] = {}
         for operation in self.operations:
-            some = self.fields.of(operation)
-            for name, source in {**some.main, **some.extra}.items():
+            fields = self.fields.of(operation)
+            for name, source in {**fields.main, **fields.extra}.items():
                 written = source.values is not None or source.absent is not None
                 if written and not (source.filler and name in found):
                     found[name] = source
         return found
 
     @cached_property
-    def beyond_text(self) -> dict[str, Source]:
+    def extra_sources(self) -> dict[str, Source]:
         """Columns that the register text lacks: dependencies, messages, raw counters, others with a name in files."""
         keys = [*_LINKS, *(column.key for column in COUNTERS)]
         named = [
@@ -107,8 +107,8 @@ class LaneRows(Struct, dict=True):
             spec = column_of(key)
             name = spec.key if spec.group == COUNTER_GROUP else spec.file_name or spec.title
             if key in self.lane and spec.applies_to(self.lane.kind) and name not in self.occurring:
-                own = Source("int", partial(self.lane.take, key)) if key in keys else self.fields.source_of(key)
-                sources[name] = own
+                source = Source("int", partial(self.lane.take, key)) if key in keys else self.fields.source_of(key)
+                sources[name] = source
         return sources
 
     @cached_property
@@ -117,13 +117,13 @@ class LaneRows(Struct, dict=True):
         recent = recent_cycle_source(self.lane) if self.lane.kind == "TIU" else None
         found = {}
         for operation in self.operations:
-            some = self.fields.of(operation)
-            sources = {**self.beyond_text, **some.all, **self._layer_sources}
+            fields = self.fields.of(operation)
+            sources = {**self.extra_sources, **fields.all, **self._layer_sources}
             if recent is not None:
-                sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
+                sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(fields)}
             else:
                 for name, text in (("Direction", "-"), ("Data Type", "None")):
-                    sources[name] = self._without_system(sources[name], text)
+                    sources[name] = self._with_system_text(sources[name], text)
             if self.lane.kind == "CDMA":
                 sources["Port"] = Source("int", None, self.lane.number)
             found[operation] = sources
@@ -135,7 +135,7 @@ class LaneRows(Struct, dict=True):
             return self.layers.sources(self.lane)
         return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
 
-    def _without_system(self, source: Source, text: str) -> Source:
+    def _with_system_text(self, source: Source, text: str) -> Source:
         """A text column with ``text`` for system commands, which move nothing."""
         texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
         system, missing = len(texts) - 2, len(texts) - 1
@@ -150,17 +150,17 @@ class LaneRows(Struct, dict=True):
 
     def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
         """Names of the reference's columns; those of ``lanes`` with the same register text file count as well."""
-        names = dict.fromkeys(self._in_text)
+        names = dict.fromkeys(self._text_sources)
         unit_of = self.profile.unit_of
         for other in lanes:
             if unit_of(other.lane) == unit_of(self.lane) >= 0 and {other.lane.kind, self.lane.kind} == {"GDMA", "SDMA"}:
-                names |= dict.fromkeys(other._in_text)
+                names |= dict.fromkeys(other._text_sources)
         return reference_names(self.lane.kind, list(names))
 
     def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
         """Columns of the sheet, given those of other lanes."""
-        further = [*self.occurring, *(["Port"] if self.lane.kind == "CDMA" else []), *self.beyond_text]
-        names = [*self.reference_names(lanes), *further_names(self.lane.kind, further)]
+        extra = [*self.occurring, *(["Port"] if self.lane.kind == "CDMA" else []), *self.extra_sources]
+        names = [*self.reference_names(lanes), *extra_names(self.lane.kind, extra)]
         known: dict[str, Source] = {}
         for sources in self.sources.values():
             for name, source in sources.items():

@@ -23,8 +23,8 @@ from tpuprof_tui.formats.xlsx.styles import (
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
-from ..summary_table import counted_cells, to_ns, touches
-from ..text_columns import by_text
+from ..summary_table import direction_contains, filled_values, to_ns
+from ..text_columns import map_texts
 from .layers import Layer, LayerMap
 from .statistics import ratio
 
@@ -85,25 +85,25 @@ class LayerSums:
             return
         seen = np.zeros(0, dtype=np.int64)
         for rows in reversed(list(parts)):
-            places = self._map.places(lane, rows)
+            layer_indices = self._map.indices(lane, rows)
             ids = lane.take("command_id", rows)
             distinct, from_end = np.unique(ids[::-1], return_index=True)
             last = (len(ids) - 1 - from_end)[~np.isin(distinct, seen)]
             seen = np.union1d(seen, distinct)
-            inside = last[places[last] >= 0]
+            inside = last[layer_indices[last] >= 0]
             if lane.kind == "TIU":
-                found = {key: counted_cells(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle", "cycles")}
+                found = {key: filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle", "cycles")}
             else:
                 found = self._of_transfers(lane, rows)
             for name, values in found.items():
-                np.add.at(self._sums[name], places[inside], values[inside])
+                np.add.at(self._sums[name], layer_indices[inside], values[inside])
 
     def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
-        sizes, cycles = counted_cells(lane, "bytes", rows), counted_cells(lane, "cycles", rows)
-        ddr, l2 = (touches(self.profile, lane, memory, rows) for memory in ("DDR", "L2"))
+        sizes, cycles = filled_values(lane, "bytes", rows), filled_values(lane, "cycles", rows)
+        ddr, l2 = (direction_contains(self.profile, lane, memory, rows) for memory in ("DDR", "L2"))
         # rows without a direction move nothing
-        known = by_text(self.profile, lane, "direction", rows, lambda text: True)
-        loads = by_text(self.profile, lane, "direction", rows, lambda text: text.startswith("DDR->")) & ddr
+        known = map_texts(self.profile, lane, "direction", rows, lambda text: True)
+        loads = map_texts(self.profile, lane, "direction", rows, lambda text: text.startswith("DDR->")) & ddr
         stores = ddr & ~loads & known
         return {
             "ddr_bytes": np.where(ddr & known, sizes, 0),
@@ -118,7 +118,7 @@ class LayerSums:
         """One figure of a layer."""
         return int(self._sums[name][layer.number - 1])
 
-    def over(self, name: str, layers: Sequence[Layer]) -> int:
+    def total(self, name: str, layers: Sequence[Layer]) -> int:
         """Sum of a figure over layers."""
         return sum(self.of(name, layer) for layer in layers)
 
@@ -148,9 +148,9 @@ def layer_sheet(page: Page, sums: LayerSums) -> None:
     page.line(2, 2, values, BLOCK_VALUE)
     _alignment(page, profile)
     page.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
-    whole = {name: sums.over(name, network.layers) for name in ("alg_cycle", "cycles")}
+    totals = {name: sums.total(name, network.layers) for name in ("alg_cycle", "cycles")}
     for row, layer in enumerate(network.layers, HEADER_ROW + 1):
-        cells = _layer_cells(layer, sums, whole)
+        cells = _layer_cells(layer, sums, totals)
         for column, name in enumerate(LAYER_COLUMNS, 1):
             value = cells.get(name, "-")
             form = PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
@@ -158,10 +158,10 @@ def layer_sheet(page: Page, sums: LayerSums) -> None:
     page.headed(HEADER_ROW, len(LAYER_COLUMNS), HEADER_ROW + len(network.layers), frozen_columns=2)
 
 
-def _layer_cells(layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dict[str, Value]:
+def _layer_cells(layer: Layer, sums: LayerSums, totals: Mapping[str, int]) -> dict[str, Value]:
     first = layer.operands[0].shape if layer.operands else ()
     last = layer.results[0].shape if layer.results else ()
-    taken, given = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
+    input_bytes, output_bytes = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
     mhz = sums.profile.device.clock("DMA")
     left, right = (tensors[0].matrix if tensors else () for tensors in (layer.operands, layer.results))
     product = group_of(layer) == "MatMul" and len(left) > 1 and len(right) > 1
@@ -175,21 +175,21 @@ def _layer_cells(layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dic
         "load_bandwidth": _speed(sums.of("load_bytes", layer), sums.of("load_cycles", layer), mhz),
         "store_bandwidth": _speed(sums.of("store_bytes", layer), sums.of("store_cycles", layer), mhz),
         **dict(zip(("kh", "kw", "k_stride_h", "k_stride_w"), (*layer.kernel, *layer.strides), strict=True)),
-        **dict(zip(("iN", "iC", "iH", "iW"), _four(first), strict=True)),
-        **dict(zip(("oN", "oC", "oH", "oW"), _four(last), strict=True)),
+        **dict(zip(("iN", "iC", "iH", "iW"), _four_dimensions(first), strict=True)),
+        **dict(zip(("oN", "oC", "oH", "oW"), _four_dimensions(last), strict=True)),
         **dict(zip("mkn", sizes, strict=True)),
-        "ifm": taken,
-        "ofm": given,
+        "ifm": input_bytes,
+        "ofm": output_bytes,
         "weight_size": weight_size(layer),
-        "feature_size": taken - weight_size(layer),
-        "other_info": "; ".join(f"tensor_{place}: {list(one.shape)}" for place, one in enumerate(layer.operands)),
+        "feature_size": input_bytes - weight_size(layer),
+        "other_info": "; ".join(f"tensor_{number}: {list(one.shape)}" for number, one in enumerate(layer.operands)),
         "uarch_rate": ratio(sums.of("alg_ops", layer), sums.of("uarch_ops", layer)),
         **{name: sums.of(name, layer) for name in ("alg_ops", "uarch_ops", "alg_cycle")},
-        "alg_cycle_ratio": ratio(sums.of("alg_cycle", layer), whole["alg_cycle"]),
+        "alg_cycle_ratio": ratio(sums.of("alg_cycle", layer), totals["alg_cycle"]),
         "ddr<->l1/l2 bytes(B)": sums.of("ddr_bytes", layer),
         "l1<->l2 bytes(B)": sums.of("l2_bytes", layer),
         "sim_cycle": sums.of("cycles", layer),
-        "sim_cycle_ratio": ratio(sums.of("cycles", layer), whole["cycles"]),
+        "sim_cycle_ratio": ratio(sums.of("cycles", layer), totals["cycles"]),
         "core_id": layer.core,
     }
 
@@ -211,24 +211,24 @@ def network_sheet(page: Page, sums: LayerSums, total_ns: int, concurrency: float
         groups.setdefault(group_of(layer), []).append(layer)
     listed = sorted(groups.items())
     page.line(HEADER_ROW, 2, _GROUP_COLUMNS, TOTAL_HEADER)
-    for row, (name, some) in enumerate([*listed, ("Overall", list(network.layers))], HEADER_ROW + 1):
-        _styled(page, row, _group_cells(name, some, sums))
+    for row, (name, layers) in enumerate([*listed, ("Overall", list(network.layers))], HEADER_ROW + 1):
+        _put_cells(page, row, _group_cells(name, layers, sums))
     head_row = HEADER_ROW + len(listed) + 4
     page.line(head_row, 2, _CASE_COLUMNS, TOTAL_HEADER)
     for row, cells in enumerate(_cases(listed, sums, total_ns, concurrency), head_row + 1):
-        _styled(page, row, cells)
+        _put_cells(page, row, cells)
 
 
-def _group_cells(name: str, some: Sequence[Layer], sums: LayerSums) -> list[Value]:
+def _group_cells(name: str, layers: Sequence[Layer], sums: LayerSums) -> list[Value]:
     every = sums.network.layers
-    alg, uarch, cycles = (sums.over(key, some) for key in ("alg_ops", "uarch_ops", "cycles"))
+    alg, uarch, cycles = (sums.total(key, layers) for key in ("alg_ops", "uarch_ops", "cycles"))
     time = _us(sums.profile, cycles)
     overall = name == "Overall"
     return [
-        name, alg, _share(alg, sums.over("alg_ops", every)), sum(map(weight_size, some)), uarch, _share(alg, uarch),
-        _share(uarch, sums.over("uarch_ops", every)), cycles, time, _share(cycles, sums.over("cycles", every)),
+        name, alg, _share(alg, sums.total("alg_ops", every)), sum(map(weight_size, layers)), uarch, _share(alg, uarch),
+        _share(uarch, sums.total("uarch_ops", every)), cycles, time, _share(cycles, sums.total("cycles", every)),
         round(1e6 / time, 2) if overall and time else "-",
-        "-" if overall else ", ".join(sorted({layer.name for layer in some})),
+        "-" if overall else ", ".join(sorted({layer.name for layer in layers})),
     ]  # fmt: skip
 
 
@@ -239,23 +239,23 @@ def _cases(
     profile, flops = sums.profile, sums.network.flops
     tops = _peak(profile)[1] * len(profile.units)
 
-    def used(time: float) -> float:
+    def utilisation(time: float) -> float:
         return round(flops / (time * 1e6 * tops) * 100, 3) if time > 0 and tops else 0.0
 
     time = round(total_ns / 1000, 3)
-    rows: list[list[Value]] = [["origin", 0, time, round(concurrency * 100, 2), used(time), "without host time"]]
-    busy = sum(_us(profile, sums.over("cycles", some)) for _, some in groups)
+    rows: list[list[Value]] = [["origin", 0, time, round(concurrency * 100, 2), utilisation(time), "without host time"]]
+    busy = sum(_us(profile, sums.total("cycles", layers)) for _, layers in groups)
     if busy < time:
-        rows.append(["100% Concurrency", round(time - busy, 3), round(busy, 3), 100, used(busy),
+        rows.append(["100% Concurrency", round(time - busy, 3), round(busy, 3), 100, utilisation(busy),
                      "all transfers hidden behind TIU work"])  # fmt: skip
         time = busy
-    for name, some in groups:
-        taken = _us(profile, sums.over("cycles", some))
-        best = round(sums.over("alg_ops", some) / (tops * 1e6), 3) if tops else taken
+    for name, layers in groups:
+        taken = _us(profile, sums.total("cycles", layers))
+        best = round(sums.total("alg_ops", layers) / (tops * 1e6), 3) if tops else taken
         if best < taken:
             time = max(time - (taken - best), 0.0)
             rows.append([f"{name} tiuTime: {taken:.2f} us -> {best:.2f} us", round(taken - best, 3), round(time, 3),
-                         100, used(time), f"{name} at the chip's peak, the cases above included"])  # fmt: skip
+                         100, utilisation(time), f"{name} at the chip's peak, the cases above included"])  # fmt: skip
     return rows
 
 
@@ -264,7 +264,7 @@ def _share(part: int, whole: int) -> float:
     return round(float(f"{part / whole * 100:.3f}") / 100, 7) if whole else 0.0
 
 
-def _styled(page: Page, row: int, cells: Sequence[Value]) -> None:
+def _put_cells(page: Page, row: int, cells: Sequence[Value]) -> None:
     shares = ("Ratio", "Rate")
     titles = _GROUP_COLUMNS if len(cells) == len(_GROUP_COLUMNS) else _CASE_COLUMNS
     for column, (title, value) in enumerate(zip(titles, cells, strict=True), 2):
@@ -276,7 +276,7 @@ def _styled(page: Page, row: int, cells: Sequence[Value]) -> None:
 
 
 def _alignment(page: Page, profile: Profile) -> None:
-    lanes, channels, pixels, vector = _units(profile)
+    lanes, channels, pixels, vector = _units_per_cycle(profile)
     names = ("NPU NUM (lane)", "IC Alignment (8bits)", "Conv OHOW Align", "Vector OHOW Align(8bits)", "Conv Ops/s",
              "Vect Ops/s", "Pool OPs/s")  # fmt: skip
     values = (lanes, channels, pixels, vector, lanes * channels * pixels * 2, lanes * vector, lanes * vector * 2)
@@ -284,7 +284,7 @@ def _alignment(page: Page, profile: Profile) -> None:
     page.line(5, 2, values, replace(BLOCK_VALUE, form=COUNT))
 
 
-def _units(profile: Profile) -> tuple[int, int, int, int]:
+def _units_per_cycle(profile: Profile) -> tuple[int, int, int, int]:
     """Lanes, input channels, output pixels and vector elements that the chip processes in one cycle."""
     known = dict(profile.device.parameters)
     names = ("NPU Num", "Cube IC Align(8bits)", "Cube OHOW Align(8bits)", "Vector OHOW Align(8bits)")
@@ -295,12 +295,12 @@ def _units(profile: Profile) -> tuple[int, int, int, int]:
 
 def _peak(profile: Profile) -> list[float]:
     """Peak TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
-    lanes, channels, pixels, _ = _units(profile)
-    whole = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
-    return [round(whole / part, 3) for part in (1, 2, 16)]
+    lanes, channels, pixels, _ = _units_per_cycle(profile)
+    peak = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
+    return [round(peak / part, 3) for part in (1, 2, 16)]
 
 
-def _four(shape: Sequence[int]) -> list[int]:
+def _four_dimensions(shape: Sequence[int]) -> list[int]:
     """A shape as four dimensions: missing ones are 1, surplus ones are multiplied into the last."""
     padded = [*shape[:3], math.prod(shape[3:])] if len(shape) > 3 else [*shape, 1, 1, 1, 1]
     return padded[:4]

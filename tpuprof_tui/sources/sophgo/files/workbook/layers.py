@@ -119,16 +119,16 @@ def with_layer_problems(profile: Profile) -> Profile:
 
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
     """The network described next to a capture, None without one; and the problems of the files."""
-    there = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
-    if len(there) < 2:
-        missing = NETWORK if LOCATIONS in there else LOCATIONS
-        return None, tuple(Problem(Severity.NOTE, f"{name} exists without {missing}.", _NO_SHEETS, name)
-                           for name in there)  # fmt: skip
+    present = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
+    if len(present) < 2:
+        missing = NETWORK if LOCATIONS in present else LOCATIONS
+        return None, tuple(Problem(Severity.NOTE, f"{name} is there without {missing}.", _NO_SHEETS, name)
+                           for name in present)  # fmt: skip
     try:
         entries = _entries(_text_of(folder / LOCATIONS))
         text = _text_of(folder / NETWORK)
-    except _LayerFileError as fault:
-        file, what = fault.args
+    except _LayerFileError as error:
+        file, what = error.args
         return None, (Problem(Severity.ERROR, what, _NO_SHEETS, file),)
     lines = text.split("\n")
     layers: list[Layer] = []
@@ -186,10 +186,10 @@ def _entries(text: str) -> list[Any]:
     return entries
 
 
-def _layer(given: Any, number: int, lines: Sequence[str]) -> Layer | None:
+def _layer(raw: Any, number: int, lines: Sequence[str]) -> Layer | None:
     """Layer of an entry of the file; None if the entry lacks the ids of its commands."""
     try:
-        entry = convert(given, _Entry)
+        entry = convert(raw, _Entry)
     except ValidationError:
         return None
     line = entry.line if isinstance(entry.line, int) and 0 < entry.line <= len(lines) else 0
@@ -238,31 +238,31 @@ class LayerMap:
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
         for engine in ("TIU", "GDMA"):
             for core in {layer.core for layer in network.layers}:
-                mine = [layer for layer in network.layers if layer.core == core]
-                spans = np.array([layer.tiu if engine == "TIU" else layer.dma for layer in mine], dtype=np.int64)
+                core_layers = [layer for layer in network.layers if layer.core == core]
+                spans = np.array([layer.tiu if engine == "TIU" else layer.dma for layer in core_layers], dtype=np.int64)
                 order = np.argsort(spans[:, 1], kind="stable")
-                places = np.array([layer.number - 1 for layer in mine], dtype=np.int64)
-                self._bounds[engine, core] = spans[order, 0], spans[order, 1], places[order]
+                layer_indices = np.array([layer.number - 1 for layer in core_layers], dtype=np.int64)
+                self._bounds[engine, core] = spans[order, 0], spans[order, 1], layer_indices[order]
 
-    def places(self, lane: Lane, rows: Rows) -> Array:
+    def indices(self, lane: Lane, rows: Rows) -> Array:
         """Index of each row's layer in ``network.layers``; -1 without one."""
         ids = lane.take("command_id", rows)
         bounds = self._bounds.get((lane.kind, self._groups.unit_number(lane.group)))
         if bounds is None:
             return np.full(len(ids), -1, dtype=np.int64)
-        before, after, places = bounds
+        before, after, layer_indices = bounds
         found = np.minimum(np.searchsorted(after, ids, side="left"), len(after) - 1)
         inside = (before[found] < ids) & (ids <= after[found])
-        return np.where(inside, places[found], -1)
+        return np.where(inside, layer_indices[found], -1)
 
     def sources(self, lane: Lane) -> dict[str, Source]:
         """Columns of the layer's number and name."""
 
         def number(rows: Rows) -> Array:
-            places = self.places(lane, rows)
-            return np.where(places < 0, INT_MISSING, places + 1)
+            layer_indices = self.indices(lane, rows)
+            return np.where(layer_indices < 0, INT_MISSING, layer_indices + 1)
 
         return {
             "Layer Id": Source("int", number, "-"),
-            "Layer Name": Source("text", lambda rows: self.places(lane, rows).astype(np.int32), "-", self._names),
+            "Layer Name": Source("text", lambda rows: self.indices(lane, rows).astype(np.int32), "-", self._names),
         }

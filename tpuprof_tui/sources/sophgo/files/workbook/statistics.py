@@ -14,7 +14,7 @@ from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..summary_table import counted_cells, to_ns, touches
+from ..summary_table import direction_contains, filled_values, to_ns
 
 Array = npt.NDArray[Any]
 
@@ -52,14 +52,14 @@ class Totals(Struct, frozen=True):
         return self.cycles - self.wait_cycles
 
     def __add__(self, other: Totals) -> Totals:
-        joined: dict[str, Any] = {
+        sums: dict[str, Any] = {
             item.name: getattr(self, item.name) + getattr(other, item.name)
             for item in fields(self)
             if item.name not in ("start", "end")
         }
         starts = [some.start for some in (self, other) if some.start is not None]
         ends = [some.end for some in (self, other) if some.end is not None]
-        return Totals(**joined, start=min(starts, default=None), end=max(ends, default=None))
+        return Totals(**sums, start=min(starts, default=None), end=max(ends, default=None))
 
 
 def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
@@ -74,23 +74,24 @@ def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int
         numbers = row_numbers(rows)
         cores = lane.take("core", rows) if "core" in lane else np.full(len(numbers), -1)
         for core in np.unique(np.maximum(cores, -1)).tolist():
-            known = None if core < 0 else core
-            mine = numbers[cores < 0 if core < 0 else cores == core]
-            totals[known] = totals.get(known, Totals()) + _part(profile, lane, mine)
+            owner = None if core < 0 else core
+            owned = numbers[cores < 0 if core < 0 else cores == core]
+            totals[owner] = totals.get(owner, Totals()) + _part(profile, lane, owned)
     return totals
 
 
 def _part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
-    cycles, role = counted_cells(lane, "cycles", rows), lane.take("role", rows)
+    cycles, role = filled_values(lane, "cycles", rows), lane.take("role", rows)
     if lane.kind == "TIU":
-        sums = {key: int(counted_cells(lane, key, rows).sum()) for key in ("alg_cycle", "alg_ops", "uarch_ops")}
+        sums = {key: int(filled_values(lane, key, rows).sum()) for key in ("alg_cycle", "alg_ops", "uarch_ops")}
     else:
-        sums, sizes = {"stall": int(counted_cells(lane, "stall", rows).sum())}, counted_cells(lane, "bytes", rows)
+        sums, sizes = {"stall": int(filled_values(lane, "stall", rows).sum())}, filled_values(lane, "bytes", rows)
         # system commands have no direction
         works = (role == Role.WORK) & ((sizes > 0) | (lane.kind != "CDMA"))
-        ddr = touches(profile, lane, "DDR", rows)
-        for memory, which in (("ddr", works & ddr), ("l2", works & ~ddr & touches(profile, lane, "L2", rows))):
-            sums |= {f"{memory}_bytes": int(sizes[which].sum()), f"{memory}_cycles": int(cycles[which].sum())}
+        ddr = direction_contains(profile, lane, "DDR", rows)
+        l2 = ~ddr & direction_contains(profile, lane, "L2", rows)
+        for memory, mask in (("ddr", works & ddr), ("l2", works & l2)):
+            sums |= {f"{memory}_bytes": int(sizes[mask].sum()), f"{memory}_cycles": int(cycles[mask].sum())}
     return Totals(
         count=len(cycles),
         cycles=int(cycles.sum()),
@@ -128,14 +129,14 @@ def type_rows(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> list[TypeR
         count = len(lane.take("start", rows))
         codes = lane.take("type", rows) if "type" in lane else np.full(count, -1, dtype=np.int32)
         distinct, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        columns = [np.ones(count, dtype=np.int64), *(counted_cells(lane, key, rows) for key in keys)]
+        columns = [np.ones(count, dtype=np.int64), *(filled_values(lane, key, rows) for key in keys)]
         added = [np.zeros(len(distinct), dtype=np.int64) for _ in columns]
         for total, values in zip(added, columns, strict=True):
             np.add.at(total, inverse, values)
-        for place in np.argsort(first).tolist():
-            known = sums.setdefault(int(distinct[place]), [0] * len(columns))
+        for index in np.argsort(first).tolist():
+            row_sums = sums.setdefault(int(distinct[index]), [0] * len(columns))
             for number, total in enumerate(added):
-                known[number] += int(total[place])
+                row_sums[number] += int(total[index])
     unknown = str(column("type").placeholder)
     return [TypeRow(profile.strings["type"][code] or unknown, *values) for code, values in sums.items()]
 
@@ -198,10 +199,10 @@ def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, to
     def longest(engine: str, name: str = "working") -> int:
         return max((getattr(core[engine], name) for core in cores if engine in core), default=0)
 
-    def whole(engine: str) -> Totals:
+    def engine_totals(engine: str) -> Totals:
         return sum((core[engine] for core in cores if engine in core), loose if engine == "CDMA" else Totals())
 
-    tiu, gdma, sdma, cdma = (whole(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
+    tiu, gdma, sdma, cdma = (engine_totals(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
     tiu_ns, gdma_ns = to_ns(longest("TIU"), tiu_mhz), to_ns(longest("GDMA"), dma_mhz)
     moving = to_ns(longest("GDMA") + (longest("SDMA") if many else 0), dma_mhz)
 

@@ -24,7 +24,7 @@ from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
 from tpuprof_tui.views.as_sheet import sheets
 from tpuprof_tui.views.query import Query
 
-from ..instructions import spelled
+from ..instructions import rows_as_text
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .lanes import SLICE, LaneRows, chosen_lanes
@@ -48,9 +48,9 @@ _LONGEST: Final = 35
 #: If a text has more characters than this, fewer rows are formatted at once.
 _LONG_TEXT: Final = 1000
 #: Columns up to this one contain the blocks; further ones are folded if no row can have a value in them.
-_NEVER_FOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
+_LAST_UNFOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
 #: Views left out because other sheets show them in the converter's own way.
-_ELSEWHERE: Final = frozenset(("published", "kernels", "bandwidth"))
+_SKIPPED_VIEWS: Final = frozenset(("published", "kernels", "bandwidth"))
 #: Title of the summary of engines, to which sheets of rows link back.
 _SUMMARY: Final = "Engine Summary"
 #: Colours of the scale for shares and bandwidths from low to high, and of the data bars for durations.
@@ -113,7 +113,7 @@ class _Workbook:
     def _sums(self) -> None:
         """Compute the totals of all lanes."""
         self._cores: dict[int, dict[str, Totals]] = {}
-        self._loose = Totals()
+        self._unknown_core = Totals()
         added = 0
         for sheet in self._sheets:
             lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.rows, 4 * SLICE)]
@@ -126,10 +126,10 @@ class _Workbook:
                 for owner, totals in port_totals(self._profile, lane, parts).items():
                     total += totals
                     if owner is None:
-                        self._loose += totals
+                        self._unknown_core += totals
                     else:
-                        known = self._cores.setdefault(owner, {})
-                        known["CDMA"] = known.get("CDMA", Totals()) + totals
+                        sums = self._cores.setdefault(owner, {})
+                        sums["CDMA"] = sums.get("CDMA", Totals()) + totals
             self._totals[sheet.title] = total
             if self._layers is not None:
                 self._layers.add(lane, parts)
@@ -148,7 +148,7 @@ class _Workbook:
             [core, *summary_row(profile, each, end - start, many)] for core, each in cores.items()
         ]
         overall: list[Value] = ["Overall"]
-        overall += overall_row(profile, list(cores.values()), self._loose, end - start, many)
+        overall += overall_row(profile, list(cores.values()), self._unknown_core, end - start, many)
         if self._layers is not None:
             concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
             assert isinstance(concurrency, (int, float))
@@ -165,7 +165,7 @@ class _Workbook:
         """Write charts, and the views that the published converter's sheets lack."""
         query = Query(Session.of(selected_profile(self._profile, self._selection)))
         add_charts(self._book, query)
-        for sheet in sheets(query, _ELSEWHERE):
+        for sheet in sheets(query, _SKIPPED_VIEWS):
             page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")
             page.table(sheet.header, sheet.rows, sheet.forms)
 
@@ -196,20 +196,20 @@ class _Workbook:
     def _rows_sheet(self, page: Page, sheet: LaneRows, columns: Sequence[SheetColumn], header_row: int, rows: Rows,
                     count: int) -> None:  # fmt: skip
         page.line(header_row, 1, (column.name for column in columns), COLUMN_HEADER)
-        for place, length in _longest(sheet, columns, next(row_parts(rows, _SAMPLE))[0]).items():
-            page.widen(place, length)
-        shown = _NEVER_FOLDED[sheet.lane.kind]
-        _fold(page, [place for place, column in enumerate(columns, 1) if column.empty and place > shown])
+        for number, length in _longest(sheet, columns, next(row_parts(rows, _SAMPLE))[0]).items():
+            page.widen(number, length)
+        last_unfolded = _LAST_UNFOLDED[sheet.lane.kind]
+        _fold(page, [number for number, column in enumerate(columns, 1) if column.empty and number > last_unfolded])
         _mark(page, columns, header_row + 1, header_row + count)
 
-        at_once = max(BLOCK * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
+        rows_at_once = max(BLOCK * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
 
-        def cells(began: Sequence[Cell]) -> Iterator[list[str]]:
+        def cells(row_cells: Sequence[Cell]) -> Iterator[list[str]]:
             plans = {operation: [cell_field(column, cell, sources.get(column.name))
-                                 for column, cell in zip(columns, began, strict=True)]
+                                 for column, cell in zip(columns, row_cells, strict=True)]
                      for operation, sources in sheet.sources.items()}  # fmt: skip
-            for some, length in row_parts(rows, at_once):
-                yield spelled(sheet.lane, plans.__getitem__, "", "", some, length)
+            for some, length in row_parts(rows, rows_at_once):
+                yield rows_as_text(sheet.lane, plans.__getitem__, "", "", some, length)
                 self._written(length)
 
         styles = [column.style for column in columns]
@@ -237,18 +237,18 @@ def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:
 
 def _fold(page: Page, columns: Sequence[int]) -> None:
     """Fold columns; they can be unfolded in the sheet."""
-    for place in columns:
-        dimension = page.sheet.column_dimensions[column_letters(place)]
+    for number in columns:
+        dimension = page.sheet.column_dimensions[column_letters(number)]
         dimension.outlineLevel, dimension.hidden = 1, True
-        page.sheet.column_dimensions[column_letters(place + 1)].collapsed = True
+        page.sheet.column_dimensions[column_letters(number + 1)].collapsed = True
 
 
 def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> None:
     """Add colour scales to shares and bandwidths, and data bars to durations."""
     from openpyxl.formatting.rule import ColorScaleRule, DataBarRule
 
-    for place, column in enumerate(columns, 1):
-        cells = f"{column_letters(place)}{first}:{column_letters(place)}{last}"
+    for number, column in enumerate(columns, 1):
+        cells = f"{column_letters(number)}{first}:{column_letters(number)}{last}"
         if column.name in _SCALED and not column.empty:
             rule = ColorScaleRule("min", None, _LOW, "percentile", 50, _MIDDLE, "max", None, _HIGH)
             page.sheet.conditional_formatting.add(cells, rule)
@@ -262,7 +262,7 @@ def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> d
     registers, numbers = sheet.lane.registers, row_numbers(sample)
     operations = np.full(len(numbers), -1) if registers is None else registers.operations(sample)
     distinct = np.unique(operations).tolist()
-    for place, column in enumerate(columns, 1):
+    for number, column in enumerate(columns, 1):
         sources = [sheet.sources[operation].get(column.name) for operation in distinct]
         shared = all(source is sources[0] for source in sources)
         for operation, source in zip(distinct, sources, strict=True):
@@ -270,13 +270,13 @@ def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> d
                 values = source.values(numbers[operations == operation])
                 # a placeholder number of one kind of command does not widen a column that others fill
                 replaced = not shared and isinstance(source.absent, (int, float))
-                known = values[~is_missing(values)] if replaced else values
-                length = max((_shown(column, source.texts, value) for value in known.tolist()), default=0)
-                longest[place] = min(max(length, longest.get(place, 0)), _LONGEST)
+                measured = values[~is_missing(values)] if replaced else values
+                length = max((_text_length(column, source.texts, value) for value in measured.tolist()), default=0)
+                longest[number] = min(max(length, longest.get(number, 0)), _LONGEST)
     return longest
 
 
-def _shown(column: SheetColumn, texts: Sequence[str], value: Any) -> int:
+def _text_length(column: SheetColumn, texts: Sequence[str], value: Any) -> int:
     if column.kind == "text":
         return shown_length(texts[value], "") if 0 <= value < len(texts) else 0
     return len(hex(value)) if column.kind == "hex" else shown_length(value, column.style.form)

@@ -11,9 +11,9 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
-from ..commands.details import Detail
-from ..records.monitor import Stream
-from .lane_columns import Work, field
+from ..commands.lane_registers import LaneRegisters
+from ..records.monitor import RecordStream
+from .lane_columns import NodeWords, field
 from .lane_columns import bits as bit_field
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ _RATIO_FLOOR = 0.0001
 _MOST_KEPT = 1 << 17
 
 
-def condensed_columns(work: Work) -> dict[str, LazyColumn]:
+def condensed_columns(nodes: NodeWords) -> dict[str, LazyColumn]:
     """Codes of the commands' nodes (metrics 2.1)."""
-    word = work.word
+    word = nodes.word
     return {
         "tiu_type": field(word, 10, 5),
         "tiu_function": field(word, 15, 5),
         "node_type": field(word, 0, 7),
         "node_engine": field(word, 7, 3),
         "node_extra": field(word, 20, 12),
-        "precision": work.column(lambda rows: bit_field(word[rows], 20, 7), INT_MISSING, coded=True),
+        "precision": nodes.column(lambda rows: bit_field(word[rows], 20, 7), INT_MISSING, coded=True),
     }
 
 
@@ -45,12 +45,12 @@ class _LastCounts(Struct):
     """
 
     chip: Chip
-    detail: Detail
+    registers: LaneRegisters
     last: tuple[tuple[int, int, int], OperationCounts] | None = None
 
     def of(self, rows: Rows, name: str) -> OperationCounts:
         """Counts of some rows; of too many rows for the cache only those that the figure ``name`` needs."""
-        key = rows.indices(len(self.detail.operation)) if isinstance(rows, slice) else None
+        key = rows.indices(len(self.registers.operation)) if isinstance(rows, slice) else None
         if key is None or len(range(*key)) > _MOST_KEPT:
             return self._counted(rows, uarch=name.startswith("uarch"))
         if self.last is None or self.last[0] != key:
@@ -58,10 +58,10 @@ class _LastCounts(Struct):
         return self.last[1]
 
     def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
-        detail = self.detail
+        offsets, operations = self.registers.offset[rows], self.registers.operation[rows]
         from ..commands.operation_counts import count_operations  # imported on first use
 
-        return count_operations(self.chip, detail.data, detail.offset[rows], detail.operation[rows], uarch=uarch)
+        return count_operations(self.chip, self.registers.data, offsets, operations, uarch=uarch)
 
 
 def _figure(counts: _LastCounts, name: str) -> LazyColumn:
@@ -72,13 +72,13 @@ def _figure(counts: _LastCounts, name: str) -> LazyColumn:
     return values
 
 
-def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
+def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
     """Operation counts of decoded commands, and their ratios to the peak (metrics 3.1, 4).
 
     Args:
         cycles: Cycles that commands took; None where nothing was measured.
     """
-    counts = _LastCounts(chip, detail)
+    counts = _LastCounts(registers.chip, registers)
     columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
                "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
     if cycles is None:
@@ -98,7 +98,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: 
     columns["ideal"] = ideal
     from ..commands.operation_counts import model_of
 
-    model = model_of(chip)
+    model = model_of(registers.chip)
     if model is not None and model.initial_cycles:
         columns["initial_ratio"] = ratio("initial_cycles")
     if model is not None and model.bank_conflicts:
@@ -106,7 +106,7 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn | None, mhz: 
     return columns
 
 
-def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn]:
+def conflict_columns(stream: RecordStream, cycles: LazyColumn) -> dict[str, LazyColumn]:
     """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they replace the modelled ones."""
     if "bank_conflict" not in stream.layout.by_name:
         return {}

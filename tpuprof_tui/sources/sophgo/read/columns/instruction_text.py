@@ -22,7 +22,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
-from ..commands.details import NO_FORMAT, Detail
+from ..commands.lane_registers import NO_FORMAT, LaneRegisters
 from ..commands.messages import dependency_in, message_in
 from ..commands.registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
 from .computation_text import local_address, tiu_text, type_text
@@ -32,12 +32,12 @@ _OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
 _LOCAL = "LMEM"
 
 
-class LaneReading(Struct, frozen=True):
+class InstructionDescriber(Struct, frozen=True):
     """Describes the instructions of one lane.
 
     Attributes:
         text: Text of a code of a text column, by column key.
-        detail: Registers of the commands; None without any.
+        registers: Registers of the commands; None without any.
         guessed: Whether the roles work and wait are guessed.
     """
 
@@ -45,15 +45,15 @@ class LaneReading(Struct, frozen=True):
     engine: str
     columns: Mapping[str, Array | LazyColumn]
     text: Callable[[str, int], str]
-    detail: Detail | None
+    registers: LaneRegisters | None
     guessed: bool
 
     def __call__(self, row: int) -> str:
         """Description of one row."""
         command = None
-        if self.detail is not None and self.detail.operation[row] >= 0:
-            command = decode(self.chip, self.engine, self.detail.raw(row))
-        parts = self._detailed(row, command) if command is not None else self._condensed(row)
+        if self.registers is not None and self.registers.operation[row] >= 0:
+            command = decode(self.chip, self.engine, self.registers.raw(row))
+        parts = self._decoded(row, command) if command is not None else self._condensed(row)
         return " ".join(part for part in parts if part)
 
     # -- columns ----------------------------------------------------------
@@ -71,14 +71,14 @@ class LaneReading(Struct, frozen=True):
         code = self._value(key, row)
         return "" if code is None or code < 0 else self.text(key, code)
 
-    def _waiting(self, what: str, row: int) -> str:
+    def _with_duration(self, text: str, row: int) -> str:
         """Text of a wait, with its duration if it was measured."""
         end = self._value("end", row)
-        return what if end is None else f"{what}, {end - self._value('start', row):,} ns"
+        return text if end is None else f"{text}, {end - self._value('start', row):,} ns"
 
     # -- with registers ---------------------------------------------------
 
-    def _detailed(self, row: int, command: Command) -> list[str]:
+    def _decoded(self, row: int, command: Command) -> list[str]:
         values = command.values
         table = command_table(self.chip, self.engine)
         if command.operation is table.operations[table.end.operation]:
@@ -97,31 +97,31 @@ class LaneReading(Struct, frozen=True):
         message = message_in(self.chip, self.engine, values)
         wait = command.function in self.chip.wait_functions[family]
         if message is not None and wait:
-            return self._waiting(f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}", row)
+            return self._with_duration(f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}", row)
         if message is not None and command.function in self.chip.send_functions[family]:
             return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
         name = command.function_text.rpartition(".")[2]
-        return self._waiting(name, row) if wait else name
+        return self._with_duration(name, row) if wait else name
 
     def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
-        source, target = self._place("src", values), self._place("dst", values)
-        shape, other = _dims("src", "size", values) or _dims("dst", "size", values), _dims("dst", "size", values)
-        strides, others = _dims("src", "stride", values), _dims("dst", "stride", values)
-        way = f"{source}->{target}" if source and target else source or target
-        if not way and family_of(self.engine) != "cdma":  # from the node, where registers contain no address
-            way = self._name("direction", row)
+        source, target = self._memory_and_address("src", values), self._memory_and_address("dst", values)
+        shape, target_shape = _dims("src", "size", values) or _dims("dst", "size", values), _dims("dst", "size", values)
+        strides, target_strides = _dims("src", "stride", values), _dims("dst", "stride", values)
+        direction = f"{source}->{target}" if source and target else source or target
+        if not direction and family_of(self.engine) != "cdma":  # from the node, where registers contain no address
+            direction = self._name("direction", row)
         dtype = type_text(values["src_data_format"]) if "src_data_format" in values else ""
-        parts = [transfer_name(command), way, self._size(row), dtype]
+        parts = [transfer_name(command), direction, self._size(row), dtype]
         if shape:
-            parts.append(f"[{shape}]" if not other or other == shape else f"[{shape}]->[{other}]")
+            parts.append(f"[{shape}]" if not target_shape or target_shape == shape else f"[{shape}]->[{target_shape}]")
         if values.get("stride_enable") and strides:
-            same = not others or others == strides
-            parts.append(f"strides [{strides}]" if same else f"strides [{strides}]->[{others}]")
+            same = not target_strides or target_strides == strides
+            parts.append(f"strides [{strides}]" if same else f"strides [{strides}]->[{target_strides}]")
         if values.get("fill_constant_en"):
             parts.append(f"fill {values.get('constant_value', 0):#x}")
         return parts
 
-    def _place(self, side: str, values: Mapping[str, int]) -> str:
+    def _memory_and_address(self, side: str, values: Mapping[str, int]) -> str:
         """Memory and address of one side of a transfer; empty where the command has none."""
         low, high = address_fields(self.chip, side)
         if low not in values:
@@ -138,7 +138,7 @@ class LaneReading(Struct, frozen=True):
         mark = "~" if self.guessed else ""
         role = Role(self._value("role", row))
         if role != Role.WORK:
-            return [self._waiting(f"{mark}wait", row) if role == Role.WAIT else mark + (name or "sync")]
+            return [self._with_duration(f"{mark}wait", row) if role == Role.WAIT else mark + (name or "sync")]
         if family_of(self.engine) == "tiu":
             precision, cycles = self._value("precision", row), self._value("cycles", row)
             return [name or "computation", type_text(precision & 15) if precision is not None and name else "",
@@ -176,9 +176,9 @@ class LaneReading(Struct, frozen=True):
         return f"{rate_number(size / length, 1)} of {rate_text(peak, 1)}" if peak else rate_text(size / length, 1)
 
 
-def _counted(count: int, what: str, behind: str, before: str = "") -> str:
+def _counted(count: int, noun: str, suffix: str, prefix: str = "") -> str:
     """A count with its noun; empty for 0."""
-    return f"{before}{count} {what}{'s' * (count != 1)}{behind}" if count else ""
+    return f"{prefix}{count} {noun}{'s' * (count != 1)}{suffix}" if count else ""
 
 
 def transfer_name(command: Command) -> str:

@@ -15,7 +15,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn, Rows, last_kept
 
 from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
-from ..records.monitor import Stream
+from ..records.monitor import RecordStream
 
 #: Record fields that are columns under other names already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
@@ -40,7 +40,7 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
     return values
 
 
-class Work(Struct, frozen=True, dict=True):
+class NodeWords(Struct, frozen=True, dict=True):
     """Node words of a lane, and which of them are system commands.
 
     Attributes:
@@ -53,7 +53,7 @@ class Work(Struct, frozen=True, dict=True):
     generated: Bools | None = None
 
     @cached_property
-    def lacks(self) -> LazyColumn:
+    def not_work(self) -> LazyColumn:
         """Mask column: rows without a command or with a system command."""
         word, code, generated = self.word, self.system, self.generated  # without self, which would be a reference cycle
 
@@ -78,7 +78,7 @@ class Work(Struct, frozen=True, dict=True):
 
         def values(rows: Rows) -> Array:
             result = read(rows)
-            result[self.lacks(rows)] = missing
+            result[self.not_work(rows)] = missing
             if coded and self.generated is not None:
                 result[self.generated[rows]] = missing
             return result
@@ -86,7 +86,7 @@ class Work(Struct, frozen=True, dict=True):
         return values
 
 
-def counting(count: int) -> LazyColumn:
+def row_number_column(count: int) -> LazyColumn:
     """Column of row numbers: 0, 1, 2, ..."""
 
     def values(rows: Rows) -> Array:
@@ -95,7 +95,7 @@ def counting(count: int) -> LazyColumn:
     return values
 
 
-def scoped(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
+def scope_columns(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
     """Columns of kernel function, launch, batch and mode of commands."""
     scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
@@ -116,13 +116,13 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
     """Column of non-negative numbers as int64; missing where negative."""
 
     def some(rows: Rows) -> Array:
-        wanted = values[rows].astype(np.int64)
-        return np.where(wanted < 0, INT_MISSING, wanted)
+        numbers = values[rows].astype(np.int64)
+        return np.where(numbers < 0, INT_MISSING, numbers)
 
     return some
 
 
-def counter_columns(stream: Stream) -> dict[str, LazyColumn]:
+def counter_columns(stream: RecordStream) -> dict[str, LazyColumn]:
     """A column for each counter of the stream's record layout, under its name there."""
 
     def column(name: str) -> LazyColumn:

@@ -14,19 +14,19 @@ from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
 from ..arrays import I8, I32, I64, U8, Bytes
 from ..commands.command_table import Commands, Mode
-from ..commands.details import PLACE_BITS, Detail, decode_lane
+from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
 from ..commands.messages import message_columns
-from ..records.monitor import Stream
-from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess
-from .lane_columns import Words, Work, counter_columns, counting, known_or_missing, scoped
-from .transfers import Transfers, TransferTables, node_places
+from ..records.monitor import RecordStream
+from .computations import at_peak, condensed_columns, conflict_columns, excess, operation_columns
+from .lane_columns import NodeWords, Words, counter_columns, known_or_missing, row_number_column, scope_columns
+from .transfers import Transfers, TransferTables, node_memories
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
 _TEXTS = ("name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
 _LONG_WAIT_NS = 1000
 _CODES = 1 << 10  # number of codes of type and function
-_PLACES = 1 << 14  # with source and destination memory
+_DIRECTED_CODES = 1 << 14  # with source and destination memory
 _VARIANTS = 0x1FFFFF  # mask of type code and generator index
 #: Categories of generator indices that are system commands.
 _GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
@@ -45,7 +45,7 @@ class LaneSource(Struct):
     """
 
     engine: str
-    stream: Stream | None
+    stream: RecordStream | None
     commands: Commands | None
     core: int
     cores: I32 | None
@@ -54,7 +54,7 @@ class LaneSource(Struct):
 
 
 #: Names that do not come from node codes: index of each row's name (-1: none), and string codes of the names by column.
-_OwnNames = tuple[I32, dict[str, I32]]
+_NameOverrides = tuple[I32, dict[str, I32]]
 
 
 class LaneBuilder:
@@ -80,13 +80,13 @@ class LaneBuilder:
         if stream is not None and bool((stream.start[1:] < stream.start[:-1]).any()):
             order = np.argsort(stream.start, kind="stable")
             stream, commands = stream.take(order), None if commands is None else commands.take(order)
-        detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
+        registers = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
         generated = None
         if commands is not None and "rvt" in self.chip.name_tables and (commands.mode == Mode.RVT).any():
             generated = commands.mode == Mode.RVT
-        work = Work(self._words(stream, commands), self.chip.system_types[family], generated)
-        count = len(work.word)
-        own = self._own_names(work, detail)
+        nodes = NodeWords(self._words(stream, commands), self.chip.system_types[family], generated)
+        count = len(nodes.word)
+        overrides = self._name_overrides(nodes, registers)
         times = _times(stream, commands, family)
         if stream is not None:
             start, end = stream.start, stream.end
@@ -97,23 +97,23 @@ class LaneBuilder:
         columns: dict[str, Array | LazyColumn] = {
             "start": start,
             "end": end,
-            "order": order if order is not None else counting(count),
+            "order": order if order is not None else row_number_column(count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             **self._cores(source, order, count),
             **times,
-            "role": self._roles(work, family, own),
-            **self._named(work.word, family, own),
+            "role": self._roles(nodes, family, overrides),
+            **self._named(nodes.word, family, overrides),
         }
         if commands is not None:
-            columns |= scoped(commands, source.first_scope, scope_kernel)
+            columns |= scope_columns(commands, source.first_scope, scope_kernel)
         if family != "tiu":
-            places = self._moved_places(work, own, detail)
-            figures = Transfers(self._tables, engine, stream, work, places, detail).columns()
+            memories = self._memory_pairs(nodes, overrides, None if registers is None else registers.memories)
+            figures = Transfers(self._tables, engine, stream, nodes, memories, registers).columns()
         else:
-            figures = condensed_columns(work)
-            if detail is not None:
-                figures |= counted_columns(self.chip, detail, None if stream is None else times["cycles"], self.tiu_mhz)
+            figures = condensed_columns(nodes)
+            if registers is not None:
+                figures |= operation_columns(registers, None if stream is None else times["cycles"], self.tiu_mhz)
             if stream is not None:
                 figures |= conflict_columns(stream, times["cycles"])
         if stream is not None and "ideal" in figures:
@@ -121,8 +121,8 @@ class LaneBuilder:
             figures |= {"ideal": lambda rows: ideal(rows).copy(), "at_peak": at_peak(ideal, times["duration"]),
                         "excess": excess(ideal, times["duration"])}  # fmt: skip
         columns |= figures
-        if detail is not None:
-            columns |= message_columns(self.chip, detail)
+        if registers is not None:
+            columns |= message_columns(self.chip, registers)
         if stream is not None:
             columns |= counter_columns(stream)
 
@@ -130,9 +130,9 @@ class LaneBuilder:
             return self.strings[key].text(code)
 
         def describe(row: int) -> str:
-            from .instruction_text import LaneReading  # imported on first use
+            from .instruction_text import InstructionDescriber  # imported on first use
 
-            return LaneReading(self.chip, engine, columns, text, detail, commands is None)(row)
+            return InstructionDescriber(self.chip, engine, columns, text, registers, commands is None)(row)
 
         label, number, group = engine, -1, self.groups.numbered(source.core)
         if stream is not None and stream.port >= 0:
@@ -140,7 +140,7 @@ class LaneBuilder:
             label, number, group = stream.label, stream.port, ports_group(self.groups)
         return Lane(kind=engine, label=label, number=number, group=group,
                     activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
-                    registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
+                    registers=registers, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
         """Column of the lane's core; for a port, columns of each row's submitter and of its group."""
@@ -150,68 +150,68 @@ class LaneBuilder:
         owner = known_or_missing(owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
-    def _words(self, stream: Stream | None, commands: Commands | None) -> Words:
+    def _words(self, stream: RecordStream | None, commands: Commands | None) -> Words:
         """Node words, with synthetic ones for system records without a command.
 
         Sends and waits alternate: the half with the larger sum of durations are the waits, and so is everything above 1
         us (pipeline 9).
         """
         word = commands.word if commands is not None else np.zeros(0 if stream is None else len(stream), np.uint32)
-        loose = np.flatnonzero(word == 0)
-        if stream is None or not len(loose):
+        unbound = np.flatnonzero(word == 0)
+        if stream is None or not len(unbound):
             return word
-        loose = loose[stream.system(self.chip, loose)]
-        if not len(loose):
+        unbound = unbound[stream.system_mask(self.chip, unbound)]
+        if not len(unbound):
             return word
         family = family_of(stream.engine)
-        length = stream.end[loose] - stream.start[loose]
-        odd = np.arange(len(loose)) & 1
-        wait_parity = int(length[odd == 1].sum() > length[odd == 0].sum())
-        is_wait = (length > _LONG_WAIT_NS) | (odd == wait_parity)
+        length = stream.end[unbound] - stream.start[unbound]
+        parity = np.arange(len(unbound)) & 1
+        wait_parity = int(length[parity == 1].sum() > length[parity == 0].sum())
+        is_wait = (length > _LONG_WAIT_NS) | (parity == wait_parity)
         typ = self.chip.system_types[family]
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
         result: Words = word.copy()
-        result[loose] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
+        result[unbound] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
         return result
 
-    def _roles(self, work: Work, family: str, own: _OwnNames | None) -> I8:
+    def _roles(self, nodes: NodeWords, family: str, overrides: _NameOverrides | None) -> I8:
         table = np.full(_CODES, Role.WORK, np.int8)
-        table[work.system | np.arange(32) << 5] = Role.SYNC
-        table[[work.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
-        roles: I8 = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
-        if work.generated is not None and own is not None:
-            place, codes = own
+        table[nodes.system | np.arange(32) << 5] = Role.SYNC
+        table[[nodes.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
+        roles: I8 = table[(nodes.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
+        if nodes.generated is not None and overrides is not None:
+            name_index, codes = overrides
             texts = zip(*([self.strings[key].text(code) for code in codes[key].tolist()] for key in codes), strict=True)
-            mine = np.array([generator_role(*text) for text in texts], np.int8)
-            roles[work.generated] = mine[place[work.generated]]
+            role_of_name = np.array([generator_role(*text) for text in texts], np.int8)
+            roles[nodes.generated] = role_of_name[name_index[nodes.generated]]
         return roles
 
-    def _own_names(self, work: Work, detail: Detail | None) -> _OwnNames | None:
+    def _name_overrides(self, nodes: NodeWords, registers: LaneRegisters | None) -> _NameOverrides | None:
         """Names of commands by operation (TIU, and operations without a published name) and by generator index."""
-        place, types, names = np.zeros(0, np.int32), list[str](), list[str]()
-        if detail is not None and family_of(detail.engine) == "tiu":
-            _, place, types, names = detail.texts()
-        elif detail is not None and (told := detail.partial_texts()) is not None:
-            place, types, names = told
-        if work.generated is not None:
-            rows = np.flatnonzero(work.generated)
-            keys, where = np.unique((work.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)
+        name_index, types, names = np.zeros(0, np.int32), list[str](), list[str]()
+        if registers is not None and family_of(registers.engine) == "tiu":
+            _, name_index, types, names = registers.texts()
+        elif registers is not None and (partial := registers.partial_texts()) is not None:
+            name_index, types, names = partial
+        if nodes.generated is not None:
+            rows = np.flatnonzero(nodes.generated)
+            keys, where = np.unique((nodes.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)
             more = [self.chip.names("TIU", rvt=True).texts_of(key) for key in keys.tolist()]
-            place = place if len(place) else np.full(len(work.word), -1, np.int32)
-            place[rows] = (where + len(types)).astype(np.int32)
+            name_index = name_index if len(name_index) else np.full(len(nodes.word), -1, np.int32)
+            name_index[rows] = (where + len(types)).astype(np.int32)
             types, names = [*types, *(kind for kind, _ in more)], [*names, *(name for _, name in more)]
         if not types:
             return None
-        return place, {
+        return name_index, {
             key: np.array([*map(self.strings[key].code, texts), -1], np.int32)
             for key, texts in (("type", types), ("name", names))
         }
 
-    def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
-        """Columns of type and name: by node codes unless the row has a name in ``own``."""
+    def _named(self, word: Words, family: str, overrides: _NameOverrides | None) -> dict[str, LazyColumn]:
+        """Columns of type and name: by node codes unless the row has a name in ``overrides``."""
         names = self.chip.names(family)
         codes = ((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64)
-        size = _PLACES if names.directed else _CODES
+        size = _DIRECTED_CODES if names.directed else _CODES
         tables = {key: np.full(size, -1, np.int32) for key in ("type", "name")}
         for code in np.flatnonzero(np.bincount(codes, minlength=_CODES)).tolist():
             for key in range(code, size, _CODES):
@@ -222,29 +222,28 @@ class LaneBuilder:
             def values(rows: Rows) -> Array:
                 some = word[rows]
                 key = (some >> np.uint32(10)) & np.uint32(_CODES - 1)
-                if size == _PLACES:
+                if size == _DIRECTED_CODES:
                     key |= ((some >> np.uint32(24)) & np.uint32(15)) << np.uint32(10)
                 result: Array = tables[name][key]
                 result[some == 0] = -1
-                if own is None:
+                if overrides is None:
                     return result
-                place = own[0][rows]
-                return np.where(place >= 0, own[1][name][place], result)
+                name_index = overrides[0][rows]
+                return np.where(name_index >= 0, overrides[1][name][name_index], result)
 
             return values
 
         return {name: column(name) for name in tables}
 
-    def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> U8 | None:
+    def _memory_pairs(self, nodes: NodeWords, overrides: _NameOverrides | None, memories: U8 | None) -> U8 | None:
         """Packed memories of each row where its word does not determine them: wide codes, and names that imply them."""
-        places = None if detail is None else detail.places
-        if own is None or work.generated is None:
-            return places
-        places = node_places(work.word) if places is None else places
-        implied = [variant_direction(self.strings["name"].text(code)) for code in own[1]["name"].tolist()]
+        if overrides is None or nodes.generated is None:
+            return memories
+        memories = node_memories(nodes.word) if memories is None else memories
+        implied = [variant_direction(self.strings["name"].text(code)) for code in overrides[1]["name"].tolist()]
         known = np.array([entry is not None for entry in implied])
-        packed = np.array([entry[0] | entry[1] << PLACE_BITS if entry else 0 for entry in implied], np.uint8)
-        return np.where(work.generated & known[own[0]], packed[own[0]], places)
+        packed = np.array([entry[0] | entry[1] << MEMORY_BITS if entry else 0 for entry in implied], np.uint8)
+        return np.where(nodes.generated & known[overrides[0]], packed[overrides[0]], memories)
 
 
 def generator_role(category: str, variant: str) -> Role:
@@ -254,7 +253,7 @@ def generator_role(category: str, variant: str) -> Role:
     return Role.WAIT if variant.endswith("_msgwait") else Role.SYNC
 
 
-def _times(stream: Stream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
+def _times(stream: RecordStream | None, commands: Commands | None, family: str) -> dict[str, LazyColumn]:
     """Columns of duration, cycles and id; without a stream only the id is known."""
     if stream is None:
         assert commands is not None

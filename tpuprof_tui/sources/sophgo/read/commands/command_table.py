@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from ..arrays import I8, I32, I64, U32
-from .announced import Streams
+from .des_streams import Streams
 
 Words = U32
 
@@ -47,9 +47,9 @@ class Commands(Struct):
 
     Arrays of one length. ``word`` is the node as stored (0 for commands of a block and those of unreadable type),
     ``id`` counts from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is
-    in force, ``place`` the node's index in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register``
-    the offset of its register bytes in the core file or -1 (filled in later), ``room`` the number of bytes there that
-    belong to it, ``des`` the number of its DES node or -1.
+    in force, ``node_index`` the node's index in the stream (without nodes a stream or launch number), ``extra``
+    the number of its DYN_EXTRA record or -1, ``register_offset`` and ``register_size`` the range of its register bytes
+    in the core file (offset -1: none; filled in later), ``des`` the number of its DES node or -1.
     """
 
     word: Words
@@ -57,11 +57,11 @@ class Commands(Struct):
     scope: I32
     batch: I32
     mode: I8
-    place: I64
+    node_index: I64
     extra: I32
     des: I32
-    register: I64 | None = None
-    room: I32 | None = None
+    register_offset: I64 | None = None
+    register_size: I32 | None = None
 
     def __len__(self) -> int:
         return len(self.word)
@@ -102,7 +102,7 @@ class NodeStream(Struct):
     Attributes:
         scope_names: Kernel function name of each scope, in order.
         nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
-        announced: Number of the stream that each DES node announces, by place; empty where none announces any.
+        stream_of_node: Number of the stream that each DES node announces, by node index; empty where none does.
     """
 
     engines: dict[str, Commands] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class NodeStream(Struct):
     scope_names: list[str] = field(default_factory=list)
     des_nodes: list[DesNode] = field(default_factory=list)
     nodes_set: int = 0
-    announced: dict[int, int] = field(default_factory=dict)
+    stream_of_node: dict[int, int] = field(default_factory=dict)
 
 
 class NodeRules(Struct, frozen=True):

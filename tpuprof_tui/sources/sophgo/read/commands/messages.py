@@ -24,7 +24,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..arrays import I64
-from .details import Detail
+from .lane_registers import LaneRegisters
 from .registers import field_of_many
 
 #: Mask of the register bits that an int64 column can hold.
@@ -63,51 +63,51 @@ def _depends(chip: Chip, engine: str, values: I64) -> I64:
     return np.where(used, ids, 0)
 
 
-def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
+def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColumn]:
     """Columns of the dependencies and messages of a lane's commands."""
-    family = family_of(detail.engine)
-    system = command_table(chip, detail.engine).end.operation
-    told = np.zeros(32, np.bool_)
-    told[[*chip.send_functions[family], *chip.wait_functions[family]]] = True
+    family = family_of(registers.engine)
+    system = command_table(chip, registers.engine).end.operation
+    carries_message = np.zeros(32, np.bool_)
+    carries_message[[*chip.send_functions[family], *chip.wait_functions[family]]] = True
 
     def dependency(rows: Rows) -> I64:
         values, missing = field_of_many(
-            chip, detail.engine, detail.data, detail.offset[rows], detail.operation[rows], "cmd_id_dep"
+            chip, registers.engine, registers.data, registers.offset[rows], registers.operation[rows], "cmd_id_dep"
         )
         return np.where(missing, INT_MISSING, values.astype(np.int64))
 
     def register(rule: MessageRule) -> LazyColumn:
         def values(rows: Rows) -> I64:
-            operation = detail.operation[rows]
-            mine = np.flatnonzero((operation == system) & told[detail.function[rows].astype(np.int64) & 31])
-            held, _ = field_of_many(
-                chip, detail.engine, detail.data, detail.offset[rows][mine], operation[mine], rule.field
-            )
-            found = np.full(len(operation), INT_MISSING)
-            found[mine] = held.astype(np.int64) & _WIDEST
-            return found
+            operation = registers.operation[rows]
+            function = registers.function[rows].astype(np.int64) & 31
+            selected = np.flatnonzero((operation == system) & carries_message[function])
+            offsets, operations = registers.offset[rows][selected], operation[selected]
+            words, _ = field_of_many(chip, registers.engine, registers.data, offsets, operations, rule.field)
+            result = np.full(len(operation), INT_MISSING)
+            result[selected] = words.astype(np.int64) & _WIDEST
+            return result
 
         return values
 
-    def part(read: LazyColumn, taken: Callable[[I64], I64]) -> LazyColumn:
+    def derived(source: LazyColumn, extract: Callable[[I64], I64]) -> LazyColumn:
         def values(rows: Rows) -> I64:
-            held = read(rows)
-            return np.where(held == INT_MISSING, INT_MISSING, taken(held))
+            words = source(rows)
+            return np.where(words == INT_MISSING, INT_MISSING, extract(words))
 
         return values
 
     depends = last_kept(dependency)
     columns: dict[str, LazyColumn] = {
-        "dependency": part(depends, lambda held: held),
-        "depends_on": part(depends, lambda held: _depends(chip, detail.engine, held)),
+        "dependency": derived(depends, lambda words: words),
+        "depends_on": derived(depends, lambda words: _depends(chip, registers.engine, words)),
     }
-    if detail.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
-        columns["depends_engine"] = part(depends, lambda held: held >> chip.dependencies[family].id_bits)
+    if registers.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
+        columns["depends_engine"] = derived(depends, lambda words: words >> chip.dependencies[family].id_bits)
     rule = chip.messages.get(family)
     if rule is not None:
         ids, first, counts = (1 << rule.id_bits) - 1, rule.count_bit, (1 << rule.count_bits) - 1
-        held = last_kept(register(rule))
-        columns["message"] = part(held, lambda values: values & ids)
-        columns["message_count"] = part(held, lambda values: values >> first & counts)
-        columns["message_destination"] = part(held, lambda values: values & ~(ids | counts << first))
+        message = last_kept(register(rule))
+        columns["message"] = derived(message, lambda values: values & ids)
+        columns["message_count"] = derived(message, lambda values: values >> first & counts)
+        columns["message_destination"] = derived(message, lambda values: values & ~(ids | counts << first))
     return columns

@@ -28,7 +28,7 @@ from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
 from ..stream.blocks import BlockType
 from ..stream.streams import walk
 from .command_table import Commands, Mode
-from .details import NO_FORMAT
+from .lane_registers import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many
 
 #: Bits of a node word that select the operation.
@@ -39,9 +39,8 @@ _MOST_PAIRS = 500_000
 _MOST_ROUNDS = 100
 _ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
 
-
 #: Key of interchangeable streams: core, port and content.
-_Kind = tuple[int, int, bytes]
+_Key = tuple[int, int, bytes]
 
 
 class _Stream(Struct, frozen=True, eq=False):
@@ -92,8 +91,8 @@ class _Launch(Struct, frozen=True, eq=False):
 
     def moves(self, stream: _Stream) -> bool:
         """Whether every record moved exactly the bytes of the stream's command, where registers determine them."""
-        wanted = stream.size[self.number]
-        return bool(((wanted == self.size) | (wanted < 0) | self.system).all())
+        expected = stream.size[self.number]
+        return bool(((expected == self.size) | (expected < 0) | self.system).all())
 
 
 def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
@@ -111,10 +110,10 @@ def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Ch
     launches = [launch for port in ports for launch in _launches(port, chip)]
     chosen = _chosen(launches, streams)
     for port in ports:
-        mine = [(launch, found) for launch, found in zip(launches, chosen, strict=True) if launch.port is port]
-        _bind(port, mine)
+        own = [(launch, found) for launch, found in zip(launches, chosen, strict=True) if launch.port is port]
+        _bind(port, own)
         if streams:
-            _report_loose(port, mine)
+            _report_unbound(port, own)
     _report_unused(cores, streams, chosen)
 
 
@@ -153,7 +152,7 @@ def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: I16) -> I64:
 
 
 def _launches(port: PortData, chip: Chip) -> list[_Launch]:
-    system = port.stream.system(chip)
+    system = port.stream.system_mask(chip)
     size = chip.figures["cdma"].condensed["bytes"].of(port.stream.counter)
     return [
         _Launch(port, begin, end, port.stream.id[begin:end] - 1, system[begin:end], size[begin:end])
@@ -169,37 +168,37 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
     """Stream of each launch; None where no or more than one stream fits, and where there are too many to try."""
     if len({launch.port.port for launch in launches}) == 1 and len({stream.core for stream in streams}) == 1:
         return _in_order(launches, streams)
-    kinds: dict[_Kind, list[_Stream]] = {}
+    by_content: dict[_Key, list[_Stream]] = {}
     for stream in streams:
-        kinds.setdefault((stream.core, stream.port, stream.content), []).append(stream)
-    left = {key: len(found) for key, found in kinds.items()}
-    if len(launches) * len(kinds) > _MOST_PAIRS:
+        by_content.setdefault((stream.core, stream.port, stream.content), []).append(stream)
+    left = {key: len(found) for key, found in by_content.items()}
+    if len(launches) * len(by_content) > _MOST_PAIRS:
         return [None] * len(launches)
-    open_ = {place: _candidates(launch, kinds) for place, launch in enumerate(launches)}
+    candidates = {index: _candidates(launch, by_content) for index, launch in enumerate(launches)}
     result: list[_Stream | None] = [None] * len(launches)
 
-    def settle(place: int, key: _Kind, *, core: int) -> None:
-        found = kinds[key]
-        result[place] = replace(found[len(found) - left[key]], core=core)
+    def settle(index: int, key: _Key, *, core: int) -> None:
+        found = by_content[key]
+        result[index] = replace(found[len(found) - left[key]], core=core)
         left[key] -= 1
-        del open_[place]
+        del candidates[index]
 
     for _ in range(_MOST_ROUNDS):
-        open_ = {place: [key for key in keys if left[key]] for place, keys in open_.items()}
-        settled = [(place, keys[0]) for place, keys in open_.items() if len(keys) == 1]
-        asked = Counter(key for _, key in settled)
-        sound = [(place, key) for place, key in settled if asked[key] <= left[key]]
-        for place, key in sound:
-            settle(place, key, core=key[0])
-        if not sound and not _settle_alike(open_, left, settle):
+        candidates = {index: [key for key in keys if left[key]] for index, keys in candidates.items()}
+        settled = [(index, keys[0]) for index, keys in candidates.items() if len(keys) == 1]
+        demand = Counter(key for _, key in settled)
+        feasible = [(index, key) for index, key in settled if demand[key] <= left[key]]
+        for index, key in feasible:
+            settle(index, key, core=key[0])
+        if not feasible and not _settle_equal(candidates, left, settle):
             break
-    for place, keys in open_.items():
+    for index, keys in candidates.items():
         if len(keys) > 1:
-            result[place] = _agreement([kinds[key][0] for key in keys])
+            result[index] = _common_operations([by_content[key][0] for key in keys])
     return result
 
 
-def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
+def _common_operations(streams: Sequence[_Stream]) -> _Stream | None:
     """What streams of different content agree on: the operation at each place; None if there is no such place."""
     count = min(len(stream.codes) for stream in streams)
     codes = np.stack([stream.codes[:count] for stream in streams])
@@ -218,24 +217,24 @@ def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
     )  # fmt: skip
 
 
-def _settle_alike(open_: dict[int, list[_Kind]], left: dict[_Kind, int], settle: Callable[..., None]) -> bool:
+def _settle_equal(candidates: dict[int, list[_Key]], left: dict[_Key, int], settle: Callable[..., None]) -> bool:
     """Match launches that fit streams of one content only: their commands are known, the core is not."""
-    alike: dict[tuple[_Kind, ...], list[int]] = {}
-    for place, keys in open_.items():
+    launches_of: dict[tuple[_Key, ...], list[int]] = {}
+    for index, keys in candidates.items():
         if len(keys) > 1 and len({key[1:] for key in keys}) == 1:
-            alike.setdefault(tuple(keys), []).append(place)
+            launches_of.setdefault(tuple(keys), []).append(index)
     done = False
-    for group, places in alike.items():
-        if len(places) <= sum(left[key] for key in group):
-            for place in places:
-                settle(place, next(key for key in group if left[key]), core=-1)
+    for group, indices in launches_of.items():
+        if len(indices) <= sum(left[key] for key in group):
+            for index in indices:
+                settle(index, next(key for key in group if left[key]), core=-1)
                 done = True
     return done
 
 
-def _candidates(launch: _Launch, kinds: dict[_Kind, list[_Stream]]) -> list[_Kind]:
-    fitting = [key for key, found in kinds.items() if launch.fits(found[0])]
-    exact = [key for key in fitting if launch.moves(kinds[key][0])]
+def _candidates(launch: _Launch, by_content: dict[_Key, list[_Stream]]) -> list[_Key]:
+    fitting = [key for key, found in by_content.items() if launch.fits(found[0])]
+    exact = [key for key in fitting if launch.moves(by_content[key][0])]
     return exact or fitting
 
 
@@ -271,51 +270,52 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
     if not bound:
         return
     streams = [stream for _, stream in bound]
-    registers = []
+    offsets = []
     first = 0
     for launch, stream in bound:
-        told = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
-        port.bound[launch.begin : launch.end] = np.where(told, first + launch.number, -1)
-        places = first + np.arange(len(stream.offsets), dtype=np.int64)
-        registers.append(np.where(stream.agreed, -1, places * COMMAND_BYTES))
+        has_command = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
+        port.bound[launch.begin : launch.end] = np.where(has_command, first + launch.number, -1)
+        numbers = first + np.arange(len(stream.offsets), dtype=np.int64)
+        offsets.append(np.where(stream.agreed, -1, numbers * COMMAND_BYTES))
         first += len(stream.offsets)
     none = np.full(first, -1, np.int32)
     words = np.concatenate([stream.codes * np.uint32(stream.agreed) for stream in streams])
-    rooms = np.concatenate([stream.lengths for stream in streams]).astype(np.int32)
+    sizes = np.concatenate([stream.lengths for stream in streams]).astype(np.int32)
     ids = [np.arange(len(stream.offsets), dtype=np.int64) for stream in streams]
     port.commands = Commands(
         words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
-        np.arange(first, dtype=np.int64), none, none, np.concatenate(registers), rooms,
+        np.arange(first, dtype=np.int64), none, none, np.concatenate(offsets), sizes,
     )  # fmt: skip
     port.core = np.concatenate([np.full(len(stream.offsets), stream.core, np.int32) for stream in streams])
     port.data = np.concatenate([copied_commands(stream.data, stream.offsets, stream.lengths) for stream in streams])
 
 
-def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
+def _report_unbound(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
     """Report records without a command, and those whose core is not known."""
-    loose = [launch for launch, stream in matches if stream is None]
+    unbound = [launch for launch, stream in matches if stream is None]
     agreed = [launch for launch, stream in matches if stream and stream.agreed]
-    alike = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]
-    told = (
+    coreless = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]
+    findings = (
         ("CDMA records of a compiled model that none of its command streams explains, or too many.",
-         "They are shown as unknown: a stream does not say which port it is for.", loose),
+         "They are shown as unknown: a stream does not say which port it is for.", unbound),
         ("CDMA records of a compiled model that several of its command streams explain.",
          "What all of these streams agree on is shown; a stream does not say which port it is for.", agreed),
         ("Several cores have the CDMA command stream of these records.",
-         "Their commands are known, the core that submitted them is not.", alike),
+         "Their commands are known, the core that submitted them is not.", coreless),
     )  # fmt: skip
-    for what, done, launches in told:
+    for what, done, launches in findings:
         if launches:
             rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
-            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=port.stream.dumped(rows))
+            records = port.stream.dump_indices(rows)
+            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=records)
 
 
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:
     used = {id(stream.offsets) for stream in chosen if stream is not None}
     for core in cores:
-        mine = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
-        count = sum(len(stream.offsets) for stream in mine)
+        own = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
+        count = sum(len(stream.offsets) for stream in own)
         if count:
             what = "CDMA commands of a compiled model whose port is not known, or that left no record."
             done = "They belong to no instruction that is shown."
-            core.report.warning(what, done, offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1, count=count)
+            core.report.warning(what, done, offset=int(own[0].offsets[0]) if len(own[0].offsets) else -1, count=count)

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ..arrays import I32, I64
 from ..problems import Report
-from .announced import Des, announced, note_unlike
 from .command_table import CORE_ENGINES, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
+from .des_streams import DesEntry, match_nodes_to_streams, report_mismatches
 from .node_walk import Skeleton, walk_nodes
 
 _IGNORED = (2, 3, 4, 5, 6, 7, 100, 127)
@@ -22,19 +22,19 @@ _LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA
 
 
 def decode_nodes(
-    words: Words, rules: NodeRules, report: Report, offset: int, *, odd_as_commands: bool = False
+    words: Words, rules: NodeRules, report: Report, offset: int, *, unknown_as_commands: bool = False
 ) -> NodeStream:
     """Decode a node stream.
 
     Args:
         words: The payload as little-endian 32-bit words.
         offset: Offset of the payload in the file, for the problems.
-        odd_as_commands: Decode nodes of unknown type (a damaged type) as commands of the engine in their bits.
+        unknown_as_commands: Decode nodes of unknown type (a damaged type) as commands of the engine in their bits.
 
     Returns:
         Commands by engine and port, and the scopes.
     """
-    return _Decoder(words, walk_nodes(words, report, offset), rules, report, offset).decode(odd_as_commands)
+    return _Decoder(words, walk_nodes(words, report, offset), rules, report, offset).decode(unknown_as_commands)
 
 
 class _Decoder:
@@ -48,18 +48,18 @@ class _Decoder:
         self.report = report
         self.offset = offset
 
-    def decode(self, odd_as_commands: bool) -> NodeStream:
+    def decode(self, unknown_as_commands: bool) -> NodeStream:
         stream = NodeStream(scope_names=self.skeleton.func_names)
-        stream.announced = announced(self.skeleton.des, self.rules.streams, self.rules.keyed)
-        self._note_odd_kinds(odd_as_commands)
+        stream.stream_of_node = match_nodes_to_streams(self.skeleton.des, self.rules.streams, self.rules.keyed)
+        self._report_unknown_kinds(unknown_as_commands)
         self.engine_of = bits_of(self.words, 7, 7).astype(np.uint8)
         is_set, is_rvt = self.kinds == Node.NODE_SET, self.kinds == Node.RVT_NODE_SET
         stream.nodes_set = int(np.count_nonzero(is_set))
         self.extra_number = np.cumsum(is_set, dtype=np.int32) if stream.nodes_set else None
         self.is_command = is_set | is_rvt
-        if odd_as_commands:
-            self.is_command |= self.odd
-        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.skeleton.func_places, dtype=np.int64)
+        if unknown_as_commands:
+            self.is_command |= self.unknown_kind
+        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.skeleton.func_indices, dtype=np.int64)
         at = np.concatenate([starts, ends])
         order = np.argsort(at, kind="stable")
         self.scope_at = at[order]
@@ -68,37 +68,37 @@ class _Decoder:
         self.batch_at = np.flatnonzero(self.kinds == Node.BATCH_IDX)
         self.resets = np.flatnonzero(self.kinds == Node.ID_RESET)
         self.des_at = np.array([entry[0] for entry in self.skeleton.des], dtype=np.int64)
-        self._note_unknown_engines()
-        places = {name: self._places(name) for name in CORE_ENGINES}
-        fills = self._rvt_restarts(places, bool(is_rvt.any()))
+        self._report_unknown_engines()
+        indices = {name: self._command_indices(name) for name in CORE_ENGINES}
+        fills = self._rvt_restarts(indices, bool(is_rvt.any()))
         for name in CORE_ENGINES:
-            stream.engines[name] = self._commands(name, -1, places[name], fills.get(name), stream)
-        cdma = self._places("CDMA")
+            stream.engines[name] = self._commands(name, -1, indices[name], fills.get(name), stream)
+        cdma = self._command_indices("CDMA")
         port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
-        mine = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
-        for port in dict.fromkeys([*np.unique(port_of).tolist(), *mine]):
+        in_des = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
+        for port in dict.fromkeys([*np.unique(port_of).tolist(), *in_des]):
             if port < self.rules.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
                 continue
             what = f"Commands for CDMA port {port}, which the chip does not have."
             self.report.error(what, "They were ignored.", count=int((port_of == port).sum()))
-        if stream.announced:
-            note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report)
+        if stream.stream_of_node:
+            report_mismatches(self.skeleton.des, stream.stream_of_node, self.rules.streams, self.report)
         return stream
 
-    def _note_odd_kinds(self, odd_as_commands: bool) -> None:
+    def _report_unknown_kinds(self, unknown_as_commands: bool) -> None:
         known = np.zeros(128, np.bool_)
         known[[*(int(kind) for kind in Node), *_IGNORED]] = True
-        self.odd = ~known[self.kinds]
-        if not self.odd.any():
+        self.unknown_kind = ~known[self.kinds]
+        if not self.unknown_kind.any():
             return
-        done = "Treated as commands of unreadable type." if odd_as_commands else "They were skipped."
-        for kind in np.unique(self.kinds[self.odd]).tolist():
-            places = np.flatnonzero(self.odd & (self.kinds == kind))
-            offset = self.offset + 4 * int(places[0])
-            self.report.error(f"Node of unknown type {kind}.", done, offset=offset, count=len(places))
+        done = "Taken for commands whose type is unreadable." if unknown_as_commands else "They were skipped."
+        for kind in np.unique(self.kinds[self.unknown_kind]).tolist():
+            indices = np.flatnonzero(self.unknown_kind & (self.kinds == kind))
+            offset = self.offset + 4 * int(indices[0])
+            self.report.error(f"Node of unknown type {kind}.", done, offset=offset, count=len(indices))
 
-    def _note_unknown_engines(self) -> None:
+    def _report_unknown_engines(self) -> None:
         unknown = np.flatnonzero(
             self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
         )
@@ -107,30 +107,30 @@ class _Decoder:
             what = "Commands of an engine the chip does not have."
             self.report.error(what, "They were skipped.", offset=offset, count=len(unknown))
 
-    def _places(self, name: str) -> I64:
+    def _command_indices(self, name: str) -> I64:
         """Indices of an engine's commands in the stream."""
         codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
         return np.flatnonzero(self.is_command & np.isin(np.arange(8), codes)[self.engine_of])
 
-    def _reset_places(self, name: str, port: int) -> I64:
+    def _reset_indices(self, name: str, port: int) -> I64:
         """Indices at which the id counter of an engine (or port) restarts: its own resets, and every DES node."""
         codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
-        mine = np.isin(self.engine_of[self.resets], codes)
+        selected = np.isin(self.engine_of[self.resets], codes)
         if port >= 0:
-            mine &= (self.words[self.resets] >> np.uint32(28)).astype(np.int64) == port
-        return np.sort(np.concatenate([self.resets[mine], self.des_at]))
+            selected &= (self.words[self.resets] >> np.uint32(28)).astype(np.int64) == port
+        return np.sort(np.concatenate([self.resets[selected], self.des_at]))
 
-    def _rvt_restarts(self, places: dict[str, I64], any_rvt: bool) -> dict[str, I64]:
+    def _rvt_restarts(self, indices: dict[str, I64], any_rvt: bool) -> dict[str, I64]:
         """Indices of the words after which firmware inserted a pair of commands that restarts TIU and GDMA ids."""
         limit = self.rules.rvt_id_limit
-        if limit is None or not any_rvt or len(places["TIU"]) < limit:
+        if limit is None or not any_rvt or len(indices["TIU"]) < limit:
             return {}
         rvt = np.zeros(len(self.words), np.bool_)
         for name in ("TIU", "GDMA"):
-            rvt[places[name]] = self.kinds[places[name]] == Node.RVT_NODE_SET
+            rvt[indices[name]] = self.kinds[indices[name]] == Node.RVT_NODE_SET
         rvt_at = np.flatnonzero(rvt)
-        tiu = places["TIU"]
-        resets = self._reset_places("TIU", -1)
+        tiu = indices["TIU"]
+        resets = self._reset_indices("TIU", -1)
         fills: list[int] = []
         first = 0  # TIU commands counted from here
         while first + limit <= len(tiu):
@@ -156,43 +156,43 @@ class _Decoder:
         at = np.array(fills, dtype=np.int64)
         return {"TIU": at, "GDMA": at} if fills else {}
 
-    def _commands(self, name: str, port: int, places: I64, fills: I64 | None, stream: NodeStream) -> Commands:
+    def _commands(self, name: str, port: int, indices: I64, fills: I64 | None, stream: NodeStream) -> Commands:
         entries = [entry for entry in self.skeleton.des if entry[1] == name and entry[2] == port]
-        commands = self._simple(places)
+        commands = self._simple(indices)
         if fills is not None and len(fills):
             typ, function = self.rules.rvt_fill[name]
             code = next(code for code, engine in self.rules.engine_codes.items() if engine == name)
             word = np.uint32(code << 7 | typ << 10 | function << 15)
-            at = np.searchsorted(commands.place, fills, side="right")
+            at = np.searchsorted(commands.node_index, fills, side="right")
             commands = _inserted(commands, at, word, np.int8(Mode.NONE), fills, -1)
         if entries:
             commands = self._with_blocks(commands, name, port, entries, stream)
         self._number(commands, name, port, fills)
         return commands
 
-    def _simple(self, places: I64) -> Commands:
-        kinds = self.kinds[places]
+    def _simple(self, indices: I64) -> Commands:
+        kinds = self.kinds[indices]
         mode = np.where(kinds == Node.NODE_SET, np.int8(Mode.TDI), np.int8(Mode.NONE))
         mode[kinds == Node.RVT_NODE_SET] = Mode.RVT
         if self.extra_number is not None:
-            extra = self.extra_number[places] - 1
+            extra = self.extra_number[indices] - 1
             extra[kinds != Node.NODE_SET] = -1
         else:
-            extra = np.full(len(places), -1, np.int32)
-        word = self.words[places]
-        if self.odd.any():
-            word[self.odd[places]] = 0
+            extra = np.full(len(indices), -1, np.int32)
+        word = self.words[indices]
+        if self.unknown_kind.any():
+            word[self.unknown_kind[indices]] = 0
         # columns with long constant stretches are filled in by _number
         empty = np.zeros(0, np.int32)
-        none = np.full(len(places), -1, np.int32)
-        return Commands(word, np.zeros(0, np.int64), empty, empty, mode, places, extra, none)
+        none = np.full(len(indices), -1, np.int32)
+        return Commands(word, np.zeros(0, np.int64), empty, empty, mode, indices, extra, none)
 
     def _with_blocks(
-        self, commands: Commands, name: str, port: int, entries: list[Des], stream: NodeStream
+        self, commands: Commands, name: str, port: int, entries: list[DesEntry], stream: NodeStream
     ) -> Commands:
         counts = [entry[4] for entry in entries]
         left = self.rules.most_des
-        streams = [stream.announced.get(entry[0], -1) for entry in entries]
+        streams = [stream.stream_of_node.get(entry[0], -1) for entry in entries]
         for number, entry in enumerate(entries):
             if streams[number] >= 0:  # the count in an SDMA node is meaningless
                 counts[number] = len(self.rules.streams[name][streams[number]])
@@ -202,46 +202,46 @@ class _Decoder:
                 self.report.error(what, f"{left} of them were used.", offset=self.offset + 4 * entry[0])
                 counts[number] = left
             left -= counts[number]
-        places = np.array([entry[0] for entry in entries], dtype=np.int64)
-        at = np.searchsorted(commands.place, places)
+        indices = np.array([entry[0] for entry in entries], dtype=np.int64)
+        at = np.searchsorted(commands.node_index, indices)
         first = at + np.concatenate([[0], np.cumsum(counts)[:-1]])
         numbers = np.arange(len(stream.des_nodes), len(stream.des_nodes) + len(entries), dtype=np.int32)
         for entry, count, start, own in zip(entries, counts, first.tolist(), streams, strict=True):
             stream.des_nodes.append(DesNode(name, port, entry[3], count, start, own))
         mode = np.where(np.array(streams) < 0, np.int8(Mode.DES), np.int8(Mode.NONE))
-        where, mode, place, des = (np.repeat(each, counts) for each in (at, mode, places, numbers))
-        return _inserted(commands, where, np.uint32(0), mode, place, des)
+        where, mode, node_index, des = (np.repeat(each, counts) for each in (at, mode, indices, numbers))
+        return _inserted(commands, where, np.uint32(0), mode, node_index, des)
 
     def _number(self, commands: Commands, name: str, port: int, fills: I64 | None) -> None:
         """Fill in ids, scopes and batches, which change only at known places."""
-        place = commands.place
-        count = len(place)
+        node_index = commands.node_index
+        count = len(node_index)
         # a DES node resets before its own commands, which share its place
-        resets = np.searchsorted(place, self._reset_places(name, port), side="left")
+        resets = np.searchsorted(node_index, self._reset_indices(name, port), side="left")
         if fills is not None and len(fills):
             # the inserted command continues the old numbering; the next one restarts it
-            resets = np.sort(np.concatenate([resets, np.searchsorted(place, fills, side="right")]))
+            resets = np.sort(np.concatenate([resets, np.searchsorted(node_index, fills, side="right")]))
         after_des = np.zeros(0, np.int64)
         if commands.des.max(initial=-1) >= 0:
             after_des = np.flatnonzero(np.diff(commands.des, prepend=-1, append=-1))
         edges = np.unique(np.concatenate([[0], resets, after_des, [count]]).astype(np.int64))
         commands.id = np.arange(count, dtype=np.int64) - np.repeat(edges[:-1], np.diff(edges))
-        commands.scope = _spread(np.searchsorted(place, self.scope_at), self.scope_values, count)
+        commands.scope = _value_at_rows(np.searchsorted(node_index, self.scope_at), self.scope_values, count)
         batches = (self.words[self.batch_at] >> np.uint32(7)).astype(np.int32)
-        commands.batch = _spread(np.searchsorted(place, self.batch_at), batches, count)
+        commands.batch = _value_at_rows(np.searchsorted(node_index, self.batch_at), batches, count)
         inserted = (commands.mode == Mode.NONE) & (commands.word != 0)
         if inserted.any():
             commands.scope[inserted] = -1
             commands.batch[inserted] = -1
 
 
-def _inserted(commands: Commands, at: I64, word: np.uint32, mode: Any, place: I64, des: Any) -> Commands:
+def _inserted(commands: Commands, at: I64, word: np.uint32, mode: Any, node_index: I64, des: Any) -> Commands:
     """Commands with others inserted before the rows ``at``; the columns that `_number` fills in are still empty."""
-    columns = {"word": word, "mode": mode, "place": place, "extra": -1, "des": des}
+    columns = {"word": word, "mode": mode, "node_index": node_index, "extra": -1, "des": des}
     return replace(commands, **{key: np.insert(getattr(commands, key), at, some) for key, some in columns.items()})
 
 
-def _spread(at: I64, values: I32, count: int) -> I32:
+def _value_at_rows(at: I64, values: I32, count: int) -> I32:
     """Value in force at each of ``count`` rows, which changes to ``values[i]`` at row ``at[i]``; -1 before."""
     edges = np.concatenate([[0], at, [count]])
     return np.repeat(np.concatenate([[-1], values]).astype(np.int32), np.diff(edges))

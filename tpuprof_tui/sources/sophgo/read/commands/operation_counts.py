@@ -26,7 +26,7 @@ from ..arrays import F64, I64, Bools, Bytes
 from .registers import codes_of_many, commands_of_one_kind, field_of_lines
 
 MISSING = -1
-"""Stands for a count that cannot be told: hostile registers, a command that cannot be decoded, no model."""
+"""Value of an unknown count."""
 
 _LARGEST = 2.0**62
 #: Model tables by token prefix; V divides the bytes of a lane by the bytes of an element.
@@ -127,17 +127,17 @@ def count_operations(
         rules = model.rules.get(base_name(table.operations[op].name))
         if not rules:
             continue
-        left = np.flatnonzero(ops == op)
-        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[left], op)
-        commands = _Commands(chip, model, table, lines, functions[left], op)
+        rows = np.flatnonzero(ops == op)
+        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[rows], op)
+        commands = _Commands(chip, model, table, lines, functions[rows], op)
         for rule in rules:
-            holds = commands.fit(rule)
-            if holds.all():
-                _put(result, left, commands, rule, uarch)
+            applies = commands.rule_mask(rule)
+            if applies.all():
+                _store_counts(result, rows, commands, rule, uarch)
                 break
-            if holds.any():
-                _put(result, left[holds], commands.part(holds), rule, uarch)
-                left, commands = left[~holds], commands.part(~holds)
+            if applies.any():
+                _store_counts(result, rows[applies], commands.subset(applies), rule, uarch)
+                rows, commands = rows[~applies], commands.subset(~applies)
     return result
 
 
@@ -155,24 +155,24 @@ class _Commands(Struct):
     lines: Bytes
     functions: I64
     op: int
-    known: dict[str, I64] = {}
+    cache: dict[str, I64] = {}
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def part(self, rows: Bools) -> _Commands:
+    def subset(self, rows: Bools) -> _Commands:
         """A subset of these commands."""
         return _Commands(self.chip, self.model, self.table, self.lines[rows], self.functions[rows], self.op)
 
-    def fit(self, rule: Rule) -> Bools:
+    def rule_mask(self, rule: Rule) -> Bools:
         """Mask of the commands that ``rule`` applies to."""
-        holds = np.ones(len(self), np.bool_)
+        applies = np.ones(len(self), np.bool_)
         if rule.functions is not None:
-            holds &= np.logical_or.reduce([self.functions == code for code in rule.functions])
+            applies &= np.logical_or.reduce([self.functions == code for code in rule.functions])
         if rule.precisions is not None:
             precisions = self.value("opt_opd0_prec")
-            holds &= np.logical_or.reduce([precisions == code for code in rule.precisions])
-        return holds
+            applies &= np.logical_or.reduce([precisions == code for code in rule.precisions])
+        return applies
 
     def by_precision(self, table: I64, operand: str) -> I64:
         """Entries of ``table`` for the precision of an operand."""
@@ -183,14 +183,14 @@ class _Commands(Struct):
 
         A register that is not in the layout is 0.
         """
-        if token not in self.known:
-            self.known[token] = self._value(token)
-        return self.known[token]
+        if token not in self.cache:
+            self.cache[token] = self._value(token)
+        return self.cache[token]
 
     def _value(self, token: str) -> I64:
-        product, _, grain = token.partition("^")
-        if grain:
-            return _rounded_up(self.value(product), self.value(grain))
+        product, _, multiple = token.partition("^")
+        if multiple:
+            return _rounded_up(self.value(product), self.value(multiple))
         if "*" in product:
             return functools.reduce(operator.mul, map(self.value, product.split("*")))
         if token.isdigit():
@@ -209,11 +209,11 @@ def _kernel(depth: I64, commands: _Commands) -> I64:
     return 2 * depth * kernel - 1 + commands.value("opt_opd2_const")
 
 
-def _rounded_up(values: I64, grain: I64) -> I64:
-    """``values`` rounded up to multiples of ``grain``; negative where the grain is not positive."""
-    positive = np.maximum(grain, 1)
+def _rounded_up(values: I64, multiple: I64) -> I64:
+    """``values`` rounded up to multiples of ``multiple``; negative where that is not positive."""
+    positive = np.maximum(multiple, 1)
     rounded: I64 = -(-values // positive) * positive
-    return np.where(grain > 0, rounded, MISSING)
+    return np.where(multiple > 0, rounded, MISSING)
 
 
 _TERMS: Mapping[str, Callable[[_Commands], I64]] = {
@@ -237,7 +237,7 @@ def _product(commands: _Commands, factors: str) -> I64:
     return np.where((least >= 0) & (size < _LARGEST), functools.reduce(operator.mul, values), MISSING)
 
 
-def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
+def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
     """Store the figures of ``commands`` at ``rows``."""
     model = commands.model
     alg = _product(commands, rule.alg)
@@ -253,8 +253,8 @@ def _put(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, ua
     if (
         model.bank_conflicts and rule.conflict == "requantise"
     ):  # more conflicts where the result is at half the operand's address
-        half = commands.value("res0_addr") * 2 == commands.value("opd0_addr")
-        result.bank_conflicts[rows] = np.where(half, 2, 1)
+        half_address = commands.value("res0_addr") * 2 == commands.value("opd0_addr")
+        result.bank_conflicts[rows] = np.where(half_address, 2, 1)
     elif model.bank_conflicts:
         result.bank_conflicts[rows] = 0
 

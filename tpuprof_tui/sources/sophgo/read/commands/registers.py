@@ -72,11 +72,11 @@ def select_many(
     if not has_commands(chip, engine):
         return ops
     table = command_table(chip, engine)
-    room = len(buffer) - offsets if lengths is None else np.minimum(lengths, len(buffer) - offsets)
-    readable = np.flatnonzero((offsets >= 0) & (room >= HEADER_BYTES))
+    available = len(buffer) - offsets if lengths is None else np.minimum(lengths, len(buffer) - offsets)
+    readable = np.flatnonzero((offsets >= 0) & (available >= HEADER_BYTES))
     found = table.selection[table.selection_keys(_words_at(buffer, offsets[readable]))]
     sizes = table.sizes[found]
-    ops[readable] = np.where((sizes > 0) & (sizes <= room[readable]), found, -1)
+    ops[readable] = np.where((sizes > 0) & (sizes <= available[readable]), found, -1)
     return ops
 
 
@@ -95,52 +95,52 @@ def field_of_many(
         Values, 0 where missing (int64; uint64 for fields that have 64 bits in some operation), and the missing mask;
         both have the shape of ``offsets``.
     """
-    place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
-    if place is None or len(buffer) < HEADER_BYTES:
+    position = command_table(chip, engine).position(name) if has_commands(chip, engine) else None
+    if position is None or len(buffer) < HEADER_BYTES:
         return np.zeros(offsets.shape, np.int64), np.ones(offsets.shape, np.bool_)
     sizes = command_table(chip, engine).sizes[ops]
-    missing = (place.mask[ops] == 0) | (offsets < 0) | (offsets > len(buffer) - sizes)
-    positions = np.where(missing, 0, offsets + place.byte[ops])
-    values = _words_at(buffer, positions) >> place.shift[ops]
-    spill = place.spill[ops]
+    missing = (position.mask[ops] == 0) | (offsets < 0) | (offsets > len(buffer) - sizes)
+    starts = np.where(missing, 0, offsets + position.byte[ops])
+    values = _words_at(buffer, starts) >> position.shift[ops]
+    spill = position.spill[ops]
     spilled = np.flatnonzero((spill > 0) & ~missing)
     if len(spilled):
-        ninth = buffer[positions[spilled] + HEADER_BYTES].astype(np.uint64)
-        values[spilled] |= ninth << (np.uint64(64) - place.shift[ops[spilled]])
-    values &= np.where(missing, np.uint64(0), place.mask[ops])
-    return (values, missing) if place.wide else (values.astype(np.int64), missing)
+        ninth = buffer[starts[spilled] + HEADER_BYTES].astype(np.uint64)
+        values[spilled] |= ninth << (np.uint64(64) - position.shift[ops[spilled]])
+    values &= np.where(missing, np.uint64(0), position.mask[ops])
+    return (values, missing) if position.wide else (values.astype(np.int64), missing)
 
 
 def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, operation: int) -> Bytes:
     """Bytes of commands of one operation, shape (commands, size); all of them must be inside the buffer."""
     size = int(command_table(chip, engine).sizes[operation])
-    whole = np.dtype((np.void, size))
-    everywhere: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), whole, buffer.data, 0, (1,))
-    lines: Bytes = everywhere[offsets].view(np.uint8).reshape(len(offsets), size)
+    command_bytes = np.dtype((np.void, size))
+    windows: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), command_bytes, buffer.data, 0, (1,))
+    lines: Bytes = windows[offsets].view(np.uint8).reshape(len(offsets), size)
     return lines
 
 
 def field_of_lines(table: CommandTable, lines: Bytes, operation: int, name: str) -> Values:
     """Values of one field of the bytes from `commands_of_one_kind`; zeros where the operation has no such field."""
-    place = table.place(name)
-    if place is None or not place.mask[operation]:
+    position = table.position(name)
+    if position is None or not position.mask[operation]:
         return np.zeros(len(lines), np.int64)
-    first = int(place.byte[operation])
+    first = int(position.byte[operation])
     words: NDArray[np.uint64] = lines[:, first : first + HEADER_BYTES].view("<u8")[:, 0]
-    values: NDArray[np.uint64] = words >> place.shift[operation]
-    if place.spill[operation]:
+    values: NDArray[np.uint64] = words >> position.shift[operation]
+    if position.spill[operation]:
         ninth = lines[:, first + HEADER_BYTES].astype(np.uint64)
-        values |= ninth << (np.uint64(64) - place.shift[operation])
-    values &= place.mask[operation]
-    return values if place.wide else values.astype(np.int64)
+        values |= ninth << (np.uint64(64) - position.shift[operation])
+    values &= position.mask[operation]
+    return values if position.wide else values.astype(np.int64)
 
 
-def _words_at(buffer: Bytes, positions: I64) -> NDArray[np.uint64]:
+def _words_at(buffer: Bytes, starts: I64) -> NDArray[np.uint64]:
     """Eight bytes at each position as one little-endian integer; each position must be followed by eight bytes."""
-    if not len(positions):
-        return np.zeros(positions.shape, np.uint64)
-    everywhere: NDArray[np.uint64] = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
-    return everywhere[positions]
+    if not len(starts):
+        return np.zeros(starts.shape, np.uint64)
+    windows: NDArray[np.uint64] = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
+    return windows[starts]
 
 
 def codes_of_many(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .pairing import Matcher
 
 
-#: A run is certain with at least the share `_SURE` of its launch's commands, if it has `_ENOUGH` records or the
-#: `_AROUND` runs around it have a mean share of `_WHOLE`.
-_SURE, _ENOUGH = 0.6, 8
-_WHOLE, _AROUND = 0.9, 11
+#: A run is certain with at least the share `_CERTAIN_COVERAGE` of its launch's commands, if it has `_ENOUGH_RECORDS`
+#: records or the `_NEIGHBOUR_RUNS` runs around it have a mean share of `_COMPLETE_COVERAGE`.
+_CERTAIN_COVERAGE, _ENOUGH_RECORDS = 0.6, 8
+_COMPLETE_COVERAGE, _NEIGHBOUR_RUNS = 0.9, 11
 #: Most lost launches between two runs that are considered.
 _MOST_BETWEEN = 8
 #: Limits of the search for alternatives: lost launches in one stretch, and pairs of run and launch in total.
@@ -29,51 +29,51 @@ _MOST_SLACK, _MOST_TRIED = 64, 20_000
 
 def split_runs(runs: Matcher) -> tuple[list[I64], list[Bools]]:
     """Launch of each record and mask of the ambiguous records, by engine; ``runs`` must have been aligned."""
-    ambiguous = [np.zeros(len(side.id), np.bool_) for side in runs.records]
+    ambiguous = [np.zeros(len(records.id), np.bool_) for records in runs.records]
     if not len(runs.launch):
-        return [np.full(len(side.id), -1) for side in runs.records], ambiguous
+        return [np.full(len(records.id), -1) for records in runs.records], ambiguous
     launches = [np.repeat(runs.launch, np.diff(start)) for start in runs.run_start]
-    for run in np.flatnonzero(_open_ends(runs)).tolist():
+    for run in np.flatnonzero(_open_end_mask(runs)).tolist():
         _split(runs, run, launches, ambiguous)
     for first, last in _stretches(runs):
-        for engine in (each for each, known in enumerate(runs.known) if not known):
+        for engine in (each for each, is_clean in enumerate(runs.is_clean) if not is_clean):
             ambiguous[engine][runs.rows(engine, first).start : runs.rows(engine, last).stop] = True
     return launches, ambiguous
 
 
-def _open_ends(runs: Matcher) -> Bools:
+def _open_end_mask(runs: Matcher) -> Bools:
     """Mask of the runs whose last records of an engine may belong to the next run: ids keep growing, or it has none."""
     result = np.zeros(len(runs.launch), np.bool_)
-    for side, start, known in zip(runs.records, runs.run_start, runs.known, strict=True):
+    for records, start, is_clean in zip(runs.records, runs.run_start, runs.is_clean, strict=True):
         count = np.diff(start)
-        if known or len(count) < 2 or not len(side.id):
+        if is_clean or len(count) < 2 or not len(records.id):
             continue
-        last, after = np.maximum(start[1:-1] - 1, 0), np.minimum(start[1:-1], len(side.id) - 1)
-        result[:-1] |= (count[:-1] > 0) & ((count[1:] == 0) | (side.id[after] > side.id[last]))
+        last, after = np.maximum(start[1:-1] - 1, 0), np.minimum(start[1:-1], len(records.id) - 1)
+        result[:-1] |= (count[:-1] > 0) & ((count[1:] == 0) | (records.id[after] > records.id[last]))
     result[:-1] &= (runs.launch[:-1] >= 0) & (runs.launch[1:] >= 0)
     return result
 
 
-def _end_of(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
+def _items_and_pauses(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int]], I64]:
     """Records of a run in time order, as (start, engine, row); pauses (ns) before each and before the next run."""
     items = sorted(
-        (int(side.key[row]), engine, row)
-        for engine, side in enumerate(runs.records)
+        (int(records.key[row]), engine, row)
+        for engine, records in enumerate(runs.records)
         for row in range(*runs.run_start[engine][run : run + 2].tolist())
     )
-    over = np.maximum.accumulate([runs.records[engine].over(row) for _, engine, row in items])
+    latest_end = np.maximum.accumulate([runs.records[engine].end_of(row) for _, engine, row in items])
     following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
-    heads = [int(side.key[rows.start]) for side, rows in zip(runs.records, following, strict=True)
+    heads = [int(records.key[rows.start]) for records, rows in zip(runs.records, following, strict=True)
              if rows.start < rows.stop]  # fmt: skip
     begin = min(heads, default=items[-1][0] if items else 0)
     starts = np.array([*(item[0] for item in items[1:]), begin])
-    return items, np.concatenate([[0], starts - over])
+    return items, np.concatenate([[0], starts - latest_end])
 
 
 def _split(runs: Matcher, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
     """Move the last records of a run to the next launch, or to a launch between, from the longest pause on."""
     here, there = int(runs.launch[run]), int(runs.launch[run + 1])
-    items, pauses = _end_of(runs, run)
+    items, pauses = _items_and_pauses(runs, run)
     left = len(items)
     for target in range(there, max(here, there - _MOST_BETWEEN), -1):
         first = _movable(runs, run, items[:left], target, next_too=target == there)
@@ -91,17 +91,17 @@ def _split(runs: Matcher, run: int, launches: list[I64], ambiguous: list[Bools])
 
 def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
     """First of the trailing items that can all be of ``target``, with ``next_too`` ahead of the next run's."""
-    free: list[Bools] = []
-    for engine, side in enumerate(runs.records):
+    movables: list[Bools] = []
+    for engine, records in enumerate(runs.records):
         rows, following = runs.rows(engine, run), runs.rows(engine, run + 1)
-        mine = np.zeros(rows.stop - rows.start, np.bool_)
-        if not runs.known[engine] and len(mine):
-            mine = runs.fits(engine, rows, target)
+        movable = np.zeros(rows.stop - rows.start, np.bool_)
+        if not runs.is_clean[engine] and len(movable):
+            movable = runs.fits(engine, rows, target)
             if next_too and following.start < following.stop:
-                mine = mine & (side.id[rows] < side.id[following.start])
-        free.append(mine)
+                movable = movable & (records.id[rows] < records.id[following.start])
+        movables.append(movable)
     at = len(items)
-    while at and free[items[at - 1][1]][items[at - 1][2] - runs.rows(items[at - 1][1], run).start]:
+    while at and movables[items[at - 1][1]][items[at - 1][2] - runs.rows(items[at - 1][1], run).start]:
         at -= 1
     return at
 
@@ -109,14 +109,15 @@ def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target:
 def _stretches(runs: Matcher) -> list[tuple[int, int]]:
     """First and last run of each stretch next to lost launches in which a run fits more than one launch."""
     count = len(runs.launch)
-    around = np.convolve(np.minimum(runs.share, 1.0), np.ones(_AROUND), "same")
-    around /= np.convolve(np.ones(count), np.ones(_AROUND), "same")
-    whole = (runs.share >= _SURE) & ((runs.records_in >= _ENOUGH) | (around[:count] >= _WHOLE))
-    whole[[0, -1]] = True
-    sure = np.flatnonzero(whole & (runs.launch >= 0))
+    mean = np.convolve(np.minimum(runs.coverage, 1.0), np.ones(_NEIGHBOUR_RUNS), "same")
+    mean /= np.convolve(np.ones(count), np.ones(_NEIGHBOUR_RUNS), "same")
+    supported = (runs.records_in >= _ENOUGH_RECORDS) | (mean[:count] >= _COMPLETE_COVERAGE)
+    covered = (runs.coverage >= _CERTAIN_COVERAGE) & supported
+    covered[[0, -1]] = True
+    certain = np.flatnonzero(covered & (runs.launch >= 0))
     result: list[tuple[int, int]] = []
     tried = 0
-    for before, after in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
+    for before, after in zip(certain[:-1].tolist(), certain[1:].tolist(), strict=True):
         slack = int(runs.launch[after] - runs.launch[before]) - (after - before)
         if after - before < 2 or slack < 1:
             continue
@@ -124,11 +125,11 @@ def _stretches(runs: Matcher) -> list[tuple[int, int]]:
         if slack > _MOST_SLACK or tried > _MOST_TRIED:
             result.append((before + 1, after - 1))
             continue
-        result += _unsure(runs, before, after, slack)
+        result += _ambiguous_runs(runs, before, after, slack)
     return result
 
 
-def _unsure(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[int, int]]:
+def _ambiguous_runs(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[int, int]]:
     """Runs between two certain ones that fit several launches, as (run, run)."""
     inside = range(before + 1, after)
     lowest = int(runs.launch[before]) + 1
@@ -136,8 +137,8 @@ def _unsure(runs: Matcher, before: int, after: int, slack: int) -> list[tuple[in
                 for number, run in enumerate(inside)]  # fmt: skip
     early, late = [0] * len(possible), [0] * len(possible)
     low = lowest - 1
-    for number, some in enumerate(possible):
-        low = early[number] = min((each for each in some if each > low), default=low)
+    for number, launches in enumerate(possible):
+        low = early[number] = min((each for each in launches if each > low), default=low)
     high = int(runs.launch[after])
     for number in range(len(possible) - 1, -1, -1):
         high = late[number] = max((each for each in possible[number] if each < high), default=high)

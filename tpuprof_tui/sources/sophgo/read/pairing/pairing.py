@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import F64, I64, Bools
 from .ambiguous_records import split_runs
-from .engine_records import Side, contradicts
+from .engine_records import EngineItems, contradicts
 from .unmatched_records import ordered, repaired
 
 
@@ -39,62 +39,62 @@ def clean_binding(records: I64, commands: I64) -> I64 | None:
     if not np.array_equal(*spans):
         return None
     lengths = np.diff(cuts[0])
-    place: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
-    place[place >= np.repeat(cuts[1][1:], lengths)] = -1
-    return place
+    binding: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
+    binding[binding >= np.repeat(cuts[1][1:], lengths)] = -1
+    return binding
 
 
-def _uncontradicted(side: Side, other: Side) -> I64 | None:
+def _uncontradicted(records: EngineItems, commands: EngineItems) -> I64 | None:
     """The clean binding, unless the kinds of the records contradict it: losses may leave equal spans by chance."""
-    binding = clean_binding(side.id, other.id)
-    if binding is None or len(side.id) == len(other.id):
+    binding = clean_binding(records.id, commands.id)
+    if binding is None or len(records.id) == len(commands.id):
         return binding
-    against = (binding >= 0) & contradicts(side.kind, other.kind[np.maximum(binding, 0)])
+    against = (binding >= 0) & contradicts(records.kind, commands.kind[np.maximum(binding, 0)])
     return None if against.any() else binding
 
 
-def joint_groups(sides: list[Side]) -> I64:
+def launch_start_keys(engines: list[EngineItems]) -> I64:
     """Keys at which a new launch begins: where an engine with items since the last beginning restarts its ids."""
     keys: list[int] = []
     before: list[int] = []
-    for side in sides:
-        starts = side.sections()
-        keys.extend(side.key[starts].tolist())
+    for items in engines:
+        starts = items.section_starts()
+        keys.extend(items.key[starts].tolist())
         if len(starts):
             before.append(np.iinfo(np.int64).min)
-            before.extend(side.key[starts[1:] - 1].tolist())
+            before.extend(items.key[starts[1:] - 1].tolist())
     if not keys:
         return np.zeros(0, np.int64)
     order = np.argsort(np.array(keys), kind="stable").tolist()
     begin = keys[order[0]]
     result = [begin]
-    for place in order:
-        if before[place] >= begin:
-            begin = keys[place]
+    for index in order:
+        if before[index] >= begin:
+            begin = keys[index]
             result.append(begin)
     return np.array(result, dtype=np.int64)
 
 
-def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[tuple[I64, Bools]]:
+def paired(records: list[EngineItems], commands: list[EngineItems], *, lapped: bool) -> list[tuple[I64, Bools]]:
     """Commands of the records of all engines of a core.
 
     Args:
-        records, commands: One side per engine, in the same order of engines.
+        records, commands: One per engine, in the same order of engines.
         lapped: Whether the oldest records were overwritten, so that the ends rather than the beginnings correspond.
 
     Returns:
         For each engine the index of each record's command, -1 where none was found, and a mask of the records that may
         as well belong to another launch. No command is bound twice, and the commands of one engine keep their order.
     """
-    clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
+    clean = [_uncontradicted(recorded, issued) for recorded, issued in zip(records, commands, strict=True)]
     found = [
-        np.full(len(side.id), -1) if binding is None and not (len(side.id) and len(other.id)) else binding
-        for binding, side, other in zip(clean, records, commands, strict=True)
+        np.full(len(recorded.id), -1) if binding is None and not (len(recorded.id) and len(issued.id)) else binding
+        for binding, recorded, issued in zip(clean, records, commands, strict=True)
     ]
     if all(binding is not None for binding in found):
         return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
     # damaged times may step back; runs are split in stream order
-    in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
+    in_order = [EngineItems(each.id, np.maximum.accumulate(each.key), each.kind, each.end) for each in records]
     matcher = Matcher(in_order, commands, clean)
     matcher.align(lapped)
     return matcher.pairings()
@@ -104,79 +104,79 @@ def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[t
 _AGREES, _CONTRADICTS, _NO_SUCH_ID, _OTHER_LAUNCH = 1.0, -2.0, -3.0, -10.0
 #: Score of each command of a launch that would have no record.
 _LOST = -0.25
-_LOOK = 12
+_LOOKAHEAD = 12
 _MARGIN = 2.0
 _BLOCK = 2048
 _SMALLEST_BLOCK = 64
-_NEAR = (-1, 1, 2, 3)
-_WIDE = 256
+_NEAR_OFFSETS = (-1, 1, 2, 3)
+_WIDE_OFFSETS = 256
 
 
 class Matcher:
     """Matches runs of records (split at id restarts, over all engines) with launches of commands."""
 
-    def __init__(self, records: list[Side], commands: list[Side], clean: list[I64 | None]) -> None:
+    def __init__(self, records: list[EngineItems], commands: list[EngineItems], clean: list[I64 | None]) -> None:
         self.records = records
         self.commands = commands
         self.clean = clean
-        self.known = [binding is not None for binding in clean]
-        runs = joint_groups(records)
-        launches = joint_groups(commands)
+        self.is_clean = [binding is not None for binding in clean]
+        runs = launch_start_keys(records)
+        launches = launch_start_keys(commands)
         self.lapped = False
         self.runs = len(runs)
         self.launches = len(launches)
         #: run of each record, launch of each command, and where launches and runs begin in each engine's list
-        self.run_of = [np.searchsorted(runs, side.key, side="right") - 1 for side in records]
-        self.launch_of = [np.searchsorted(launches, side.key, side="right") - 1 for side in commands]
+        self.run_of = [np.searchsorted(runs, each.key, side="right") - 1 for each in records]
+        self.launch_of = [np.searchsorted(launches, each.key, side="right") - 1 for each in commands]
         self.launch_start = [np.searchsorted(launch, np.arange(self.launches + 1)) for launch in self.launch_of]
         self.run_start = [np.searchsorted(run, np.arange(self.runs + 1)) for run in self.run_of]
         self.commands_in = sum((np.diff(start) for start in self.launch_start), np.zeros(self.launches, np.int64))
         self.records_in = sum((np.diff(start) for start in self.run_start), np.zeros(self.runs, np.int64))
         first = np.full(self.runs, np.iinfo(np.int64).max)
         last = np.full(self.runs, np.iinfo(np.int64).min)
-        for side, run in zip(records, self.run_of, strict=True):
-            if len(side.key):
-                np.minimum.at(first, run, side.key)
-                np.maximum.at(last, run, side.key)
+        for recorded, run in zip(records, self.run_of, strict=True):
+            if len(recorded.key):
+                np.minimum.at(first, run, recorded.key)
+                np.maximum.at(last, run, recorded.key)
         self.gap_before = np.concatenate([[0], first[1:] - last[:-1]]) if self.runs else np.zeros(0, np.int64)
         self.launch = np.full(self.runs, -1, np.int64)
 
-    def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, Bools]:
+    def _locate(self, engine: int, rows: slice, launch: I64) -> tuple[I64, Bools]:
         """Index of each record's command in the given launch, and a mask of the records whose id the launch has."""
         starts = self.launch_start[engine]
         inside = (launch >= 0) & (launch < self.launches)
-        known = np.where(inside, launch, 0)
-        low, high = starts[known], starts[known + 1]
+        valid = np.where(inside, launch, 0)
+        low, high = starts[valid], starts[valid + 1]
         ids = self.commands[engine].id
         first = ids[np.minimum(low, len(ids) - 1)] if len(ids) else np.zeros(len(low), np.int64)
-        place = low + self.records[engine].id[rows] - first
-        fits = inside & (place >= low) & (place < high)
-        return np.where(fits, place, 0), fits
+        command = low + self.records[engine].id[rows] - first
+        fits = inside & (command >= low) & (command < high)
+        return np.where(fits, command, 0), fits
 
     def _scores(self, begin: int, end: int, offset: int) -> F64:
         """Score of each run in ``begin`` to ``end`` if run i belongs to launch i + offset."""
         total = np.zeros(end - begin)
-        for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
+        for engine, (recorded, issued) in enumerate(zip(self.records, self.commands, strict=True)):
             rows = slice(int(self.run_start[engine][begin]), int(self.run_start[engine][end]))
             if rows.start == rows.stop:
                 continue
             run = self.run_of[engine][rows]
             launch = run + offset
-            place, fits = self._place(engine, rows, launch)
+            command, fits = self._locate(engine, rows, launch)
             score = np.full(len(run), _NO_SUCH_ID)
-            if len(other.id):
-                against = contradicts(side.kind[rows], other.kind[place])
+            if len(issued.id):
+                against = contradicts(recorded.kind[rows], issued.kind[command])
                 score[fits] = np.where(against, _CONTRADICTS, _AGREES)[fits]
-                fixed = self.clean[engine]
-                if fixed is not None:
-                    known = fixed[rows]
-                    elsewhere = (known >= 0) & (self.launch_of[engine][known] != launch)
+                clean = self.clean[engine]
+                if clean is not None:
+                    bound = clean[rows]
+                    elsewhere = (bound >= 0) & (self.launch_of[engine][bound] != launch)
                     score[elsewhere] = _OTHER_LAUNCH
             total += np.bincount(run - begin, weights=score, minlength=end - begin)
         launches = np.arange(begin, end) + offset
         inside = (launches >= 0) & (launches < self.launches)
-        wanted = self.commands_in[np.where(inside, launches, 0)]
-        lost = np.maximum(wanted - self.records_in[begin:end], 0)
+        expected = self.commands_in[np.where(inside, launches, 0)]
+        lost = np.maximum(expected - self.records_in[begin:end], 0)
         if begin == 0 and self.lapped:
             lost[:1] = 0  # an unknown number of records of the oldest launch was overwritten
         total[inside] += _LOST * lost[inside]
@@ -194,30 +194,30 @@ class Matcher:
         search_from = fruitless = 0  # back-off of the wide search for records that fit nowhere
         while at < self.runs:
             end = min(self.runs, at + block)
-            offsets = [offset, *(offset + step for step in _NEAR)]
+            offsets = [offset, *(offset + step for step in _NEAR_OFFSETS)]
             totals = np.stack([np.concatenate([[0.0], np.cumsum(self._scores(at, end, value))]) for value in offsets])
-            ahead = np.minimum(np.arange(end - at) + _LOOK, end - at)
-            look = totals[:, ahead] - totals[:, : end - at]
+            ahead = np.minimum(np.arange(end - at) + _LOOKAHEAD, end - at)
+            scores = totals[:, ahead] - totals[:, : end - at]
             possible = np.cumsum(np.concatenate([[0], self.records_in[at:end]]))
-            weak = look[0] < 0.25 * (possible[ahead] - possible[: end - at])
+            weak = scores[0] < 0.25 * (possible[ahead] - possible[: end - at])
             weak[: max(0, search_from - at)] = False
-            better = (look[1:].max(axis=0) > look[0] + _MARGIN) | weak
+            better = (scores[1:].max(axis=0) > scores[0] + _MARGIN) | weak
             if end < self.runs:
-                better[-_LOOK:] = False
+                better[-_LOOKAHEAD:] = False
             hits = np.flatnonzero(better)
             if not len(hits):
-                stop = end if end == self.runs else end - _LOOK
+                stop = end if end == self.runs else end - _LOOKAHEAD
                 self.launch[at:stop] = np.arange(at, stop) + offset
                 at, block = stop, min(_BLOCK, 2 * block)
                 continue
             hit = int(hits[0])
             block = min(_BLOCK, max(_SMALLEST_BLOCK, 4 * hit))
-            choice = int(look[1:, hit].argmax()) + 1
+            choice = int(scores[1:, hit].argmax()) + 1
             new = offsets[choice]
-            if weak[hit] and look[choice, hit] < 0.6 * (possible[ahead[hit]] - possible[hit]):
+            if weak[hit] and scores[choice, hit] < 0.6 * (possible[ahead[hit]] - possible[hit]):
                 new = self._wide_offset(at + self._misfit(totals[0], at, hit), offset)
                 fruitless = 0 if new != offset else fruitless + 1
-                search_from = at + hit + (1 << min(max(0, fruitless - _LOOK), 11))
+                search_from = at + hit + (1 << min(max(0, fruitless - _LOOKAHEAD), 11))
             if new == offset:
                 stop = hit + 1
                 self.launch[at : at + stop] = np.arange(at, at + stop) + offset
@@ -234,12 +234,12 @@ class Matcher:
 
     def _misfit(self, total: F64, at: int, hit: int) -> int:
         """Index, from ``hit`` on, of the first run that does not fit; runs that fit do not favour another offset."""
-        scores = np.diff(total[hit : hit + _LOOK + 1])
+        scores = np.diff(total[hit : hit + _LOOKAHEAD + 1])
         return hit + int((scores < 0.25 * self.records_in[at + hit :][: len(scores)]).argmax())
 
     def _switch(self, at: int, hit: int, old: int, new: int) -> int:
         """Assign runs up to where the new offset takes over; returns the first run of the new offset."""
-        low, high = max(at, at + hit - _LOOK), min(self.runs, at + hit + _LOOK)
+        low, high = max(at, at + hit - _LOOKAHEAD), min(self.runs, at + hit + _LOOKAHEAD)
         before = np.concatenate([[0.0], np.cumsum(self._scores(low, high, old))])
         after = np.concatenate([[0.0], np.cumsum(self._scores(low, high, new))])
         value = before + (after[-1] - after)
@@ -252,10 +252,10 @@ class Matcher:
 
     def _wide_offset(self, run: int, offset: int) -> int:
         """Offset at which the next runs fit best, searched over a wide range; the old one if none is convincing."""
-        end = min(self.runs, run + _LOOK)
+        end = min(self.runs, run + _LOOKAHEAD)
         low = max(int(self.launch[:run].max(initial=-1)) + 1 - run, -run)
         best, best_score = offset, float(self._scores(run, end, offset).sum()) + _MARGIN
-        for value in (*range(offset - 16, offset + _WIDE), *self._candidates(run, end)):
+        for value in (*range(offset - 16, offset + _WIDE_OFFSETS), *self._candidates(run, end)):
             score = float(self._scores(run, end, value).sum()) if value >= low else best_score
             if score > best_score:
                 best, best_score = value, score
@@ -265,13 +265,13 @@ class Matcher:
         """Offsets at which some of the runs have the same counts per engine as launches, most frequent first."""
         runs = self._signatures(self.run_start, begin, end)
         launches = self._signatures(self.launch_start, 0, self.launches)
-        places: dict[int, list[int]] = {}
-        for place, value in enumerate(launches.tolist()):
-            places.setdefault(value, []).append(place)
+        launches_of: dict[int, list[int]] = {}
+        for launch, value in enumerate(launches.tolist()):
+            launches_of.setdefault(value, []).append(launch)
         votes = Counter(
-            place - begin - number
+            launch - begin - number
             for number, value in enumerate(runs.tolist())
-            for place in places.get(value, [])[:4096]
+            for launch in launches_of.get(value, [])[:4096]
         )
         return [offset for offset, _ in votes.most_common(32)]
 
@@ -288,9 +288,9 @@ class Matcher:
 
         In a lapped ring the first runs are incomplete, so the one offset that explains most of them is taken.
         """
-        end = min(self.runs, 2 * _LOOK)
+        end = min(self.runs, 2 * _LOOKAHEAD)
         last = self.launches - self.runs
-        likely = [last, 0] if lapped else [0, last, *range(1, _LOOK)]
+        likely = [last, 0] if lapped else [0, last, *range(1, _LOOKAHEAD)]
         offsets = list(dict.fromkeys([*likely, *self._candidates(0, end)]))
         scores = np.stack([self._scores(0, end, value) for value in offsets], axis=1)
         value = scores.sum(axis=0)
@@ -304,19 +304,20 @@ class Matcher:
         """Index of the command of each record and mask of the doubtful ones, by engine."""
         result: list[tuple[I64, Bools]] = []
         #: records of each run per command of its launch
-        self.share = self.records_in / np.maximum(self.commands_in[np.maximum(self.launch, 0)], 1)
+        self.coverage = self.records_in / np.maximum(self.commands_in[np.maximum(self.launch, 0)], 1)
         launches, ambiguous = split_runs(self)
-        for engine, (side, other, fixed) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
-            if fixed is not None or not len(side.id) or not len(other.id):
-                result.append((np.full(len(side.id), -1) if fixed is None else fixed, np.zeros(len(side.id), np.bool_)))
+        for engine, (recorded, issued, clean) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
+            if clean is not None or not len(recorded.id) or not len(issued.id):
+                unbound = np.full(len(recorded.id), -1)
+                result.append((unbound if clean is None else clean, np.zeros(len(unbound), np.bool_)))
                 continue
-            place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
-            place[~fits | contradicts(side.kind, other.kind[place])] = -1
-            place = ordered(place)
+            command, fits = self._locate(engine, slice(0, len(recorded.id)), launches[engine])
+            command[~fits | contradicts(recorded.kind, issued.kind[command])] = -1
+            command = ordered(command)
             # a record that fits nowhere casts doubt on the launch of its whole run
-            odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
-            ambiguous[engine] |= (odd > 0)[self.run_of[engine]]
-            bound = repaired(place, side, other)
+            misfits = np.bincount(self.run_of[engine], weights=command < 0, minlength=self.runs)
+            ambiguous[engine] |= (misfits > 0)[self.run_of[engine]]
+            bound = repaired(command, recorded, issued)
             result.append((bound, ambiguous[engine] & (bound >= 0)))
         return result
 
@@ -326,8 +327,8 @@ class Matcher:
 
     def fits(self, engine: int, rows: slice, launch: int) -> Bools:
         """Mask of the records with a command of their id in a launch whose kind does not contradict theirs."""
-        place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
+        command, fits = self._locate(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
         kinds = self.commands[engine].kind
         if not len(kinds):
             return fits
-        return fits & ~contradicts(self.records[engine].kind[rows], kinds[place])
+        return fits & ~contradicts(self.records[engine].kind[rows], kinds[command])

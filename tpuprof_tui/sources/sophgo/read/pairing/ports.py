@@ -21,7 +21,7 @@ from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.monitor import WRAP, Stream, read_stream, to_ns
+from ..records.monitor import WRAP, RecordStream, read_stream, to_ns
 from ..records.port_wraps import unwrapped_port
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
@@ -58,7 +58,7 @@ class PortData(Struct):
     port: int
     file: str
     report: Report
-    stream: Stream
+    stream: RecordStream
     commands: Commands | None = None
     core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -106,10 +106,10 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
     return result
 
 
-def _head_length(stream: Stream, chip: Chip) -> int:
+def _head_length(stream: RecordStream, chip: Chip) -> int:
     """Number of records of the opening wait and nop: system, ids n and n + 1, and ids restart after them."""
     ids = stream.id[:3].tolist()
-    system = stream.system(chip, slice(0, 2)).tolist()
+    system = stream.system_mask(chip, slice(0, 2)).tolist()
     if len(ids) >= 2 and all(system) and ids[1] == ids[0] + 1 and (len(ids) == 2 or ids[2] <= ids[1]):
         return 2
     if len(ids) >= 2 and system[0] and ids[0] > 2 and ids[1] < ids[0] - _ID_DROP:
@@ -117,21 +117,21 @@ def _head_length(stream: Stream, chip: Chip) -> int:
     return 0
 
 
-def _order_launches(result: PortData, stream: Stream) -> None:
+def _order_launches(result: PortData, stream: RecordStream) -> None:
     """Split the records after the head into launches and sort each launch by id."""
     ids = stream.id
     cuts = _launch_cuts(stream, result.head)
     order: list[I64] = [np.arange(result.head, dtype=np.int64)]
     at = result.head
     for begin, end in pairwise([*cuts, len(ids)]):
-        for part_begin, part_end in _without_repeats(ids, begin, end):
+        for part_begin, part_end in _split_at_repeats(ids, begin, end):
             order.append(part_begin + np.argsort(ids[part_begin:part_end], kind="stable"))
             result.launches.append((at, at + part_end - part_begin))
             at += part_end - part_begin
     result.stream = stream.take(np.concatenate(order))
 
 
-def _launch_cuts(stream: Stream, head: int) -> list[int]:
+def _launch_cuts(stream: RecordStream, head: int) -> list[int]:
     """First record of each launch: at id 1, at a drop of the id by over `_ID_DROP`, or at any drop after a pause."""
     ids = stream.id
     if head >= len(ids):
@@ -142,34 +142,34 @@ def _launch_cuts(stream: Stream, head: int) -> list[int]:
     cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1) | ((drop > 0) & (pause > _LAUNCH_PAUSE))])
     cut[: head + 1] = False
     cut[head] = True
-    places: list[int] = np.flatnonzero(cut).tolist()
-    result = places[:1]
-    for place in places[1:]:
-        begun = ids[result[-1] : place]
+    candidates: list[int] = np.flatnonzero(cut).tolist()
+    result = candidates[:1]
+    for row in candidates[1:]:
+        begun = ids[result[-1] : row]
         # id 1 may be written after the next few of its own launch
-        late_one = ids[place] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
-        if not late_one or len(begun) >= begun.max() or pause[place - 1] > _LAUNCH_PAUSE:
-            result.append(place)
+        late_one = ids[row] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
+        if not late_one or len(begun) >= begun.max() or pause[row - 1] > _LAUNCH_PAUSE:
+            result.append(row)
     return result
 
 
-def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
-    """Pieces of a launch without repeated ids: launches that lost their id 1 were not separated."""
-    piece = ids[begin:end]
-    if len(np.unique(piece)) == len(piece):
+def _split_at_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
+    """Parts of a launch without repeated ids: launches that lost their id 1 were not separated."""
+    launch_ids = ids[begin:end]
+    if len(np.unique(launch_ids)) == len(launch_ids):
         return [(begin, end)]
     result: list[tuple[int, int]] = []
     seen: set[int] = set()
     start = drop_at = begin
-    for place in range(begin, end):
-        value = int(ids[place])
-        if place > start and value < ids[place - 1]:
-            drop_at = place
+    for row in range(begin, end):
+        value = int(ids[row])
+        if row > start and value < ids[row - 1]:
+            drop_at = row
         if value in seen:
-            cut = drop_at if drop_at > start else place
+            cut = drop_at if drop_at > start else row
             result.append((start, cut))
             start = cut
-            seen = set(ids[cut:place].tolist())
+            seen = set(ids[cut:row].tolist())
         seen.add(value)
     result.append((start, end))
     return result
@@ -197,7 +197,7 @@ def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
         port.anchor_core = anchor.core
 
 
-def note_unplaced(ports: list[PortData]) -> None:
+def report_unplaced(ports: list[PortData]) -> None:
     """Report ports that could not be placed on the cores' time line."""
     for port in ports:
         if len(port.stream) and not port.anchored:
@@ -206,9 +206,9 @@ def note_unplaced(ports: list[PortData]) -> None:
             port.report.warning(what, done, lane=port.stream.label)
 
 
-def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any]]) -> Bytes:
+def copied_commands(data: Bytes, offsets: I64, sizes: npt.NDArray[np.integer[Any]]) -> Bytes:
     """Copy of commands from any offsets in ``data``, `COMMAND_BYTES` for each, padded with zeros."""
-    places = offsets[:, None] + np.arange(COMMAND_BYTES)
-    inside = (np.arange(COMMAND_BYTES) < rooms[:, None]) & (places < len(data))
-    raw: Bytes = np.where(inside, data[np.minimum(places, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
+    positions = offsets[:, None] + np.arange(COMMAND_BYTES)
+    inside = (np.arange(COMMAND_BYTES) < sizes[:, None]) & (positions < len(data))
+    raw: Bytes = np.where(inside, data[np.minimum(positions, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
     return raw

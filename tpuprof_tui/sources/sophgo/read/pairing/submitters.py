@@ -15,9 +15,9 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..arrays import I32, I64, Bytes
 from ..commands.command_table import Commands, Mode
-from ..commands.model_core import joined
+from ..commands.model_interleaving import concatenated
 from ..core_data import CoreData
-from ..records.port_wraps import filled_turns, turns_into
+from ..records.port_wraps import filled_wraps, wraps_into_window
 from .ports import COMMAND_BYTES, PortData, copied_commands
 
 #: Uncertainty of anchoring: a record and the command that caused it may be this far apart.
@@ -48,20 +48,20 @@ class _Section(Struct):
 
 def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
     """Bind each port's records to commands; ports that no send anchors are placed by their commands."""
-    clocks = {core.core: _Clock(core) for core in cores if core.nodes is not None and core.nodes.ports}
+    times = {core.core: _RecordTimes(core) for core in cores if core.nodes is not None and core.nodes.ports}
     for port in ports:
         if not len(port.stream):
             continue
-        sections = _sections(port, cores, clocks, chip)
+        sections = _sections(port, cores, times, chip)
         if not sections:
             continue
         _bind_sections(port, sections)
         if not port.anchored:
-            _place_by_causality(port, sections)
+            _anchor_by_commands(port, sections)
 
 
-class _Clock:
-    """Times of a core's records by the place of their commands in its node stream."""
+class _RecordTimes:
+    """Times of a core's records by the node index of their commands."""
 
     def __init__(self, core: CoreData) -> None:
         parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))]
@@ -69,22 +69,22 @@ class _Clock:
             if engine.commands is not None:
                 rows = np.flatnonzero(engine.bound >= 0)
                 command = engine.bound[rows]
-                place, scope = engine.commands.place[command], engine.commands.scope[command]
-                parts.append((place, engine.stream.start[rows], engine.stream.end[rows], scope))
+                node_index, scope = engine.commands.node_index[command], engine.commands.scope[command]
+                parts.append((node_index, engine.stream.start[rows], engine.stream.end[rows], scope))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         order = np.argsort(columns[0], kind="stable")
-        self.place, self.start, self.end, self.scope = (column[order] for column in columns)
+        self.node_index, self.start, self.end, self.scope = (column[order] for column in columns)
 
-    def window(self, place: int, scope: int) -> tuple[int, int, int]:
-        """Start of the kernel function, start of the record before ``place``, and end of the kernel function, ns."""
-        if not len(self.place):
+    def window(self, node_index: int, scope: int) -> tuple[int, int, int]:
+        """Start of the kernel function, start of the record before the node, and end of the kernel function, ns."""
+        if not len(self.node_index):
             return -(1 << 62), -(1 << 62), 1 << 62
-        at = int(np.searchsorted(self.place, place))
-        low, high = max(0, at - 4096), min(len(self.place), at + 4096)
+        at = int(np.searchsorted(self.node_index, node_index))
+        low, high = max(0, at - 4096), min(len(self.node_index), at + 4096)
         before = self.start[low:at]
-        mine = self.scope[low:at] == scope
-        behind = before[mine] if mine.any() else before
-        after_ns = int(behind.max()) if len(behind) else int(self.start[0])
+        selected = self.scope[low:at] == scope
+        earlier = before[selected] if selected.any() else before
+        after_ns = int(earlier.max()) if len(earlier) else int(self.start[0])
         inside = self.scope[low:high] == scope
         if inside.any():
             from_ns = int(self.start[low:high][inside].min())
@@ -95,7 +95,7 @@ class _Clock:
         return min(from_ns, after_ns), after_ns, max(after_ns, before_ns)
 
 
-def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
+def _sections(port: PortData, cores: list[CoreData], times: dict[int, _RecordTimes], chip: Chip) -> list[_Section]:
     """Sections of all cores for a port, by estimated time; fills ``port.commands``, ``port.core`` and ``port.data``."""
     lists: list[Commands] = []
     raws: list[Bytes] = []
@@ -108,23 +108,23 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
             continue
         # the profiler's opening pair: system commands outside every kernel function
         head = commands.take(slice(0, 2))
-        mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
-        first = 2 if len(head) == 2 and bool(mine.all()) else 0
+        selected = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
+        first = 2 if len(head) == 2 and bool(selected.all()) else 0
         cuts = np.flatnonzero((np.diff(commands.scope) != 0) | (np.diff(commands.id) <= 0)) + 1
         edges = [first, *(cut for cut in cuts.tolist() if cut > first), len(commands)]
         for begin, end in pairwise(edges):
             if end > begin:
-                window = clocks[core.core].window(int(commands.place[begin]), int(commands.scope[begin]))
+                window = times[core.core].window(int(commands.node_index[begin]), int(commands.scope[begin]))
                 sections.append(_Section(core.core, base + begin, end - begin, *window))
         shifted = commands.take(slice(None))
         shifted.scope = np.where(commands.scope >= 0, commands.scope + core.first_scope, -1).astype(np.int32)
-        shifted.register, shifted.room, raw = _copied_registers(commands, core, sum(map(len, raws)))
+        shifted.register_offset, shifted.register_size, raw = _copied_registers(commands, core, sum(map(len, raws)))
         raws.append(raw)
         lists.append(shifted)
         owners.append(core.core)
         base += len(commands)
     if lists:
-        port.commands = joined(lists)
+        port.commands = concatenated(lists)
         port.core = np.repeat(np.array(owners, np.int32), list(map(len, lists)))
         port.data = np.concatenate(raws)
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
@@ -132,59 +132,59 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
 
 def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, I32, Bytes]:
     """Copied registers of a core's commands for a port: offsets, from ``base`` on (-1: none), sizes, and the bytes."""
-    if commands.register is None or commands.room is None:
+    if commands.register_offset is None or commands.register_size is None:
         return np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32), np.zeros(0, np.uint8)
-    has = np.flatnonzero(commands.register >= 0)
+    has = np.flatnonzero(commands.register_offset >= 0)
     offsets = np.full(len(commands), -1, np.int64)
     offsets[has] = base + COMMAND_BYTES * np.arange(len(has))
-    copied = copied_commands(core.data, commands.register[has], commands.room[has])
-    return offsets, np.minimum(commands.room, COMMAND_BYTES).astype(np.int32), copied
+    copied = copied_commands(core.data, commands.register_offset[has], commands.register_size[has])
+    return offsets, np.minimum(commands.register_size, COMMAND_BYTES).astype(np.int32), copied
 
 
 def _bind_sections(port: PortData, sections: list[_Section]) -> None:
     """Bind the records of each launch to the commands of its section."""
     launches = [_Launch(port, begin, end) for begin, end in port.launches]
     matches = _match(launches, sections, port.wrap_ns if port.anchored else 0)
-    _lift(port, launches, matches)
+    _unwrap_launches(port, launches, matches)
     for launch, section in matches:
         relative = port.stream.id[launch.begin : launch.end] - launch.first_id
         fits = (relative >= 0) & (relative < section.count)
         port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
-    alike = sum(
+    similar = sum(
         first.core != second.core
         and first.count == second.count
         and abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
         for first, second in pairwise(sections)
     )
-    if alike and matches:
-        what = "Two cores submitted equal launches at the same time."
-        done = "Assigned in the order of their estimated times; the submitters may be swapped."
-        port.report.warning(what, done, lane=port.stream.label, count=alike)
+    if similar and matches:
+        what = "Two cores submitted alike launches at the same time."
+        done = "Given to them in the order of their estimated times; the submitters may be exchanged."
+        port.report.warning(what, done, lane=port.stream.label, count=similar)
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):
-        what = "CDMA records without a matching command of any core."
+        what, records = "CDMA records without a matching command of any core.", port.stream.dump_indices(loose)
         done = "They are shown as unknown."
-        port.report.warning(what, done, lane=port.stream.label, count=len(loose), records=port.stream.dumped(loose))
+        port.report.warning(what, done, lane=port.stream.label, count=len(loose), records=records)
 
 
-def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
+def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
     """Shift launches by whole counter wraps to the time of their submitters' kernel functions."""
-    apart = 0  # lag of the port's clock behind those of the cores, ns
+    lag = 0  # lag of the port's clock behind those of the cores, ns
     if matches and not port.anchored:
-        apart = matches[0][1].after_ns - matches[0][0].start
+        lag = matches[0][1].after_ns - matches[0][0].start
     window_of = {launch.begin: section.window for launch, section in matches}
-    known: list[int | None] = []
+    determined: list[int | None] = []
     for launch in launches:
-        start, stop, window = launch.start + apart, launch.stop + apart, window_of.get(launch.begin)
+        start, stop, window = launch.start + lag, launch.stop + lag, window_of.get(launch.begin)
         if window is not None and not port.anchored:  # an estimate, good to the length of a kernel function
-            known.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
+            determined.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
         else:
-            known.append(None if window is None else turns_into(start, stop, window, port.wrap_ns))
-    turns, unsure = filled_turns(known, [each.start for each in launches], [each.stop for each in launches])
-    if not any(turns):
+            determined.append(None if window is None else wraps_into_window(start, stop, window, port.wrap_ns))
+    wraps, unsure = filled_wraps(determined, [each.start for each in launches], [each.stop for each in launches])
+    if not any(wraps):
         return
     moved = np.zeros(len(port.stream), np.int64)
-    for launch, count in zip(launches, turns, strict=True):
+    for launch, count in zip(launches, wraps, strict=True):
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.shift(moved)
     what = "The counter of a CDMA port wrapped in a pause of the port."
@@ -193,8 +193,8 @@ def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, 
         what,
         done,
         lane=port.stream.label,
-        count=sum(map(bool, turns)),
-        records=port.stream.dumped(np.flatnonzero(moved)),
+        count=sum(map(bool, wraps)),
+        records=port.stream.dump_indices(np.flatnonzero(moved)),
     )
     if unsure:
         what = "The counter of a CDMA port wrapped in a pause; on which side of it launches ran is not known."
@@ -227,7 +227,7 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
     def value(launch: _Launch, section: _Section) -> float:
         if launch.span > section.count:
             return -1.0
-        if wrap and turns_into(launch.start, launch.stop, section.window, wrap) is None:
+        if wrap and wraps_into_window(launch.start, launch.stop, section.window, wrap) is None:
             return -1.0
         return launch.count - 0.2 * (section.count - launch.count)
 
@@ -263,15 +263,15 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
     return result[::-1]
 
 
-def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
+def _anchor_by_commands(port: PortData, sections: list[_Section]) -> None:
     """Place a port that no send anchors: each launch is between the records around its commands."""
     firsts = np.array(sorted(section.first for section in sections))
     section_at = {section.first: section for section in sections}
     spans: list[tuple[_Section, int, int]] = []
     for begin, end in port.launches:
-        known = port.bound[begin:end][port.bound[begin:end] >= 0]
-        if len(known):
-            section = section_at[int(firsts[np.searchsorted(firsts, known[0], side="right") - 1])]
+        bound = port.bound[begin:end][port.bound[begin:end] >= 0]
+        if len(bound):
+            section = section_at[int(firsts[np.searchsorted(firsts, bound[0], side="right") - 1])]
             spans.append((section, int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())))
     if not spans:
         return

@@ -26,7 +26,7 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
     common = next((name for name in CORE_ENGINES if all(name in syncs[core.core] for core in active)), None)
     base: int | None = None
     for core in active:
-        instant = syncs[core.core][common] if common else _instant(core, syncs, active, report)
+        instant = syncs[core.core][common] if common else _wait_end(core, syncs, active, report)
         if instant is None:
             if len(active) > 1:
                 what = "The core recorded neither the opening nor the closing synchronisation."
@@ -40,31 +40,31 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
         report.note(f"Some core lost its opening TIU wait; all cores were aligned on {common}.", "")
 
 
-def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
+def _wait_end(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
     """End of the opening TIU wait on a core's own clock (ns), estimated where it was lost; None if it cannot be."""
-    mine = syncs[core.core]
-    if "TIU" in mine:
-        return mine["TIU"]
-    for name, end in mine.items():
-        apart = [other["TIU"] - other[name] for other in syncs.values() if "TIU" in other and name in other]
+    own_syncs = syncs[core.core]
+    if "TIU" in own_syncs:
+        return own_syncs["TIU"]
+    for name, end in own_syncs.items():
+        offsets = [other["TIU"] - other[name] for other in syncs.values() if "TIU" in other and name in other]
         what = f"The opening TIU wait was not recorded; the core was aligned on {name}."
-        done = "" if apart else "Offsets below 1 us against other cores are not known."
+        done = "" if offsets else "Offsets below 1 us against other cores are not known."
         report.warning(what, done, file=core.file, core=core.core)
-        return end + (int(np.median(apart)) if apart else 0)
-    closing = _closing(core)
+        return end + (int(np.median(offsets)) if offsets else 0)
+    closing = _closing_end(core)
     if closing is None:
         return None
     spans = [
         closed - syncs[peer.core]["TIU"]
         for peer in active
-        if (closed := _closing(peer)) is not None and "TIU" in syncs[peer.core]
+        if (closed := _closing_end(peer)) is not None and "TIU" in syncs[peer.core]
     ]
     what = "The opening synchronisation was overwritten; the core was aligned on its closing pair."
     report.warning(what, "Small offsets against other cores are possible.", file=core.file, core=core.core)
     return closing - (int(np.median(spans)) if spans else 0)
 
 
-def _closing(core: CoreData) -> int | None:
+def _closing_end(core: CoreData) -> int | None:
     ends = [core.engines[name].closing_end for name in ("TIU", "GDMA") if name in core.engines]
     return next((end for end in ends if end is not None), None)
 

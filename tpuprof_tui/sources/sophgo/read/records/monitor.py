@@ -11,8 +11,8 @@ from tpuprof_tui.sources.sophgo.chips.layout import RecordLayout
 
 from ..arrays import I64, U32, Bools, Bytes
 from ..problems import Report
-from .implausible_records import DISORDER, found_again, impossible
-from .opening import begins_with_preamble
+from .implausible_records import DISORDER, implausible_mask, realignment_record
+from .preamble import begins_with_preamble
 
 WRAP = 1 << 32
 _HALF = 1 << 31
@@ -32,7 +32,7 @@ _DMA_IDLE = (
 )
 
 
-class Stream(Struct):
+class RecordStream(Struct):
     """Records of one engine of a core, or of one CDMA port, in stream order.
 
     Attributes:
@@ -43,7 +43,7 @@ class Stream(Struct):
         start, end: Times; cycles of the engine's clock with wraps undone, later ns.
         cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
         lapped: Whether the dump was a ring buffer that had lapped.
-        left_out: Number of records of the dump that were left out as impossible.
+        left_out: Number of records of the dump that were left out as implausible.
         first: Index in the dump of the first row of ``words``.
     """
 
@@ -68,29 +68,29 @@ class Stream(Struct):
         """Label of its lane."""
         return f"port {self.port}" if self.port >= 0 else self.engine
 
-    def take(self, rows: I64 | Bools | slice) -> Stream:
+    def take(self, rows: I64 | Bools | slice) -> RecordStream:
         """The records at some rows of the stream."""
         words, first = self.words, self.first
         if self.rows is not None:
-            own: I64 | None = self.rows[rows]
+            word_rows: I64 | None = self.rows[rows]
         elif isinstance(rows, slice):
-            own, words, first = None, words[rows], first + rows.indices(len(words))[0]
+            word_rows, words, first = None, words[rows], first + rows.indices(len(words))[0]
         else:
-            own = np.arange(len(words), dtype=np.int64)[rows]
+            word_rows = np.arange(len(words), dtype=np.int64)[rows]
         cycles = None if self.cycles is None else self.cycles[rows]
         columns = {name: getattr(self, name)[rows] for name in ("id", "start", "end")}
-        return replace(self, **columns, words=words, rows=own, cycles=cycles, first=first)
+        return replace(self, **columns, words=words, rows=word_rows, cycles=cycles, first=first)
 
     def shift(self, by: int | I64) -> None:
         """Shift all times by one amount, or each record's by its own."""
         self.start, self.end = self.start + by, self.end + by
 
-    def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
+    def dump_indices(self, rows: I64 | Bools | slice = slice(None)) -> I64:
         """Indices in the dump of some records; they identify records before it is known which are instructions."""
-        own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
-        return self.first + own[rows]
+        word_rows = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
+        return self.first + word_rows[rows]
 
-    def place_in(self, data: Bytes, row: int) -> int:
+    def byte_offset(self, data: Bytes, row: int) -> int:
         """Byte offset of a record in the data it was read from; -1 where several blocks were joined."""
         if not np.may_share_memory(self.words, data):
             return -1
@@ -101,7 +101,7 @@ class Stream(Struct):
         """Values of a counter for some records, by its name in the record layout."""
         return self.layout.column(self.words, name, rows if self.rows is None else self.rows[rows])
 
-    def system(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
+    def system_mask(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
         """Mask of the records of system commands, by counters; all False where the chip's records do not tell."""
         words = self.words[rows if self.rows is None else self.rows[rows]]
         rule = chip.system_records.get(family_of(self.engine))
@@ -116,7 +116,7 @@ class Stream(Struct):
 
 def read_stream(
     payloads: list[Bytes], offsets: list[int], chip: Chip, engine: str, report: Report, port: int = -1
-) -> Stream:
+) -> RecordStream:
     """Records of the monitor blocks of one engine, as one dump.
 
     Args:
@@ -127,31 +127,31 @@ def read_stream(
     """
     layout = chip.records[family_of(engine)]
     parts: list[U32] = []
-    places: list[int] = []
+    starts: list[int] = []
     for payload, offset in zip(payloads, offsets, strict=True):
-        for piece, place in _pieces(payload, offset, layout, engine, report, port):
-            parts.append(layout.words(piece))
-            places.append(place)
+        for part, begin in _aligned_parts(payload, offset, layout, engine, report, port):
+            parts.append(layout.words(part))
+            starts.append(begin)
     if len(payloads) > 1:
         report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.")
     words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
     start = words[:, 0].astype(np.int64)
     end = words[:, 1].astype(np.int64)
     ids = layout.column(words, "inst_id")
-    stream = Stream(engine, port, layout, words, None, ids, start, end)
+    stream = RecordStream(engine, port, layout, words, None, ids, start, end)
     # the SDMA of a core writes some records late
-    bad = impossible(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
+    bad = implausible_mask(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
     if bad is None:
         return stream
-    where = np.concatenate(
-        [place + layout.size * np.arange(len(part)) for part, place in zip(parts, places, strict=True)]
+    file_offsets = np.concatenate(
+        [begin + layout.size * np.arange(len(part)) for part, begin in zip(parts, starts, strict=True)]
     )
     rows = np.flatnonzero(bad)
     what = f"Impossible {engine} records: overwritten, or with times that no engine has."
     report.error(
         what,
         "They were left out.",
-        offset=int(where[rows[0]]),
+        offset=int(file_offsets[rows[0]]),
         lane=stream.label,
         count=len(rows),
         behind=True,
@@ -161,26 +161,26 @@ def read_stream(
     return stream.take(~bad)
 
 
-def _pieces(
+def _aligned_parts(
     payload: Bytes, offset: int, layout: RecordLayout, engine: str, report: Report, port: int
 ) -> list[tuple[Bytes, int]]:
-    """Whole records of a block and their file offset; two pieces where bytes were inserted or lost between records."""
+    """Whole records of a block and their file offset; two parts where bytes were inserted or lost between records."""
     rest = len(payload) % layout.size
-    whole = len(payload) - rest
+    size = len(payload) - rest
     if not rest:
         return [(payload, offset)]
-    cut = found_again(lambda side: layout.words(payload[side * rest : side * rest + whole])) if port < 0 else None
+    cut = realignment_record(lambda end: layout.words(payload[end * rest : end * rest + size])) if port < 0 else None
     if cut is None:
         what = f"The {engine} records end with {rest} bytes of a partial record."
-        report.error(what, "Those bytes were ignored.", offset=offset + whole)
-        return [(payload[:whole], offset)]
-    place = cut * layout.size
-    what = f"{engine} records are separated by extra or missing bytes."
-    report.error(what, "The next ones were found again; one may be wrong.", offset=offset + place)
-    return [(payload[:place], offset), (payload[rest + place :], offset + rest + place)]
+        report.error(what, "Those bytes were ignored.", offset=offset + size)
+        return [(payload[:size], offset)]
+    split = cut * layout.size
+    what = f"{engine} records are parted by bytes too many or too few."
+    report.error(what, "Those behind were found again; one may be wrong.", offset=offset + split)
+    return [(payload[:split], offset), (payload[rest + split :], offset + rest + split)]
 
 
-def in_order(stream: Stream, chip: Chip, report: Report) -> Stream:
+def in_order(stream: RecordStream, chip: Chip, report: Report) -> RecordStream:
     """Stream of a serial engine with a lapped ring rotated, counters unwrapped, late-written records sorted in."""
     count = len(stream)
     if count == 0:
@@ -195,7 +195,7 @@ def in_order(stream: Stream, chip: Chip, report: Report) -> Stream:
         stream.lapped = True
         what = f"The {stream.engine} ring buffer wrapped: only its last {count} records survive."
         done = "Capture again with a larger max_record_num to see what came before."
-        report.warning(what, done, lane=stream.engine, records=stream.dumped(slice(0, 1)))
+        report.warning(what, done, lane=stream.engine, records=stream.dump_indices(slice(0, 1)))
     stream = _unwrapped(stream, report)
     late = stream.start[1:] < stream.start[:-1]
     if late.any() and stream.engine == "SDMA":
@@ -210,7 +210,7 @@ def signed(values: I64) -> I64:
     return ((values + _HALF) & (WRAP - 1)) - _HALF
 
 
-def _ring_seam(stream: Stream, chip: Chip) -> int:
+def _ring_seam(stream: RecordStream, chip: Chip) -> int:
     """Index in the dump of the oldest record of a lapped ring; 0 when the dump had not lapped.
 
     Modulo 2^32 a counter wrap is not a step back; the seam of a ring is one, as long as the surviving records span less
@@ -225,21 +225,21 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
     back = -int(step[seam - 1])
     if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
         # ids that continue across the seam but not from the dump's last record to its first contradict a lapped ring
-        goes_on = stream.id[seam] == stream.id[seam - 1] + 1 and stream.id[0] not in (stream.id[-1] + 1, 0)
-        if (step < -DISORDER).sum() <= 1 and not goes_on:
+        ids_continue = stream.id[seam] == stream.id[seam - 1] + 1 and stream.id[0] not in (stream.id[-1] + 1, 0)
+        if (step < -DISORDER).sum() <= 1 and not ids_continue:
             return seam
     return _long_gap_seam(stream, chip)
 
 
-def _long_gap_seam(stream: Stream, chip: Chip) -> int:
+def _long_gap_seam(stream: RecordStream, chip: Chip) -> int:
     """Seam of a lapped ring whose surviving records span more than 2^31 cycles, found by ids; 0 without one."""
     ids = stream.id
     if len(ids) < 3 or ids[0] == 0:
         return 0
-    odd = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
-    if len(odd) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
+    breaks = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
+    if len(breaks) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
         return 0
-    return int(odd[0])
+    return int(breaks[0])
 
 
 #: Texts of the problem for a step back in time.
@@ -249,7 +249,7 @@ BACK_IN_TIME = (
 )
 
 
-def _unwrapped(stream: Stream, report: Report) -> Stream:
+def _unwrapped(stream: RecordStream, report: Report) -> RecordStream:
     """Times of a serial engine, with 32-bit counter wraps undone.
 
     A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than
@@ -261,17 +261,17 @@ def _unwrapped(stream: Stream, report: Report) -> Stream:
     step = np.diff(start)
     jumps = np.flatnonzero((step < -DISORDER) | (step > _HALF)) + 1
     offsets = np.zeros(len(jumps) + 1, np.int64)
-    lift = 0
-    for number, place in enumerate(jumps.tolist()):
-        change = int(step[place - 1])
+    offset = 0
+    for number, row in enumerate(jumps.tolist()):
+        change = int(step[row - 1])
         if change < 0:
-            lift += WRAP
+            offset += WRAP
             if change >= -_HALF:
-                records = stream.dumped(slice(place, place + 1))
+                records = stream.dump_indices(slice(row, row + 1))
                 report.warning(*BACK_IN_TIME, lane=stream.engine, records=records)
-        elif lift and change - WRAP > -DISORDER:
-            lift -= WRAP  # written after the wrap, started before it
-        offsets[number + 1] = lift
+        elif offset and change - WRAP > -DISORDER:
+            offset -= WRAP  # written after the wrap, started before it
+        offsets[number + 1] = offset
     if len(jumps):
         edges = np.concatenate([[0], jumps, [len(start)]])
         start = start + np.repeat(offsets, np.diff(edges))
@@ -280,7 +280,7 @@ def _unwrapped(stream: Stream, report: Report) -> Stream:
     return stream
 
 
-def lifted_ids(ids: I64, longest: int | None) -> I64:
+def unwrapped_ids(ids: I64, longest: int | None) -> I64:
     """Ids with wraps of a 16-bit counter undone.
 
     Args:
@@ -298,14 +298,14 @@ def lifted_ids(ids: I64, longest: int | None) -> I64:
         return ids
     drops = np.flatnonzero(after <= before) + 1
     offsets = np.zeros(len(drops) + 1, np.int64)
-    lift = 0
-    for number, place in enumerate(drops.tolist()):
-        lift = lift + 65536 if wraps[place - 1] else 0
-        offsets[number + 1] = lift
+    offset = 0
+    for number, row in enumerate(drops.tolist()):
+        offset = offset + 65536 if wraps[row - 1] else 0
+        offsets[number + 1] = offset
     return ids + np.repeat(offsets, np.diff(np.concatenate([[0], drops, [len(ids)]])))
 
 
-def to_ns(stream: Stream, mhz: float) -> None:
+def to_ns(stream: RecordStream, mhz: float) -> None:
     """Convert the stream's times to integer ns (half to even of t / f x 1000, as published) and keep its cycles."""
     if mhz == 1000:
         return

@@ -67,7 +67,7 @@ def _strays_by_reset(records: I64, most: int, *, alone: bool) -> tuple[int, int]
     return head, tail
 
 
-def note_sync(core: CoreData, chip: Chip) -> None:
+def set_sync_end(core: CoreData, chip: Chip) -> None:
     """Set ``sync_end`` to the end of the TIU record that ends at one instant on all cores, if the chip has one."""
     engine = core.engines.get("TIU")
     if chip.preamble or engine is None or not len(engine.stream):
@@ -81,7 +81,7 @@ def note_sync(core: CoreData, chip: Chip) -> None:
         engine.sync_end = int(ends[min(rule.operator, len(ends) - 1)])
 
 
-def share_last_barrier(cores: list[CoreData], chip: Chip, report: Report) -> None:
+def sync_on_last_wait(cores: list[CoreData], chip: Chip, report: Report) -> None:
     """Set ``sync_end`` on chips without such a record: the last wait of the last kernel function that all cores ran.
 
     Without commands the last record is used if all cores have the same number; otherwise they keep their own clocks.

@@ -13,56 +13,56 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from ..arrays import Bools
 from ..commands.command_table import Commands, Mode, NodeStream, bits_of
 from ..core_data import CoreData, EngineData
-from .monitor import Stream
-from .opening import MOST_MARKERS, begins_with_preamble, markers_at
+from .monitor import RecordStream
+from .preamble import MOST_MARKERS, begins_with_preamble, markers_at
 
 #: Opening pairs of a core's engines start within this of one another.
 _OPENING_SPREAD_NS = 5_000
 
 
-def mark_own(result: CoreData, chip: Chip) -> None:
+def separate_profiler_records(result: CoreData, chip: Chip) -> None:
     """Separate instructions from the profiler's own records on every engine, and note when the opening waits ended."""
     if not chip.preamble:
         return
     # most releases of CDMA ports after SDMA's opening pair; nodes, if any, give the exact number
     releases = max(chip.cdma_ports, 1)
     if result.nodes is not None and len(result.nodes.engines["SDMA"]):
-        releases = len(own_commands("SDMA", result.nodes, chip).port_sends)
+        releases = len(profiler_commands("SDMA", result.nodes, chip).port_sends)
     for name, engine in result.engines.items():
-        if result.nodes is not None and engine.commands is not None and (result.announced or not result.bmodel):
-            _own_by_commands(result, own_commands(name, result.nodes, chip), engine, chip)
+        if result.nodes is not None and engine.commands is not None and (result.has_des_streams or not result.bmodel):
+            _separate_by_commands(result, profiler_commands(name, result.nodes, chip), engine, chip)
         else:
-            _own_by_records(engine, chip, releases)
+            _separate_by_records(engine, chip, releases)
     for engine in result.engines.values():
-        _own_beside_others(result, engine, chip, releases)
+        _separate_by_other_engines(result, engine, chip, releases)
 
 
-def _own_by_commands(result: CoreData, own: OwnCommands, engine: EngineData, chip: Chip) -> None:
+def _separate_by_commands(result: CoreData, profiler: ProfilerCommands, engine: EngineData, chip: Chip) -> None:
     stream = engine.stream
     edge = 64  # the profiler's own records are at the ends of the stream
     count = len(stream)
     rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
     dropped: set[int] = set()
-    behind = 0  # first row after the opening pair and the releases of ports
+    first_row = 0  # first row after the opening pair and the releases of ports
     for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):
         end = int(stream.end[row])
-        if command in own.opening:
-            engine.sync_end = end if command == own.opening[-1] else engine.sync_end
-        elif command in own.port_sends:
-            engine.port_sync_ends[command - own.port_sends[0]] = end
-        elif command in own.closing:
+        if command in profiler.opening:
+            engine.sync_end = end if command == profiler.opening[-1] else engine.sync_end
+        elif command in profiler.port_sends:
+            engine.port_sync_ends[command - profiler.port_sends[0]] = end
+        elif command in profiler.closing:
             engine.closing_end = max(end, engine.closing_end or end)
         else:
             continue
         dropped.add(row)
-        behind = row + 1 if command not in own.closing else behind
+        first_row = row + 1 if command not in profiler.closing else first_row
     loose = engine.bound < 0
     if loose.any():
-        dropped |= _loose_edges(result, engine, loose, chip, behind=behind, closed=bool(own.closing))
-    engine.keep = _without(dropped, count)
+        dropped |= _loose_edges(result, engine, loose, chip, first_row=first_row, closed=bool(profiler.closing))
+    engine.keep = _rows_without(dropped, count)
 
 
-def _without(dropped: set[int], count: int) -> slice | Bools:
+def _rows_without(dropped: set[int], count: int) -> slice | Bools:
     """All rows except some: a slice (views, no copies) where only the ends are dropped."""
     low, high = 0, count
     while low in dropped:
@@ -77,27 +77,27 @@ def _without(dropped: set[int], count: int) -> slice | Bools:
 
 
 def _loose_edges(
-    result: CoreData, engine: EngineData, loose: Bools, chip: Chip, *, behind: int, closed: bool
+    result: CoreData, engine: EngineData, loose: Bools, chip: Chip, *, first_row: int, closed: bool
 ) -> set[int]:
     """Rows to drop: system records without a command before the first and after the last record that has one.
 
     Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes. Markers right
-    after the opening pair (from row ``behind`` on) are dropped as well, if no kernel could continue or begin with their
-    ids.
+    after the opening pair (from row ``first_row`` on) are dropped as well, if no kernel could continue or begin with
+    their ids.
     """
     bound = np.flatnonzero(~loose)
     dropped: set[int] = set()
     if not len(bound):
         return dropped
     stream = engine.stream
-    system = stream.system(chip)
+    system = stream.system_mask(chip)
     row = int(bound[0]) - 1
     while row >= 0 and system[row] and not stream.lapped:
         dropped.add(row)
         row -= 1
-    markers = markers_at(stream, chip, behind) if behind else 0
-    if markers and loose[behind : behind + markers].all():
-        dropped.update(range(behind, behind + markers))
+    markers = markers_at(stream, chip, first_row) if first_row else 0
+    if markers and loose[first_row : first_row + markers].all():
+        dropped.update(range(first_row, first_row + markers))
     tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
     if not closed and _closing_pair(stream, system):
         dropped.update((len(stream) - 1, len(stream) - 2))
@@ -111,13 +111,13 @@ def _loose_edges(
     return dropped
 
 
-def _closing_pair(stream: Stream, system: Bools) -> bool:
+def _closing_pair(stream: RecordStream, system: Bools) -> bool:
     """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 after a reset."""
     restart = len(stream) == 2 or bool(stream.id[-2] <= stream.id[-3])
     return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
 
 
-class OwnCommands(Struct, frozen=True):
+class ProfilerCommands(Struct, frozen=True):
     """Indices of the profiler's own commands in an engine's list."""
 
     opening: tuple[int, ...]
@@ -125,19 +125,19 @@ class OwnCommands(Struct, frozen=True):
     closing: tuple[int, ...]
 
 
-def without_own(name: str, result: CoreData, chip: Chip) -> Commands:
+def without_profiler_commands(name: str, result: CoreData, chip: Chip) -> Commands:
     """Commands of an engine's nodes, without the profiler's own."""
     assert result.nodes is not None
     commands = result.nodes.engines[name]
     if not chip.preamble:
         return commands
-    own = own_commands(name, result.nodes, chip)
+    profiler = profiler_commands(name, result.nodes, chip)
     kept = np.ones(len(commands), np.bool_)
-    kept[[*own.opening, *own.port_sends, *own.closing]] = False
+    kept[[*profiler.opening, *profiler.port_sends, *profiler.closing]] = False
     return commands.take(np.flatnonzero(kept))
 
 
-def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
+def profiler_commands(name: str, nodes: NodeStream, chip: Chip) -> ProfilerCommands:
     """Indices of the opening pair (on SDMA also of the releases of CDMA ports after it) and of the closing pair.
 
     The opening pair is the first two commands, the closing pair the last two, after an id reset; all are system
@@ -147,8 +147,8 @@ def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
     commands = nodes.engines[name]
     count = len(commands)
     head = commands.take(slice(0, min(count, 2 + max(chip.cdma_ports, 2))))
-    mine = _outside(name, head, chip)
-    leading = int(np.argmin(mine)) if not mine.all() else len(mine)
+    system = _outside_kernels(name, head, chip)
+    leading = int(np.argmin(system)) if not system.all() else len(system)
     restart = np.flatnonzero(head.id[1:] <= head.id[:-1]) + 1
     if len(restart):
         leading = min(leading, int(restart[0]))
@@ -161,37 +161,37 @@ def own_commands(name: str, nodes: NodeStream, chip: Chip) -> OwnCommands:
     if count >= 4:
         tail = commands.take(slice(count - 2, count))
         if (
-            _outside(name, tail, chip).all()
+            _outside_kernels(name, tail, chip).all()
             and tail.id.tolist() == [0, 1]
             and (name != "SDMA" or _is_last(tail, chip, nodes))
         ):
             closing = (count - 2, count - 1)
-    return OwnCommands(opening, sends, closing)
+    return ProfilerCommands(opening, sends, closing)
 
 
-def _outside(name: str, commands: Commands, chip: Chip) -> Bools:
+def _outside_kernels(name: str, commands: Commands, chip: Chip) -> Bools:
     """Mask of the system commands outside every kernel function."""
-    mine: Bools = commands.type_code == chip.system_types[family_of(name)]
-    mine &= (commands.scope < 0) & (commands.mode == Mode.TDI)
-    return mine
+    system: Bools = commands.type_code == chip.system_types[family_of(name)]
+    system &= (commands.scope < 0) & (commands.mode == Mode.TDI)
+    return system
 
 
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
     """Whether TIU and GDMA have closing pairs, and all their other commands come before a pair of SDMA."""
     for name in ("TIU", "GDMA"):
         commands = nodes.engines[name]
-        closing = own_commands(name, nodes, chip).closing
-        if not closing or (closing[0] and commands.place[closing[0] - 1] > pair.place[0]):
+        closing = profiler_commands(name, nodes, chip).closing
+        if not closing or (closing[0] and commands.node_index[closing[0] - 1] > pair.node_index[0]):
             return False
     return True
 
 
-def _own_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
-    """Like `_own_by_commands` from records alone, for PMU-only captures and bmodels."""
+def _separate_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
+    """Like `_separate_by_commands` from records alone, for PMU-only captures and bmodels."""
     stream = engine.stream
     high = len(stream)
     low = _take_opening(engine, chip, releases) if not stream.lapped and begins_with_preamble(stream, chip) else 0
-    system = stream.system(chip, slice(max(high - 2, 0), high))
+    system = stream.system_mask(chip, slice(max(high - 2, 0), high))
     if stream.engine != "SDMA" and high - low >= 2 and _closing_pair(stream, system):
         high -= 2
         engine.closing_end = int(stream.end[-1])
@@ -204,14 +204,14 @@ def _take_opening(engine: EngineData, chip: Chip, releases: int) -> int:
     engine.sync_end = int(stream.end[1])
     count = 2
     if stream.engine == "SDMA":
-        system = stream.system(chip, slice(2, 2 + releases)).tolist()
+        system = stream.system_mask(chip, slice(2, 2 + releases)).tolist()
         while count - 2 < len(system) and system[count - 2] and stream.id[count] == count:
             engine.port_sync_ends[count - 2] = int(stream.end[count])
             count += 1
     return count + markers_at(stream, chip, count)
 
 
-def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip, releases: int) -> None:
+def _separate_by_other_engines(result: CoreData, engine: EngineData, chip: Chip, releases: int) -> None:
     """Find an opening pair by those of the core's other engines, where the first kernel lost its first records.
 
     Its ids then continue those of the pair without a reset, so `begins_with_preamble` does not recognise it.
@@ -221,7 +221,7 @@ def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip, release
         return
     others = [int(other.stream.start[0]) for other in result.engines.values() if other.sync_end is not None]
     beside = any(abs(int(stream.start[0]) - start) < _OPENING_SPREAD_NS for start in others)
-    if beside and stream.id[:2].tolist() == [0, 1] and bool(stream.system(chip, slice(0, 2)).all()):
+    if beside and stream.id[:2].tolist() == [0, 1] and bool(stream.system_mask(chip, slice(0, 2)).all()):
         low = _take_opening(engine, chip, releases)
         assert isinstance(engine.keep, slice)
         engine.keep = slice(low, max(low, engine.keep.stop))

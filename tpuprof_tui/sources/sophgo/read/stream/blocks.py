@@ -77,7 +77,7 @@ def walk_blocks(data: Bytes, report: Report) -> list[Block]:
             report.error(what, "It was skipped.", offset=at, count=times)
             at += times * _HEADER + length
             continue
-        following = _next_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
+        following = _next_block_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
         resyncs += 1
         available = following - at - _HEADER
         what = f"Block of type {kind} claims {length} bytes, {left - _HEADER} are left in the file"
@@ -101,7 +101,7 @@ def _zeros_from(data: Bytes, start: int) -> int:
     return len(data) - start
 
 
-def _next_chain(data: Bytes, start: int) -> int:
+def _next_block_chain(data: Bytes, start: int) -> int:
     """Offset of the next header from which known blocks follow one another to the exact end of the file.
 
     Returns the file's size when there is none. Linear: lengths only point forward, so one pass from the end settles
@@ -113,13 +113,13 @@ def _next_chain(data: Bytes, start: int) -> int:
     zero = (data[start + 1 : size - 6] == 0) & (data[start + 2 : size - 5] == 0) & (data[start + 3 : size - 4] == 0)
     known = np.zeros(256, np.bool_)
     known[list(_KNOWN)] = True
-    places = np.flatnonzero(known[low[: len(zero)]] & zero) + start
-    sound = {size}
+    candidates = np.flatnonzero(known[low[: len(zero)]] & zero) + start
+    chain_starts = {size}
     best = size
-    for place in places[::-1].tolist():
-        length = int(data[place + 4 : place + 8].view("<u4")[0])
+    for offset in candidates[::-1].tolist():
+        length = int(data[offset + 4 : offset + 8].view("<u4")[0])
         # chance matches of empty blocks are too likely
-        if length and place + _HEADER + length in sound:
-            sound.add(place)
-            best = place
+        if length and offset + _HEADER + length in chain_starts:
+            chain_starts.add(offset)
+            best = offset
     return best

@@ -69,7 +69,7 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
     return CaptureFiles(tuple(cores), tuple(ports))
 
 
-def _without_links(files: list[Path], what: str, limit: str, report: Report) -> list[Path]:
+def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> list[Path]:
     """Files without duplicates: each file once, under the first of its names (symbolic or hard links)."""
     first: dict[tuple[int, int], Path] = {}
     more: dict[Path, int] = {}
@@ -86,39 +86,39 @@ def _without_links(files: list[Path], what: str, limit: str, report: Report) -> 
         else:
             more[known] = more.get(known, 0) + 1
     for path, links in more.items():
-        told = f"{count_text(links + 1, 'name')} of {what} files are links to one file; {limit}"
-        report.error(told, f"It was read once, as {path.name}.", file=path.name)
+        text = f"{count_text(links + 1, 'name')} of {kind} files are links to one file; {limit}"
+        report.error(text, f"It was read once, as {path.name}.", file=path.name)
     return kept
 
 
 def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
     """Port number and file; files without a port number of their own, or with one that the chip lacks, are reported."""
     ports: dict[int, Path] = {}
-    odd: dict[str, list[Path]] = {}
+    rejected: dict[str, list[Path]] = {}
     for path in files:
         match = PORT_FILE.fullmatch(path.name)
         number = int(match[1][:9]) if match else -1
         if not match:
-            odd.setdefault("The name gives no port number (cdma*_N.profile).", []).append(path)
+            rejected.setdefault("The name gives no port number (cdma*_N.profile).", []).append(path)
         elif number > _LARGEST_NUMBER or number in ports:
-            odd.setdefault("The name gives no port of its own.", []).append(path)
+            rejected.setdefault("The name gives no port of its own.", []).append(path)
         elif chip is not None and number >= chip.cdma_ports:
             has = f"{chip.name} has {chip.cdma_ports} CDMA ports, numbered from 0."
-            odd.setdefault(has if chip.cdma_ports else f"{chip.name} has no CDMA ports.", []).append(path)
+            rejected.setdefault(has if chip.cdma_ports else f"{chip.name} has no CDMA ports.", []).append(path)
         else:
             ports[number] = path
-    for what, paths in odd.items():
-        _tell_files(report.error, what, "The file was not read.", paths)
+    for what, paths in rejected.items():
+        _report_files(report.error, what, "The file was not read.", paths)
     return sorted(ports.items())
 
 
-def _tell_files(tell: Callable[..., None], what: str, done: str, paths: list[Path]) -> None:
+def _report_files(add: Callable[..., None], what: str, done: str, paths: list[Path]) -> None:
     """Report each file, or one problem for all if there are many."""
     if len(paths) > _MOST_NAMED:
-        tell(what, f"{done} First of {len(paths)} such files.", file=paths[0].name, count=len(paths))
+        add(what, f"{done} First of {len(paths)} such files.", file=paths[0].name, count=len(paths))
         return
     for path in paths:
-        tell(what, done, file=path.name)
+        add(what, done, file=path.name)
 
 
 def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
@@ -127,30 +127,30 @@ def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tupl
     If there are more files than the chip has cores, those with the lowest numbers come first, then those without a
     number.
     """
-    taken: dict[int, Path] = {}
-    rest: list[Path] = []
+    by_number: dict[int, Path] = {}
+    unnumbered: list[Path] = []
     for path in files:
         numbers = re.findall(r"\d+", path.name.removesuffix(".profile"))
         number = int(numbers[-1][:9]) if numbers else -1
-        if 0 <= number <= _LARGEST_NUMBER and number not in taken:
-            taken[number] = path
+        if 0 <= number <= _LARGEST_NUMBER and number not in by_number:
+            by_number[number] = path
         else:
-            rest.append(path)
-    room = len(files) if chip is None else chip.core_count
-    surplus = [taken.pop(number) for number in sorted(taken)[room:]]
-    numbered = len(taken)
-    free = (number for number in itertools.count() if number not in taken)
-    surplus += rest[room - numbered :]
-    for path, number in zip(rest[: room - numbered], free, strict=False):
-        taken[number] = path
+            unnumbered.append(path)
+    limit = len(files) if chip is None else chip.core_count
+    surplus = [by_number.pop(number) for number in sorted(by_number)[limit:]]
+    numbered = len(by_number)
+    free = (number for number in itertools.count() if number not in by_number)
+    surplus += unnumbered[limit - numbered :]
+    for path, number in zip(unnumbered[: limit - numbered], free, strict=False):
+        by_number[number] = path
         report.error("The name gives no core number of its own.", f"Taken as core {number}.", file=path.name)
     if chip is not None:
-        what = f"{len(files)} core files; {chip.name} has {count_text(room, 'core')}."
-        _tell_files(report.error, what, "The file was not read.", surplus)
-        beyond = [path for number, path in taken.items() if number >= room]
-        what = f"The name gives a core that {chip.name} does not have; it has {room}, numbered from 0."
-        _tell_files(report.warning, what, "Shown under the number of its name.", beyond)
-    return sorted(taken.items())
+        what = f"{len(files)} core files; {chip.name} has {count_text(limit, 'core')}."
+        _report_files(report.error, what, "The file was not read.", surplus)
+        beyond_limit = [path for number, path in by_number.items() if number >= limit]
+        what = f"The name gives a core that {chip.name} does not have; it has {limit}, numbered from 0."
+        _report_files(report.warning, what, "Shown under the number of its name.", beyond_limit)
+    return sorted(by_number.items())
 
 
 def count_text(count: int, word: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import GRAIN, CommandTable, command_table, has_commands
+from tpuprof_tui.sources.sophgo.chips.commands import UNIT_BYTES, CommandTable, command_table, has_commands
 
 from ..arrays import I16, I64, U8, U32, Bytes
 from ..commands.registers import as_buffer, field_of_many
@@ -23,7 +23,7 @@ SOUND_CHAIN = 3
 """Commands in a row that must decode where a walk resumes after one that did not."""
 
 ZERO_TAIL_BYTES = 128
-"""Longest rest of zeros that a final system command may leave."""
+"""Longest run of trailing zeros after the final system command."""
 
 EXTRA_HEADER_BYTES = 12
 EXTRA_KINDS = {0: "STRING", 1: "BINARY", 100: "CUSTOM"}
@@ -34,7 +34,7 @@ _CHUNK = 1 << 20
 _RUN = 512
 
 
-class Stream(Struct, frozen=True):
+class CommandStream(Struct, frozen=True):
     """The commands of one stream; arrays of one length, in stream order.
 
     Attributes:
@@ -56,13 +56,13 @@ class Stream(Struct, frozen=True):
 
 
 class _Steps(Struct, frozen=True):
-    """Tables of the walk, with one entry for each 16 bytes (place) of a stream.
+    """Tables of the walk, with one entry for each 16 bytes (unit) of a stream.
 
     Attributes:
         codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the
             length is not certain.
         likely: Like ``codes``, with the usual length where it is not certain.
-        ops: Operation index that the header at the place selects, even without a layout or room; -1 for none.
+        ops: Operation index that the header at the unit selects, even without a layout or room; -1 for none.
     """
 
     codes: U8
@@ -70,22 +70,22 @@ class _Steps(Struct, frozen=True):
     ops: I16
 
 
-def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> Stream:
+def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> CommandStream:
     """Split a stream into commands, numbered from 0 here and from 1 by the hardware.
 
     A command whose layout is not known keeps its place in the numbering. The walk resumes after it: at the length that
-    commands of its kind usually have if the commands there are sound, else at the next place from which `SOUND_CHAIN`
+    commands of its kind usually have if the commands there are sound, else at the next unit from which `SOUND_CHAIN`
     commands in a row decode or the commands end exactly with the data. Zeros up to the end of the data are not a
     command.
     """
     buffer = as_buffer(data)
     if not has_commands(chip, engine):
         length = np.array([len(buffer)] if len(buffer) else [], np.int64)
-        return Stream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
+        return CommandStream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
     table = command_table(chip, engine)
     steps = _steps(chip, engine, table, buffer)
-    places, ended = _followed(table, buffer, steps)
-    stream = _stream(table, buffer, steps, places, ended)
+    units, ended = _walk_units(table, buffer, steps)
+    stream = _stream(table, buffer, steps, units, ended)
     unrecorded = table.end.drop_final_function
     if unrecorded is None or not len(stream) or stream.ops[-1] != table.end.operation:
         return stream
@@ -93,81 +93,81 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) 
     header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
     if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
         return stream
-    return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
+    return CommandStream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
 
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Steps:
-    count = len(buffer) // GRAIN
+    count = len(buffer) // UNIT_BYTES
     codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     ops = np.empty(count, np.int16)
-    headers = buffer[: count * GRAIN].view("<u8")[::2]
+    headers = buffer[: count * UNIT_BYTES].view("<u8")[::2]
     for first in range(0, count, _CHUNK):
         part = slice(first, min(first + _CHUNK, count))
         ops[part] = table.selection[table.selection_keys(headers[part])]
-        codes[part], likely[part] = (sizes[ops[part]] // GRAIN for sizes in (table.steps, table.usual))
+        codes[part], likely[part] = (sizes[ops[part]] // UNIT_BYTES for sizes in (table.steps, table.usual))
     near_end = np.arange(max(0, count - _STEP), count)
-    stops = _ending_places(chip, engine, table, buffer, ops)
+    stops = _ending_units(chip, engine, table, buffer, ops)
     for steps in (codes, likely):
         steps[near_end[steps[near_end] > count - near_end]] = 0
         steps[stops] |= _STOP
     return _Steps(codes, likely, ops)
 
 
-def _ending_places(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
-    """Places of system commands after which a stream ends."""
-    places = np.flatnonzero(ops == table.end.operation)
-    first_zero = max(_used(buffer), len(buffer) - ZERO_TAIL_BYTES)
+def _ending_units(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
+    """Units of system commands after which a stream ends."""
+    units = np.flatnonzero(ops == table.end.operation)
+    first_zero = max(_used_bytes(buffer), len(buffer) - ZERO_TAIL_BYTES)
     size = int(table.sizes[table.end.operation])
-    behind = places * GRAIN + size
-    ending = (behind >= first_zero) & (len(buffer) - behind <= ZERO_TAIL_BYTES)
+    next_offsets = units * UNIT_BYTES + size
+    ending = (next_offsets >= first_zero) & (len(buffer) - next_offsets <= ZERO_TAIL_BYTES)
     if table.end.function is not None:
-        headers = buffer[: len(ops) * GRAIN].view("<u8")[::2][places]
+        headers = buffer[: len(ops) * UNIT_BYTES].view("<u8")[::2][units]
         by_itself = table.selection_keys(headers) >> 1 + table.opcode_width == table.end.function
         if table.end.field is not None:
-            values, _ = field_of_many(chip, engine, buffer, places * GRAIN, ops[places], table.end.field)
+            values, _ = field_of_many(chip, engine, buffer, units * UNIT_BYTES, ops[units], table.end.field)
             by_itself &= values == table.end.value
         ending |= by_itself
-    return places[ending]
+    return units[ending]
 
 
-def _followed(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
-    """Places of the commands on a walk from the first place, and whether a command ended it."""
+def _walk_units(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
+    """First units of the commands on a walk from the first unit, and whether a command ended it."""
     codes = steps.codes.tobytes()
     count = len(codes)
-    places: list[int] = []
+    units: list[int] = []
     sound: I64 | None = None
-    used = -(-_used(buffer) // GRAIN)
-    place = 0
-    while place < count:
-        code = codes[place]
+    used_units = -(-_used_bytes(buffer) // UNIT_BYTES)
+    unit = 0
+    while unit < count:
+        code = codes[unit]
         if code > _STEP:
-            places.append(place)
-            return places, True
+            units.append(unit)
+            return units, True
         if not code:
-            if place >= used:
+            if unit >= used_units:
                 break
             if sound is None:
-                sound = _sound_places(buffer, steps)
-            places.append(place)
-            place = _resumed(table, buffer, steps, sound, place)
+                sound = _sound_units(buffer, steps)
+            units.append(unit)
+            unit = _resume_unit(table, buffer, steps, sound, unit)
             continue
-        places.append(place)
-        place += code
-    return places, False
+        units.append(unit)
+        unit += code
+    return units, False
 
 
-def _used(buffer: Bytes) -> int:
+def _used_bytes(buffer: Bytes) -> int:
     """Number of bytes up to and including the last one that is not zero."""
     for end in range(len(buffer), 0, -_CHUNK):
         first = max(0, end - _CHUNK)
-        used = np.flatnonzero(buffer[first:end])
-        if len(used):
-            return first + int(used[-1]) + 1
+        nonzero = np.flatnonzero(buffer[first:end])
+        if len(nonzero):
+            return first + int(nonzero[-1]) + 1
     return 0
 
 
-def _sound_places(buffer: Bytes, steps: _Steps) -> I64:
-    """Places from which `SOUND_CHAIN` commands in a row decode, ascending, without places that have a zero header."""
+def _sound_units(buffer: Bytes, steps: _Steps) -> I64:
+    """Units from which `SOUND_CHAIN` commands in a row decode, ascending, without those that have a zero header."""
     count = len(steps.likely)
     lengths = steps.likely & _STEP
     following = np.arange(count, dtype=np.int64) + lengths
@@ -176,43 +176,43 @@ def _sound_places(buffer: Bytes, steps: _Steps) -> I64:
     sound = lengths > 0
     for _ in range(SOUND_CHAIN - 1):
         sound = (lengths > 0) & (at_end | sound[following])
-    headers = buffer[: count * GRAIN].view("<u8")[::2]
+    headers = buffer[: count * UNIT_BYTES].view("<u8")[::2]
     return np.flatnonzero(sound & (headers != 0))
 
 
-def _resumed(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, place: int) -> int:
-    """Place at which the walk resumes after ``place``, whose command cannot be decoded."""
+def _resume_unit(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, unit: int) -> int:
+    """Unit at which the walk resumes after ``unit``, whose command cannot be decoded."""
     count = len(steps.codes)
-    op = int(steps.ops[place])
+    op = int(steps.ops[unit])
     if op >= 0 and table.steps[op]:  # truncated by the end of the data
         return count
-    header = int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little")
+    header = int.from_bytes(buffer[unit * UNIT_BYTES : unit * UNIT_BYTES + 8].tobytes(), "little")
     opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
-    alike = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
-    usual = next((each.size for each in alike), 0)  # for any function code
-    index = int(np.searchsorted(sound, place + 1))
-    wanted = place + usual // GRAIN
-    if usual and (wanted == count or wanted in sound[index : index + usual]):
-        return wanted
+    similar = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
+    usual = next((each.size for each in similar), 0)  # for any function code
+    index = int(np.searchsorted(sound, unit + 1))
+    usual_unit = unit + usual // UNIT_BYTES
+    if usual and (usual_unit == count or usual_unit in sound[index : index + usual]):
+        return usual_unit
     return int(sound[index]) if index < len(sound) else count
 
 
-def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, places: list[int], ended: bool) -> Stream:
-    at = np.array(places, np.int64)
-    codes = steps.codes[at]
-    offsets = at * GRAIN
-    behind = np.append(offsets[1:], len(buffer))
-    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * GRAIN, behind - offsets)
-    ops = steps.ops[at]
+def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, units: list[int], ended: bool) -> CommandStream:
+    starts = np.array(units, np.int64)
+    codes = steps.codes[starts]
+    offsets = starts * UNIT_BYTES
+    next_offsets = np.append(offsets[1:], len(buffer))
+    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * UNIT_BYTES, next_offsets - offsets)
+    ops = steps.ops[starts]
     sizes = table.sizes[ops]
     ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
-    end = int(offsets[-1] + lengths[-1]) if len(at) else 0
+    end = int(offsets[-1] + lengths[-1]) if len(starts) else 0
     rest = len(buffer) - end
-    if not ended and 0 < rest < GRAIN and _used(buffer) > end:
+    if not ended and 0 < rest < UNIT_BYTES and _used_bytes(buffer) > end:
         offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
         end = len(buffer)
-    return Stream(offsets, lengths, ops, end, ended)
+    return CommandStream(offsets, lengths, ops, end, ended)
 
 
 class ExtraRecords(Struct, frozen=True):
@@ -243,7 +243,7 @@ def split_extras(payload: bytes | bytearray | memoryview | Bytes) -> ExtraRecord
     headers = np.concatenate([np.zeros(0, np.int64), *_header_runs(buffer)])
     offsets = headers + EXTRA_HEADER_BYTES
     words: U32 = np.ndarray((max(len(buffer) - 3, 0),), "<u4", buffer.data, 0, (1,))
-    kinds, lengths = (words[offsets - back].astype(np.int64) for back in (8, 4))
+    kinds, lengths = (words[offsets - distance].astype(np.int64) for distance in (8, 4))
     if len(offsets) and offsets[-1] + lengths[-1] > len(buffer):
         offsets, kinds, lengths = offsets[:-1], kinds[:-1], lengths[:-1]
     end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
@@ -271,33 +271,33 @@ def _header_runs(buffer: Bytes) -> Iterator[I64]:
     """
     data = buffer.data
     length_at = struct.Struct("<I").unpack_from
-    place, last = 0, len(buffer) - EXTRA_HEADER_BYTES
-    while place <= last:
+    offset, last = 0, len(buffer) - EXTRA_HEADER_BYTES
+    while offset <= last:
         run: list[int] = []
-        keep = run.append
+        append = run.append
         for _ in range(_RUN):
-            keep(place)
-            place += EXTRA_HEADER_BYTES + length_at(data, place + 8)[0]
-            if place > last:
+            append(offset)
+            offset += EXTRA_HEADER_BYTES + length_at(data, offset + 8)[0]
+            if offset > last:
                 break
         yield np.array(run, np.int64)
-        stride = place - run[-1]
-        if place <= last and len(run) > 1 and run[-1] - run[-2] == stride:
-            alike = _equal_records(buffer, place, stride)
-            yield place + np.arange(alike, dtype=np.int64) * stride
-            place += alike * stride
+        stride = offset - run[-1]
+        if offset <= last and len(run) > 1 and run[-1] - run[-2] == stride:
+            count = _equal_records(buffer, offset, stride)
+            yield offset + np.arange(count, dtype=np.int64) * stride
+            offset += count * stride
 
 
-def _equal_records(buffer: Bytes, place: int, stride: int) -> int:
-    """Number of complete records of ``stride`` bytes each, from ``place`` on."""
-    most = (len(buffer) - place) // stride
-    counted, window = 0, _RUN
-    while counted < most:
-        window = min(window * 2, most - counted)
-        first = place + counted * stride + 8
+def _equal_records(buffer: Bytes, offset: int, stride: int) -> int:
+    """Number of complete records of ``stride`` bytes each, from ``offset`` on."""
+    most = (len(buffer) - offset) // stride
+    found, window = 0, _RUN
+    while found < most:
+        window = min(window * 2, most - found)
+        first = offset + found * stride + 8
         lengths: U32 = np.ndarray((window,), "<u4", buffer.data, first, (stride,))
-        other = np.flatnonzero(lengths != stride - EXTRA_HEADER_BYTES)
-        if len(other):
-            return counted + int(other[0])
-        counted += window
-    return counted
+        different = np.flatnonzero(lengths != stride - EXTRA_HEADER_BYTES)
+        if len(different):
+            return found + int(different[0])
+        found += window
+    return found

@@ -15,7 +15,7 @@ from written_captures import capture
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.commands.announced import ModelStream, announced
+from tpuprof_tui.sources.sophgo.read.commands.des_streams import ModelStream, match_nodes_to_streams
 from tpuprof_tui.sources.sophgo.read.dependencies import Kind
 
 
@@ -28,7 +28,7 @@ def _nodes(engine: str, *counts: int, first: int = 0) -> list[tuple[int, str, in
 
 
 def _found(nodes: list[tuple[int, str, int, int, int]], **streams: list[ModelStream]) -> list[int]:
-    result = announced(nodes, streams, ())
+    result = match_nodes_to_streams(nodes, streams, ())
     return [result[node[0]] for node in nodes] if result else []
 
 
@@ -80,7 +80,7 @@ def test_where_streams_are_missing_the_counts_tell_which() -> None:
 
 def test_nodes_of_keyed_blocks_announce_no_stream() -> None:
     nodes = [(0, "TIU", -1, 0x80, 4), *_nodes("TIU", 5, first=10)]
-    assert announced(nodes, {"TIU": [_stream(5)]}, {(0x80, 4)}) == {10: 0}
+    assert match_nodes_to_streams(nodes, {"TIU": [_stream(5)]}, {(0x80, 4)}) == {10: 0}
 
 
 def test_nodes_whose_counts_are_not_those_of_the_streams_are_of_something_else() -> None:

@@ -34,34 +34,35 @@ class ModelStream(Struct, frozen=True, eq=False):
 
 #: Largest table (nodes times streams) for matching them where their numbers differ.
 _MOST_PAIRS = 40_000
-#: Place, engine, port, key and count of a DES node.
-Des = tuple[int, str, int, int, int]
+#: Node index, engine, port, key and count of a DES node.
+DesEntry = tuple[int, str, int, int, int]
+_Keys = Collection[tuple[int, int]]
 #: Streams by engine, in the order of the file.
 Streams = Mapping[str, Sequence[ModelStream]]
 
 
-def announced(des: Sequence[Des], streams: Streams, keyed: Collection[tuple[int, int]]) -> dict[int, int]:
+def match_nodes_to_streams(des: Sequence[DesEntry], streams: Streams, keyed: _Keys) -> dict[int, int]:
     """Stream that each DES node announces.
 
     Args:
         keyed: (key, count) of the keyed blocks in the file: their nodes announce no stream.
 
     Returns:
-        Stream number by place of the node, -1 where no stream is left for it; empty where most counts of the nodes
+        Stream number by node index, -1 where no stream is left for it; empty where most counts of the nodes
         differ from those of the streams, so that the nodes must refer to something else.
     """
     result: dict[int, int] = {}
     claims = agreeing = 0
-    for engine, mine in streams.items():
-        nodes = [(place, count) for place, name, _, key, count in des if name == engine and (key, count) not in keyed]
+    for engine, engine_streams in streams.items():
+        nodes = [(node, count) for node, name, _, key, count in des if name == engine and (key, count) not in keyed]
         counts = [count for _, count in nodes]
-        if not mine:
+        if not engine_streams:
             continue
-        numbers = _matched(counts, mine, counted=engine != "SDMA")
-        result |= {place: number for (place, _), number in zip(nodes, numbers, strict=True)}
+        numbers = _matched(counts, engine_streams, counted=engine != "SDMA")
+        result |= {node: number for (node, _), number in zip(nodes, numbers, strict=True)}
         if engine != "SDMA":
             claims += len(numbers)
-            agreeing += sum(number >= 0 and len(mine[number]) == count
+            agreeing += sum(number >= 0 and len(engine_streams[number]) == count
                             for number, count in zip(numbers, counts, strict=True))  # fmt: skip
     return result if 2 * agreeing >= claims else {}
 
@@ -77,7 +78,7 @@ def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: 
     if not counted:
         return [*numbers[: len(counts)], *[-1] * (len(counts) - len(numbers))]
     kept = _longest_common(counts, [len(streams[number]) for number in numbers])
-    return [-1 if place < 0 else numbers[place] for place in kept]
+    return [-1 if index < 0 else numbers[index] for index in kept]
 
 
 def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
@@ -87,10 +88,9 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
     """
     n, m = len(one), len(other)
     if n * m > _MOST_PAIRS:
-        alike = next(
-            (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(n, m)
-        )
-        return [*range(alike), *[-1] * (n - alike)]
+        pairs = enumerate(zip(one, other, strict=False))
+        equal_count = next((index for index, pair in pairs if pair[0] != pair[1]), min(n, m))
+        return [*range(equal_count), *[-1] * (n - equal_count)]
     best = [[0] * (m + 1) for _ in range(n + 1)]
     for i in range(n - 1, -1, -1):
         for j in range(m - 1, -1, -1):
@@ -106,18 +106,18 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return result
 
 
-def note_unlike(des: Sequence[Des], found: Mapping[int, int], streams: Streams, report: Report) -> None:
+def report_mismatches(des: Sequence[DesEntry], found: Mapping[int, int], streams: Streams, report: Report) -> None:
     """Report nodes whose count differs from the length of their stream, and streams without a node."""
     unlike = sum(
-        engine != "SDMA" and found.get(place, -1) >= 0 and len(streams[engine][found[place]]) != count
-        for place, engine, _, _, count in des
+        engine != "SDMA" and found.get(node, -1) >= 0 and len(streams[engine][found[node]]) != count
+        for node, engine, _, _, count in des
     )
     if unlike:
         what = "DES nodes claim another number of commands than the streams of the model hold."
-        report.warning(what, "The streams were used.", count=unlike)
-    for engine, mine in streams.items():
-        taken = {found.get(place, -1) for place, name, *_ in des if name == engine}
-        loose = [number for number, stream in enumerate(mine) if number not in taken and not stream.only_ends]
+        report.warning(what, "The streams were taken.", count=unlike)
+    for engine, engine_streams in streams.items():
+        taken = {found.get(node, -1) for node, name, *_ in des if name == engine}
+        loose = [number for number, stream in enumerate(engine_streams) if number not in taken and not stream.only_ends]
         if loose:
             report.warning(f"Streams of {engine} commands that no DES node announces.", "They are not shown.",
-                           offset=int(mine[loose[0]].offsets[0]), lane=engine, count=len(loose))  # fmt: skip
+                           offset=int(engine_streams[loose[0]].offsets[0]), lane=engine, count=len(loose))  # fmt: skip

@@ -8,14 +8,14 @@ import raw_bytes as raw
 
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, read_stream
-from tpuprof_tui.sources.sophgo.read.records.opening import begins_with_preamble, markers_at
+from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, read_stream
+from tpuprof_tui.sources.sophgo.read.records.preamble import begins_with_preamble, markers_at
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None
 
 
-def _stream(ids: str, engine: str = "TIU") -> Stream:
+def _stream(ids: str, engine: str = "TIU") -> RecordStream:
     """A stream of records with these ids; those with an ``s`` behind them are of system commands."""
     parts = []
     for place, text in enumerate(ids.split()):

@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..arrays import F64, I64
-from ..pairing.engine_records import UNKNOWN, Side
-from ..pairing.pairing import joint_groups
+from ..pairing.engine_records import UNKNOWN, EngineItems
+from ..pairing.pairing import launch_start_keys
 from .command_table import Commands
 
 #: Most runs without a launch, or launches without a run, in a row.
@@ -26,47 +26,48 @@ _ALONE, _TOO_LONG = 1.0, 3.0
 _MOST_PAIRS = 40_000
 
 
-class Lists(Struct, frozen=True):
+class EngineCommands(Struct, frozen=True):
     """Records and commands of one engine.
 
     Attributes:
-        static: Commands of the model's streams; ``place`` is the stream number.
-        dynamic: Commands of nodes; ``place`` is the index of the node.
+        static: Commands of the model's streams; ``node_index`` is the stream number.
+        dynamic: Commands of nodes; ``node_index`` is the index of the node.
     """
 
-    records: Side
+    records: EngineItems
     static: Commands
     dynamic: Commands
 
 
-def joined(parts: Sequence[Commands]) -> Commands:
+def concatenated(parts: Sequence[Commands]) -> Commands:
     """Concatenated lists of commands."""
-    known = []
+    filled = []
     for part in parts:  # registers were not attached
-        none = {"register": np.full(len(part), -1, np.int64), "room": np.zeros(len(part), np.int32)}
-        known.append(part if part.register is not None else replace(part, **none))
-    return Commands(*(np.concatenate([getattr(part, name) for part in known]) for name in Commands.__struct_fields__))
+        none = {"register_offset": np.full(len(part), -1, np.int64), "register_size": np.zeros(len(part), np.int32)}
+        filled.append(part if part.register_offset is not None else replace(part, **none))
+    return Commands(*(np.concatenate([getattr(part, name) for part in filled]) for name in Commands.__struct_fields__))
 
 
-def interleaved(engines: Sequence[Lists]) -> list[Commands]:
+def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:
     """Commands of each engine in execution order."""
-    static = [lists.static.place for lists in engines]
+    static = [lists.static.node_index for lists in engines]
     nodes = [lists.dynamic for lists in engines]
-    cuts = joint_groups([Side(each.id, each.place, np.full(len(each), UNKNOWN, np.int8)) for each in nodes])
-    dynamic = [np.searchsorted(cuts, each.place, side="right") - 1 for each in nodes]
+    cuts = launch_start_keys([EngineItems(each.id, each.node_index, np.full(len(each), UNKNOWN, np.int8))
+                              for each in nodes])  # fmt: skip
+    dynamic = [np.searchsorted(cuts, each.node_index, side="right") - 1 for each in nodes]
     keys = [np.maximum.accumulate(each.records.key) for each in engines]
-    runs = joint_groups(
-        [Side(each.records.id, key, each.records.kind) for each, key in zip(engines, keys, strict=True)]
+    runs = launch_start_keys(
+        [EngineItems(each.records.id, key, each.records.kind) for each, key in zip(engines, keys, strict=True)]
     )
     lengths = np.zeros((len(runs), len(engines)), np.int64)
     for engine, (each, key) in enumerate(zip(engines, keys, strict=True)):
         np.maximum.at(lengths[:, engine], np.searchsorted(runs, key, side="right") - 1, each.records.id + 1)
     ranks = _ranks(lengths, _counts(static), _counts(dynamic))
     result = []
-    for lists, mine, other in zip(engines, static, dynamic, strict=True):
-        both = joined([lists.static, lists.dynamic])
-        both.place = np.concatenate([ranks[0][mine], ranks[1][other]])
-        result.append(both.take(np.argsort(both.place, kind="stable")))
+    for lists, part, kernel in zip(engines, static, dynamic, strict=True):
+        both = concatenated([lists.static, lists.dynamic])
+        both.node_index = np.concatenate([ranks[0][part], ranks[1][kernel]])
+        result.append(both.take(np.argsort(both.node_index, kind="stable")))
     return result
 
 

@@ -18,8 +18,8 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
 from ..stream.blocks import BlockType
-from .announced import ModelStream
 from .command_table import Commands, Mode
+from .des_streams import ModelStream
 from .registers import (
     addresses_of_many,
     codes_of_many,
@@ -35,11 +35,11 @@ _KV_HEADER = 12
 _LONGEST = (1 << 31) - 1
 #: Most bytes shown of a command that cannot be decoded.
 _MOST_RAW = 512
-#: Bits per memory code where source and destination are packed into one byte (a "place").
-PLACE_BITS = 3
+#: Bits per memory code where source and destination are packed into one byte .
+MEMORY_BITS = 3
 #: Data type code in node words made from registers without a data type.
 NO_FORMAT = 15
-#: Memory code of an unknown memory, in a place.
+#: Memory code of an unknown memory, where two are packed into one byte.
 UNKNOWN_MEMORY = 7
 #: Number of memory codes that fit into the two bits of a node.
 NODE_MEMORIES = 4
@@ -60,26 +60,26 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
         return
     lists = [*nodes.engines.values(), *nodes.ports.values()]
     if nodes.nodes_set and core.mode == 2:
-        places, rooms = _extra_places(core)
-        apart = len(places) - nodes.nodes_set
-        if apart:
+        offsets, sizes = _extra_ranges(core)
+        surplus = len(offsets) - nodes.nodes_set
+        if surplus:
             what, done = (
-                (f"{-apart} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
-                if apart < 0
-                else (f"{apart} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
+                (f"{-surplus} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
+                if surplus < 0
+                else (f"{surplus} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
             )
             last = max(block.offset + block.length for block in core.blocks if block.kind == BlockType.DYN_EXTRA)
             core.report.error(what, done, offset=last)
-        absent = np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)
-        places, rooms = np.concatenate([places, absent]), np.concatenate([rooms, absent.astype(np.int32)])
+        absent = np.full(max(0, nodes.nodes_set - len(offsets)) + 1, -1, np.int64)
+        offsets, sizes = np.concatenate([offsets, absent]), np.concatenate([sizes, absent.astype(np.int32)])
         for commands in lists:
             if len(commands):
-                commands.register, commands.room = places[commands.extra], rooms[commands.extra]
+                commands.register_offset, commands.register_size = offsets[commands.extra], sizes[commands.extra]
     if nodes.des_nodes:
         _attach_blocks(core, chip)
 
 
-def _extra_places(core: CoreData) -> tuple[I64, I32]:
+def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
     """Offset in the file and length (bytes) of the content of each DYN_EXTRA record, over all blocks."""
     from ..stream.streams import split_extras  # only captures with registers need it
 
@@ -89,9 +89,9 @@ def _extra_places(core: CoreData) -> tuple[I64, I32]:
         records = split_extras(payload)
         parts.append(records.offsets + offset)
         lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
-        for place, reason, count in records.problems:
-            core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "Their intact part is used.",
-                              offset=offset + place, count=count)  # fmt: skip
+        for position, reason, count in records.problems:
+            core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "What is sound of them is used.",
+                              offset=offset + position, count=count)  # fmt: skip
     return np.concatenate(parts), np.concatenate(lengths)
 
 
@@ -99,10 +99,10 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     from ..stream.streams import walk  # only captures with registers need it
 
     assert core.nodes is not None
-    for short in core.blocks:
-        if short.kind == BlockType.DES_KV and short.length < _KV_HEADER:
+    for block in core.blocks:
+        if block.kind == BlockType.DES_KV and block.length < _KV_HEADER:
             core.report.error(
-                "A keyed command block is too short for its header.", "It was ignored.", offset=short.offset
+                "A keyed command block is too short for its header.", "It was ignored.", offset=block.offset
             )
     blocks = keyed_blocks(core)
     of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
@@ -110,28 +110,29 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     lost = 0
     for node in core.nodes.des_nodes:
         commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
-        if commands.register is None or commands.room is None:
-            commands.register, commands.room = np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32)
+        if commands.register_offset is None or commands.register_size is None:
+            commands.register_offset = np.full(len(commands), -1, np.int64)
+            commands.register_size = np.zeros(len(commands), np.int32)
         if node.stream >= 0:
-            own = core.streams[node.engine][node.stream]
-            rows = slice(node.first, node.first + len(own))
-            commands.register[rows], commands.room[rows] = own.offsets, own.lengths
+            part = core.streams[node.engine][node.stream]
+            rows = slice(node.first, node.first + len(part))
+            commands.register_offset[rows], commands.register_size[rows] = part.offsets, part.lengths
             continue
-        block = blocks.get((node.key, node.count))
-        if block is None:
+        bounds = blocks.get((node.key, node.count))
+        if bounds is None:
             lost += not (node.engine == "CDMA" and of_ports)
             continue
         key = (family_of(node.engine), node.key, node.count)
         if key not in walked:
-            first, last = block
+            first, last = bounds
             stream = walk(chip, node.engine, core.data[first:last])
             walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
             if len(stream.offsets) < node.count:
                 core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
                                   "The others are shown as unknown.", offset=first - _KV_HEADER)  # fmt: skip
-        places, rooms = (part[: node.count] for part in walked[key])
-        rows = slice(node.first, node.first + len(places))
-        commands.register[rows], commands.room[rows] = places, rooms
+        offsets, sizes = (column[: node.count] for column in walked[key])
+        rows = slice(node.first, node.first + len(offsets))
+        commands.register_offset[rows], commands.register_size[rows] = offsets, sizes
     if lost:
         core.report.warning("Pre-built command blocks (DES) whose commands were not captured.",
                             "Their instructions are shown as unknown under the kernel function they have.",
@@ -154,72 +155,72 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
 
     result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    known: dict[bytes, ModelStream] = {}  # launches often repeat byte by byte
+    by_content: dict[bytes, ModelStream] = {}  # launches often repeat byte by byte
     for payload, offset in zip(payloads, offsets, strict=True):
         content = payload.tobytes()
-        alike = known.get(content)
-        if alike is None:
+        known = by_content.get(content)
+        if known is None:
             stream = walk(chip, engine, payload)
             ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
             lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
-            alike = known[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
-        result.append(ModelStream(alike.offsets + offset, alike.lengths, alike.only_ends))
+            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
+        result.append(ModelStream(known.offsets + offset, known.lengths, known.only_ends))
     return result
 
 
 def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
     """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
-    places = [stream.offsets for stream in streams]
-    count = sum(map(len, places))
+    offsets = [stream.offsets for stream in streams]
+    count = sum(map(len, offsets))
     if not count:
         return None
     none = np.full(count, -1, np.int32)
-    ids = np.concatenate([np.arange(len(part), dtype=np.int64) for part in places])
+    ids = np.concatenate([np.arange(len(part), dtype=np.int64) for part in offsets])
     # all engines have one stream per subnet, so stream numbers order commands across engines
     return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
-                    np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
-                    none, none, np.concatenate(places), np.concatenate([stream.lengths for stream in streams]),
+                    np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(offsets)]),
+                    none, none, np.concatenate(offsets), np.concatenate([stream.lengths for stream in streams]),
                     )  # fmt: skip
 
 
 # -- decoding -----------------------------------------------------------------
 
 
-class Detail(Struct):
+class LaneRegisters(Struct):
     """Registers of a lane's commands, decoded on demand.
 
     Attributes:
         data: Bytes that contain the commands.
         offset: First byte of each row's command; -1 without one.
-        room: Number of bytes from there on that belong to the command.
+        size: Number of bytes from there on that belong to the command.
         operation: Operation index of each row; -1 without one or where it cannot be decoded.
         function: Function code of each row.
-        places: Packed source and destination memory of each row, if they do not fit into nodes; else None.
+        memories: Packed source and destination memory of each row, if they do not fit into nodes; else None.
         by_node: Mask of the rows whose figures and exported files use their node despite registers (see `decode_lane`);
             None for no row.
-        unlike: Rows whose node has another type code than their registers.
-        odd_format: Rows whose registers have a data type that the chip does not know.
+        type_mismatches: Rows whose node has another type code than their registers.
+        unknown_formats: Rows whose registers have a data type that the chip does not know.
     """
 
     chip: Chip
     engine: str
     data: Bytes
     offset: I64
-    room: I32
+    size: I32
     operation: I16
     function: I8
-    places: U8 | None = None
+    memories: U8 | None = None
     by_node: Bools | None = None
-    unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    type_mismatches: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    unknown_formats: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = None
 
     def operations(self, rows: Rows) -> I16:
         """Operation index of each row's command; -1 without registers, and where exported files use the node."""
-        own: I16 = self.operation[rows]
-        return own if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), own)
+        result: I16 = self.operation[rows]
+        return result if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), result)
 
-    def leading(self, rows: Rows) -> Bools:
+    def decoded_mask(self, rows: Rows) -> Bools:
         """Mask of the rows whose figures follow the rule for decoded commands."""
         return self.operations(rows) >= 0
 
@@ -238,8 +239,8 @@ class Detail(Struct):
         if lines is not None:
             # uint64 where a field has 64 bits
             return field_of_lines(command_table(self.chip, self.engine), lines, operation, name)  # type: ignore[return-value]
-        own, offset = self.operation[rows], self.offset[rows]
-        return field_of_many(self.chip, self.engine, self.data, offset, own, name)[0]  # type: ignore[return-value]
+        operations, offset = self.operation[rows], self.offset[rows]
+        return field_of_many(self.chip, self.engine, self.data, offset, operations, name)[0]  # type: ignore[return-value]
 
     def _lines(self, operation: int, rows: Rows) -> Bytes | None:
         """Bytes of commands that all have ``operation``, (rows, bytes); None if operations differ or rows are too many.
@@ -250,8 +251,8 @@ class Detail(Struct):
         last = self._last
         if last is not None and last[0] == operation and (last[1] is rows or _same_slice(last[1], rows)):
             return last[2]
-        own = self.operation[rows]
-        if operation < 0 or not 0 < len(own) <= _MOST_LINES or not bool((own == operation).all()):
+        operations = self.operation[rows]
+        if operation < 0 or not 0 < len(operations) <= _MOST_LINES or not bool((operations == operation).all()):
             return None
         lines = commands_of_one_kind(self.chip, self.engine, self.data, self.offset[rows], operation)
         self._last = operation, rows, lines
@@ -263,7 +264,7 @@ class Detail(Struct):
         if offset < 0:
             return b""
         size = command_table(self.chip, self.engine).steps[operation] if operation >= 0 else 0
-        return self.data[offset : offset + (int(size) or min(int(self.room[row]), _MOST_RAW))].tobytes()
+        return self.data[offset : offset + (int(size) or min(int(self.size[row]), _MOST_RAW))].tobytes()
 
     def unexplained(self, row: int) -> bytes:
         """Raw bytes of the command if not all of its fields are known; empty if they are."""
@@ -277,23 +278,23 @@ class Detail(Struct):
 
     def partial_texts(self) -> tuple[I32, list[str], list[str]] | None:
         """Like `texts` without the keys, for partly known commands only; None where the lane has none."""
-        partly = _partly_told(self.chip, self.engine, self.operation)
-        if partly is None:
+        partial = _partial_mask(self.chip, self.engine, self.operation)
+        if partial is None:
             return None
-        keys, places, types, functions = self._texts_of(partly)
+        keys, codes, types, functions = self._texts_of(partial)
         operations = command_table(self.chip, self.engine).operations
         stems = [operations[key >> 5].name.lower().replace("_", ".") for key in keys.tolist()]
         rests = [text.removeprefix(stem).strip(".") for text, stem in zip(functions, stems, strict=True)]
-        return places, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
+        return codes, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
 
     def _texts_of(self, which: Bools) -> tuple[I16, I32, list[str], list[str]]:
         keys = self.operation.astype(np.int64) << 5 | self.function.astype(np.int64) & 0x1F
         keys[~which] = -1
         present = np.bincount(keys[keys >= 0], minlength=1)
         distinct = np.flatnonzero(present)
-        place = np.full(max(len(present), 1), -1, np.int32)
-        place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        codes = np.where(keys >= 0, place[np.maximum(keys, 0)], -1).astype(np.int32)
+        code_of_key = np.full(max(len(present), 1), -1, np.int32)
+        code_of_key[distinct] = np.arange(len(distinct), dtype=np.int32)
+        codes = np.where(keys >= 0, code_of_key[np.maximum(keys, 0)], -1).astype(np.int32)
         operations = command_table(self.chip, self.engine).operations
         pairs = [(operations[key >> 5], key & 0x1F) for key in distinct.tolist()]
         types, names = [each.name for each, _ in pairs], [each.function_text(code) for each, code in pairs]
@@ -304,7 +305,7 @@ def _same_slice(first: Rows, second: Rows) -> bool:
     return isinstance(first, slice) and isinstance(second, slice) and first == second
 
 
-def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Detail | None:
+def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> LaneRegisters | None:
     """Decode what views need of every command of a lane; sets node words made from the registers in ``commands``.
 
     Two kinds of commands keep the word of their node: CDMA's, which files export in condensed form as published, and
@@ -313,43 +314,43 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
     Returns:
         None where no command has registers.
     """
-    offset = commands.register
+    offset = commands.register_offset
     if offset is None or not bool((offset >= 0).any()):
         return None
-    room = np.zeros(len(commands), np.int32) if commands.room is None else commands.room
-    operation = select_many(chip, engine, data, offset, room)
+    size = np.zeros(len(commands), np.int32) if commands.register_size is None else commands.register_size
+    operation = select_many(chip, engine, data, offset, size)
     types, functions = codes_of_many(chip, engine, data, offset, operation)
     decoded = operation >= 0
-    partly = _partly_told(chip, engine, operation)
-    by_node = commands.word != 0 if family_of(engine) == "cdma" else partly
+    partial = _partial_mask(chip, engine, operation)
+    by_node = commands.word != 0 if family_of(engine) == "cdma" else partial
     if by_node is not None:
         decoded &= ~by_node | (commands.word == 0)
     word = (types & 31) << 10 | (functions & 31) << 15
-    places: U8 | None = None
-    odd_format = np.zeros(0, np.int64)
+    memories: U8 | None = None
+    unknown_formats = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
-        source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
-        if chip.memory_of_address.largest >= NODE_MEMORIES or partly is not None:
-            if partly is not None:
-                source, target = (np.where(partly, UNKNOWN_MEMORY, side) for side in (source, target))
+        source, target = (memories_of(chip, each) for each in addresses_of_many(chip, engine, data, offset, operation))
+        if chip.memory_of_address.largest >= NODE_MEMORIES or partial is not None:
+            if partial is not None:
+                source, target = (np.where(partial, UNKNOWN_MEMORY, each) for each in (source, target))
             old = commands.word >> np.uint32(24)
-            places = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
-            places = np.where(decoded, source | target << PLACE_BITS, places).astype(np.uint8)
+            memories = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(MEMORY_BITS)
+            memories = np.where(decoded, source | target << MEMORY_BITS, memories).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
-        odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
+        unknown_formats = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
         word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
         # memories without a code in nodes count as L2M
-        source, target = (np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target))
+        source, target = (np.where(each < NODE_MEMORIES, each, _L2M) for each in (source, target))
         word |= source << 24 | target << 26
     node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
-    unlike = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
+    type_mismatches = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike,
-                  odd_format)  # fmt: skip
+    return LaneRegisters(chip, engine, data, offset, size, operation, functions.astype(np.int8), memories, by_node,
+                         type_mismatches, unknown_formats)  # fmt: skip
 
 
-def _partly_told(chip: Chip, engine: str, operation: I16) -> Bools | None:
+def _partial_mask(chip: Chip, engine: str, operation: I16) -> Bools | None:
     """Mask of the commands of which only some fields are known; None where the lane has none."""
     partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
-    told = np.isin(operation, partial) if partial else None
-    return told if told is not None and told.any() else None
+    mask = np.isin(operation, partial) if partial else None
+    return mask if mask is not None and mask.any() else None

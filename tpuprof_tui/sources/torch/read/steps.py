@@ -56,32 +56,32 @@ def executions(trace: Trace) -> tuple[I64, list[str]]:
         outer[1:] = trace.start[rows][1:] >= reach[:-1]
         rows = rows[outer]
         if len(rows):
-            return rows, [_told(found[code]) for code in trace.name[rows].tolist()]
+            return rows, [_execution_label(found[code]) for code in trace.name[rows].tolist()]
     return np.zeros(0, np.int64), []
 
 
-def _told(match: re.Match[str] | None) -> str:
+def _execution_label(match: re.Match[str] | None) -> str:
     """Label of an execution."""
     assert match is not None
-    told = match.groupdict()
-    if "context" not in told:
-        return {"forward_decode": "decode", "forward_extend": "prefill"}.get(told["function"], "execution")
-    parts = [f"{what} {count}" for what, count in (("prefill", told["context"]), ("decode", told["generation"]))
+    groups = match.groupdict()
+    if "context" not in groups:
+        return {"forward_decode": "decode", "forward_extend": "prefill"}.get(groups["function"], "execution")
+    parts = [f"{phase} {count}" for phase, count in (("prefill", groups["context"]), ("decode", groups["generation"]))
              if count.strip("0")]  # fmt: skip
     return ", ".join(parts) or "empty"
 
 
 def step_numbers(labels: Sequence[str]) -> I64:
     """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
-    told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
-    if len(set(told)) < len(labels):
-        told = list(range(len(labels)))
-    return np.array(told, np.int64)
+    numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    if len(set(numbers)) < len(labels):
+        numbers = list(range(len(labels)))
+    return np.array(numbers, np.int64)
 
 
 def step_at(starts: I64, ends: I64, times: I64) -> I64:
     """Index of the step, in order of start, that contains each time; missing if none does."""
-    place = np.searchsorted(starts, times, side="right") - 1
-    inside = place >= 0
-    inside[inside] = times[inside] < ends[place[inside]]
-    return np.where(inside, place, INT_MISSING)
+    index = np.searchsorted(starts, times, side="right") - 1
+    inside = index >= 0
+    inside[inside] = times[inside] < ends[index[inside]]
+    return np.where(inside, index, INT_MISSING)

@@ -8,63 +8,63 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
-from tpuprof_tui.sources.chrome.inflate import GZIP, Inflated, first_two
+from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 
 _ZSTD: Final = b"\x28\xb5"
 #: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
-_SHARE: Final = 0.7
+_MEMORY_PER_BYTE: Final = 0.7
 #: Largest expected ratio of a compressed trace's text to its file, where the file does not state the size.
-_PACKED: Final = 25
+_MOST_RATIO: Final = 25
 #: Size of text from which on memory is checked, in bytes.
 _LARGE: Final = 256 << 20
 
 
-def text_of(path: Path, raw: BinaryIO) -> Inflated | Unpacked | BinaryIO:
+def text_of(path: Path, raw: BinaryIO) -> GzipText | ZstdText | BinaryIO:
     """A stream of the text of a file, decompressed if needed.
 
     Raises:
         UnreadableError: The package that decompresses it is not installed.
     """
     head = first_two(raw)
-    return Inflated(raw) if head == GZIP else Unpacked(path, raw) if head == _ZSTD else raw
+    return GzipText(raw) if head == GZIP else ZstdText(path, raw) if head == _ZSTD else raw
 
 
 def too_large(raw: BinaryIO, size: int) -> int:
     """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
-    text = _unpacked_size(raw, size) if first_two(raw) == GZIP else size
-    return text if text >= _LARGE and fitting(text) < 1 else 0
+    text_size = _text_size(raw, size) if first_two(raw) == GZIP else size
+    return text_size if text_size >= _LARGE and fitting_share(text_size) < 1 else 0
 
 
-def fitting(text: int) -> float:
+def fitting_share(text_size: int) -> float:
     """Share of the events of a text that fits into memory; 1 if the memory size is unknown."""
-    there = memory_bytes()
-    return there / (text * _SHARE) if there else 1.0
+    memory = memory_bytes()
+    return memory / (text_size * _MEMORY_PER_BYTE) if memory else 1.0
 
 
-def refusal(path: Path, text: int) -> UnreadableError:
+def refusal(path: Path, text_size: int) -> UnreadableError:
     """The error for a file whose text does not fit into memory."""
     return UnreadableError(
-        f"{path} holds {bytes_text(text)} of text: reading it takes about {bytes_text(int(text * _SHARE))} of memory, "
-        f"and there are {bytes_text(memory_bytes())}.",
+        f"{path} holds {bytes_text(text_size)} of text: reading it takes about "
+        f"{bytes_text(int(text_size * _MEMORY_PER_BYTE))} of memory, and there are {bytes_text(memory_bytes())}.",
         "report, instructions and export read a part of it, with --range 1s..2s or --step N; or record fewer steps "
         "(torch.profiler.schedule).",
     )
 
 
-def _unpacked_size(raw: BinaryIO, size: int) -> int:
+def _text_size(raw: BinaryIO, size: int) -> int:
     """Bytes of text in a gzip file: its trailer states the size modulo 4 GiB; bounded by a likely ratio."""
     if size < 18:
         return 0
     raw.seek(-4, os.SEEK_END)
-    told = int.from_bytes(raw.read(4), "little")
+    text_size = int.from_bytes(raw.read(4), "little")
     raw.seek(0)
-    while told < size:
-        told += 1 << 32
-    return min(told, size * _PACKED)
+    while text_size < size:
+        text_size += 1 << 32
+    return min(text_size, size * _MOST_RATIO)
 
 
-class Unpacked:
+class ZstdText:
     """The text of a zstd file.
 
     Attributes:

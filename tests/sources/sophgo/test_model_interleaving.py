@@ -16,7 +16,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.commands.model_core import _ranks
+from tpuprof_tui.sources.sophgo.read.commands.model_interleaving import _ranks
 
 KINDS = ("bmodel_dynamic", "bmodel_dynamic_mode2", "bmodel_dynamic_lost")
 

@@ -1,0 +1,119 @@
+"""Details that the first pass over a trace skips: operators' shapes and stacks, ids of Python frames, flows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+
+from .arguments import Arguments
+from .events import FLOW_ENDS, FlowStart, FrameArgs, HostArgs, from_dict
+from .values import I32, I64, Codes, printable, raw_codes, text_codes, to_int64
+
+_COMMUNICATION: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+_LONGEST: Final = 1 << 20
+_FLOWS: Final = ("fwdbwd", "forward_backward")
+_FLOW_WORDS: Final = tuple(b'"%b"' % name.encode() for name in _FLOWS)
+
+
+class OperatorArgs(Struct, frozen=True, eq=False):
+    """Arguments of operators and annotations, in columns of one length; -1 if absent.
+
+    Attributes:
+        dims: Codes of shapes (JSON texts).
+        types: Codes of data types (JSON texts), only of communication operators.
+        stack: Codes of call stacks.
+        texts: Texts by code.
+    """
+
+    dims: I32
+    types: I32
+    stack: I32
+    texts: tuple[str, ...]
+
+
+class FrameIds(Struct, frozen=True, eq=False):
+    """Python ids of frames, of their callers, and of modules, in columns of one length; missing if absent."""
+
+    id: I64
+    parent: I64
+    module: I64
+
+
+def details_of(source: Arguments, operators: I64, names: Sequence[str], frames: I64) -> tuple[OperatorArgs, FrameIds]:
+    """Arguments of operators (``names``: their names) and of Python frames, by their places in the file.
+
+    The file is read once for both: reading takes longer than decoding either.
+    """
+    texts = Codes()
+    orders = np.argsort(operators), np.argsort(frames)
+    communicates = np.array([name.startswith(_COMMUNICATION) for name in names], np.bool_)[orders[0]]
+    parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(6)]
+    done = 0
+    for (new_dims, old_dims, type_texts, stacks), ids in source.columns((HostArgs, operators[orders[0]]),
+                                                                        (FrameArgs, frames[orders[1]])):  # fmt: skip
+        # message sizes need types and shapes; for all other operators no figure needs the types
+        rows = np.flatnonzero(communicates[done : done + len(new_dims)])
+        types = np.full(len(new_dims), -1, np.int32)
+        dims = np.array(raw_codes(texts, new_dims if any(new_dims) else old_dims), np.int32)
+        types[rows] = raw_codes(texts, [type_texts[index] for index in rows.tolist()])
+        stack = np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32)
+        done += len(new_dims)
+        columns: tuple[npt.NDArray[Any], ...] = (dims, types, stack, *map(to_int64, ids))
+        for part, values in zip(parts, columns, strict=True):
+            part.append(values)
+    decoded = tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, _LONGEST)
+                    for text in texts)  # fmt: skip
+    dims, types, stack = (_unsorted(orders[0], each, -1, np.int32) for each in parts[:3])
+    frame_id, parent, module = (_unsorted(orders[1], each, INT_MISSING, np.int64) for each in parts[3:])
+    return OperatorArgs(dims, types, stack, decoded), FrameIds(frame_id, parent, module)
+
+
+def flow_ends_of(
+    arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int
+) -> tuple[npt.NDArray[np.bool_], I64, I64, I64]:  # fmt: skip
+    """Ends of flows from forward to backward operators, in the order of the file.
+
+    Args:
+        arguments: Of the file; None if it has no flows.
+        threads: Process and thread of each lane, as texts.
+        zero_ns: Zero of the times returned.
+
+    Returns:
+        Whether each is the flow's start; its flow id; index of its thread; its time in ns from ``zero_ns``.
+    """
+    texts = Codes()
+    lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
+    parts: list[tuple[npt.NDArray[Any], ...]] = []
+    times = []
+    for events in (
+        arguments.events(FLOW_ENDS, partial(from_dict, kind=FLOW_ENDS), _FLOW_WORDS) if arguments is not None else ()
+    ):
+        flows = [each for each in events if isinstance(each, FlowStart) and each.cat in _FLOWS]
+        starts = np.array([type(each) is FlowStart for each in flows], np.bool_)
+        parts.append(
+            (starts, *(text_codes(texts, [getattr(each, key) for each in flows]) for key in ("id", "pid", "tid")))
+        )
+        times.append(text_of_times([each.ts for each in flows]))
+    starts, flow_id, pid, tid = map(np.concatenate, zip((np.zeros(0, np.bool_), *[np.zeros(0, np.int32)] * 3),
+                                                        *parts, strict=True))  # fmt: skip
+    distinct, inverse = np.unique(pid.astype(np.int64) << 32 | tid, return_inverse=True)
+    lane = np.array([lanes.get(pair, -1) for pair in distinct.tolist()], np.int64)[inverse]
+    on_lane = lane >= 0
+    time = exact_ns(b"".join(times)) - zero_ns
+    return starts[on_lane], flow_id[on_lane].astype(np.int64), lane[on_lane], time[on_lane]
+
+
+def _unsorted(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:
+    """Values in the order in which they were asked for; ``missing`` if the file has changed since it was read."""
+    found = np.full(len(order), missing, dtype)
+    values = np.concatenate([np.zeros(0, dtype), *parts])
+    found[order[: len(values)]] = values
+    return found

@@ -202,7 +202,7 @@ def refuse_unlike(base: Profile, other: Profile) -> None:
     ours, theirs = base.vocabulary, other.vocabulary
     if ours.source != theirs.source:
         raise UsageError(f"{base.path} and {other.path} are of different sources: {ours.title} and {theirs.title}.",
-                         "Profiles of one source alone can be compared.")  # fmt: skip
+                         "Only profiles of one source can be compared.")  # fmt: skip
     if ours.one_chip and base.device.chip != other.device.chip:
         raise UsageError(f"{base.path} is of {base.device.chip}, {other.path} of {other.device.chip}.",
                          "Their commands cannot be compared.")  # fmt: skip

@@ -202,7 +202,7 @@ class EventChunks(Generic[Event]):
                           file=file, offset=self.metadata_lost.first)  # fmt: skip
         for tally, severity, what, done in (
             (self.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
-            (self.trailing_text, Severity.ERROR, "There is a second list of events, or text behind the trace.",
+            (self.trailing_text, Severity.ERROR, "There is a second list of events, or text after the trace.",
              "It was not read."),
             (self.values, Severity.WARNING, "Values that are not JSON, such as NaN or N/A.",
              "They are treated as not known."),

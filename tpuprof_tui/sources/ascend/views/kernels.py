@@ -69,7 +69,7 @@ def kernels(selection: ViewSelection) -> Answer:
         message, needs = "The types of the kernels are not known.", "operator types (Level1)"
         if selection.run.timeline is not None and found.file == selection.run.timeline.file:
             message, needs = (
-                "The timeline alone tells no operator types, and cores coarsely.",
+                "The timeline alone has no operator types and only coarse cores.",
                 "kernel_details.csv or op_summary",
             )
         missing.append(lacks("by_type", message, needs,

@@ -74,7 +74,7 @@ def overview(selection: ViewSelection) -> Answer:
 def _notes(selection: ViewSelection) -> tuple[str, ...]:
     notes = []
     if selection.window is not None:
-        notes.append("Steps are told whole: they do not follow the range.")
+        notes.append("Steps are shown whole: they do not follow the range.")
     run = selection.run
     if run.timeline is not None and not len(run.timeline.steps):
         notes.append("No step was marked: call prof.step() after each.")

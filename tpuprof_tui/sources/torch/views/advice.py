@@ -271,6 +271,6 @@ RULES: Final = (
          "90 % of the time.", 0.0,
          "Free what is no longer used before it (del), activation checkpointing, smaller pieces at that operator.",
          _memory_peak),
-    Rule("fragmentation", "Reserved memory beyond what is ever allocated, from 30 % on.", 0.0,
+    Rule("fragmentation", "Reserved memory beyond what is ever allocated, 30 % or more.", 0.0,
          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _fragmentation),
 )  # fmt: skip

@@ -122,7 +122,7 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
     present = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(present) < 2:
         missing = NETWORK if LOCATIONS in present else LOCATIONS
-        return None, tuple(Problem(Severity.NOTE, f"{name} is there without {missing}.", _NO_SHEETS, name)
+        return None, tuple(Problem(Severity.NOTE, f"{name} exists without {missing}.", _NO_SHEETS, name)
                            for name in present)  # fmt: skip
     try:
         entries = _entries(_text_of(folder / LOCATIONS))

@@ -157,8 +157,8 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         for first, second in pairwise(sections)
     )
     if similar and matches:
-        what = "Two cores submitted alike launches at the same time."
-        done = "Given to them in the order of their estimated times; the submitters may be exchanged."
+        what = "Two cores submitted equal launches at the same time."
+        done = "Assigned in the order of their estimated times; the submitters may be swapped."
         port.report.warning(what, done, lane=port.stream.label, count=similar)
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):

@@ -175,8 +175,8 @@ def _aligned_parts(
         report.error(what, "Those bytes were ignored.", offset=offset + size)
         return [(payload[:size], offset)]
     split = cut * layout.size
-    what = f"{engine} records are parted by bytes too many or too few."
-    report.error(what, "Those behind were found again; one may be wrong.", offset=offset + split)
+    what = f"{engine} records are separated by extra or missing bytes."
+    report.error(what, "The next ones were found again; one may be wrong.", offset=offset + split)
     return [(payload[:split], offset), (payload[rest + split :], offset + rest + split)]
 
 

@@ -126,7 +126,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     else:
         reason = "the capture has no records"
     return Alignment(
-        trace.first_launch_ns, f"Approximate: {reason}; the first launch's end stands for the device's start."
+        trace.first_launch_ns, f"Approximate: {reason}; the first launch's end is used as the device's start."
     )
 
 

@@ -46,7 +46,7 @@ def test_messages_cannot_steer_the_terminal(words, capsys):
 def test_a_folder_of_captures_names_them():
     done = tool("summary", SAMPLES)
     assert done.returncode == 2
-    assert f"{SAMPLES} is no capture, but a folder of " in done.stderr
+    assert f"{SAMPLES} is not a capture, but a folder of " in done.stderr
     assert f"Name one of them: {SAMPLES / 'aks_bmodel'}, " in done.stderr
 
 

@@ -32,7 +32,7 @@ class Status(Struct, frozen=True):
 TABLE: Final = (
     Status(OK, ("all is well", "一切正常"), {
         "export": ("every file was written", "所有文件都已写出"),
-        "options": ("correct, or warnings alone", "正确，或仅有警告"),
+        "options": ("correct, or only warnings", "正确，或仅有警告"),
     }),
     Status(DATA_LOSS, ("something in the capture is lost or unreadable; the rest is shown, and the problems say what",
                   "有记录丢失或无法读取；其余照常显示，问题列表说明是什么"), {
@@ -41,7 +41,7 @@ TABLE: Final = (
     }),
     Status(NO_RESULT, ("nothing could be shown or written; one sentence on stderr says why",
                      "什么都无法显示或写出；stderr 上有一句话说明原因"), {
-        "options": ("unreadable, or a wish that is not understood or cannot be", "无法读取，或愿望看不懂、无法满足"),
+        "options": ("unreadable input, or an invalid request", "输入无法读取，或请求无效"),
     }),
     Status(GATE_FAILED, ("tpuprof gate: a rule is broken", "tpuprof gate：有规则被违反")),
     Status(GATE_INCONCLUSIVE, ("tpuprof gate: no rule is broken, but noise hides whether one is",

@@ -120,7 +120,7 @@ async def test_lines_are_counted_from_here(profile):
         await typed(pilot, "+3")
         assert screen.query_one("#tree").cursor == 3
         await typed(pilot, "move x")
-        assert "how many lines" in frame(pilot.app)
+        assert "number of lines" in frame(pilot.app)
 
 
 async def test_filter_and_sort(profile):
@@ -188,9 +188,9 @@ async def test_columns_groups_and_rows(profile):
 @pytest.mark.parametrize(
     ("text", "told"),
     [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"), ("group zzz", "no such column"),
-     ("go never", "no time"), ("window 5us", "no range"), ("window 6us..2us", "before it starts"),
+     ("go never", "not a time"), ("window 5us", "not a time range"), ("window 6us..2us", "before it starts"),
      ("core 77", "cores are"), ("row x", "row 120"), ("export cake", "kinds are xlsx"),
-     ("open /nowhere/at/all", "path of a capture"), ("zzz", "no command"), ("zoom", "several: zoom in, zoom out")],
+     ("open /nowhere/at/all", "path of a capture"), ("zzz", "not a command"), ("zoom", "several: zoom in, zoom out")],
 )  # fmt: skip
 async def test_what_cannot_be_done_says_why_and_stays(profile, text, told):
     async with opened(profile) as pilot:

@@ -131,7 +131,7 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
 
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
     source = Source(str(tmp_path / "gone"), fingerprint="0" * 24)
-    with pytest.raises(ExportError, match=r"The capture is gone: .*gone is not there any more"):
+    with pytest.raises(ExportError, match=r"The capture is gone: .*gone no longer exists"):
         await Exporter().run(export_job(kind("summary"), source, str(tmp_path / "out"), VIEW, -1, Part()))
     assert not (tmp_path / "out").exists()
 
@@ -241,7 +241,7 @@ async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
 
 
 async def test_a_child_that_says_nothing_is_an_error():
-    with pytest.raises(ExportError, match="without a word"):
+    with pytest.raises(ExportError, match="without a message"):
         await Exporter().run(Job(kind("web"), ("--version",)))
 
 

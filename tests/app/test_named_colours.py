@@ -150,7 +150,7 @@ def test_until_names_are_known_there_is_none(trace):
     assert len(before) == len(after) == LEGEND_LINES
     assert "nothing" not in before[0][-1].text
     (nothing,) = legend_lines(trace, "operator", 80, Palette(), UNICODE, [])
-    assert nothing[-1].text == "nothing is known of it here"
+    assert nothing[-1].text == "no values are known here"
 
 
 def written(path: Path, kernels: list[tuple[str, int]]) -> str:

@@ -53,7 +53,7 @@ async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
             for bar in pilot.app._bars():
                 bar._silence()
         palette = pilot.app.preferences.palette
-        question = ConfirmPane("An export is at work: workbook 12 %. Stop it and leave?", palette)
+        question = ConfirmPane("An export is running: workbook 12 %. Stop it and quit?", palette)
         pilot.app.push_screen(Overlay(question, palette))
         await settled(pilot)
         compare(pilot, "over-question", size, ascii_only)

@@ -183,7 +183,7 @@ async def test_the_least_loaded_core_and_why(mode2, size):
     told = " ".join(told_in(text).split())
     assert f"Core {least} is busy {time_text(int(busy[least].sum()))}, {share}  Place 4 of 4" in text
     computing = busy_ns(mode2, least, ("TIU",))
-    for words, part in (("Computes", computing), ("Moves data alone", busy[least] & ~computing)):
+    for words, part in (("Computes", computing), ("Only moves data", busy[least] & ~computing)):
         assert f"{words} {time_text(int(part.sum()))}, {percent_text(float(part.mean()))}" in text
     # what it got less of than the mean of the cores
     mine, every = time_by(mode2, least, "kernel"), [time_by(mode2, core, "kernel") for core in mode2.groups.numbers]

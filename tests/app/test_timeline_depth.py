@@ -147,7 +147,7 @@ async def test_two_cursors_make_a_range(profile):
         screen = explorer(pilot)
         await press(pilot, "g 4 0 0 0 enter r")
         assert screen.state.range is None
-        assert "range begun" in bottom_of(pilot)
+        assert "range started" in bottom_of(pilot)
         await press(pilot, "r")
         assert screen.state.range is None
         await press(pilot, "g 1 0 0 0 enter r")

@@ -371,7 +371,7 @@ async def test_without_others_the_keys_say_so(tmp_path):
         await waited(pilot)
         assert not any(node.path for node in tree_of(pilot).nodes)
         await press(pilot, "right_parenthesis")
-        assert "No other capture beside this one" in frame(pilot.app)
+        assert "No other capture in this folder" in frame(pilot.app)
 
 
 async def test_esc_in_the_list_of_captures_goes_back_to_the_open_one(tmp_path):
@@ -415,4 +415,4 @@ async def test_narrowing_to_a_lost_core_says_that_nothing_is_there(tmp_path):
         tree.focus()
         tree.go_to(labels(tree).index("Core 0 lost"))
         await press(pilot, "enter")
-        assert "Core 0 lost: nothing of it is there" in frame(pilot.app)
+        assert "Core 0 lost: it has no data" in frame(pilot.app)

@@ -269,7 +269,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         away.parent.mkdir()
         capture.rename(away)
         await pilot.press("R")
-        await until(pilot, shows(pilot, "no such file or directory: what was read before stays."))
+        await until(pilot, shows(pilot, "no such file or directory: the earlier state stays open."))
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
         seen = app.watcher.seen.fingerprint
@@ -277,7 +277,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         assert (app.failure, app.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)
-        await until(pilot, shows(pilot, "The capture on disk is as it was read."))
+        await until(pilot, shows(pilot, "The capture on disk has not changed."))
         touch(capture)
         await until(pilot, shows(pilot, "changed on disk: R reloads"))
         await pilot.press("R")
@@ -292,7 +292,7 @@ async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch
         profile = explorer(pilot).session.profile
         kept = (capture / "global.profile").read_bytes()
         (capture / "global.profile").unlink()
-        await until(pilot, shows(pilot, "what was read before stays"))
+        await until(pilot, shows(pilot, "the earlier state stays"))
         await pilot.pause(0.5)
         assert len(readings) == 1, "what cannot be read is not read again before it changes"
         assert explorer(pilot).session.profile is profile
@@ -307,7 +307,7 @@ async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, mon
         later = capture.parent / "later"
         later.mkdir()
         shutil.copy(next(capture.glob("cdmlib*")), later)
-        await until(pilot, shows(pilot, "what was read before stays"))
+        await until(pilot, shows(pilot, "the earlier state stays"))
         assert pilot.app.capture.path == str(capture)
         await until(pilot, shows(pilot, "later: could not be read"))
         shutil.copytree(capture, later, dirs_exist_ok=True)

@@ -111,7 +111,7 @@ def test_it_is_what_a_folder_is(system, place, captures, tmp_path, capsys):
     assert main(["dataset", "query", out, "select count(*) from captures", "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "2"
     assert main(["dataset", "top", f"{out}/none"]) == 2
-    assert "is no data set" in capsys.readouterr().err
+    assert "is not a data set" in capsys.readouterr().err
     with pytest.raises(UsageError, match="not empty"):
         built(address(captures), captures)
     # captures of one day and source share files

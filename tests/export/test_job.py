@@ -109,14 +109,14 @@ def test_what_is_no_file_is_not_replaced_by_one(kind: str, tmp_path: Path) -> No
     else:
         path.symlink_to("/dev/null")
     before = path.lstat()
-    with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(path):
+    with pytest.raises(WriteError, match="not a pipe, socket or device"), whole_file(path):
         pytest.fail("nothing may be written")
     assert path.lstat() == before
 
 
 def test_the_folders_of_devices_get_no_files() -> None:
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/none"):
-        with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(Path(path)):
+        with pytest.raises(WriteError, match="not a pipe, socket or device"), whole_file(Path(path)):
             pytest.fail("nothing may be written")
 
 
@@ -183,7 +183,7 @@ def test_a_choice_that_leaves_nothing_writes_nothing(tmp_path: Path, capsys) -> 
     sample = str(Path(__file__).parents[2] / "samples" / "aks_decode_mode0")
     for words in (["--range", "100s.."], ["--filter", "name=nothing"]):
         assert main(["export", sample, str(tmp_path / "out"), *words]) == 2
-        assert "No instruction is left by these options: nothing was written." in capsys.readouterr().err
+        assert "No instruction matches these options: nothing was written." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -84,7 +84,7 @@ def test_the_command_line_names_the_outputs_in_its_help():
         titles = [output.title for output in known_outputs() if name in output.sets]
         assert titles
         assert all(title in told[flag] for title in titles)
-    assert told["--only"] == "just these: xlsx,web,pftrace,summary,regs,collapsed"
+    assert told["--only"] == "only these: xlsx,web,pftrace,summary,regs,collapsed"
     assert all(output.title in COMMANDS["export"].help for output in known_outputs())
 
 

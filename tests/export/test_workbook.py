@@ -87,7 +87,7 @@ def test_sheets_are_those_of_the_reference_and_then_ours(small_book):
         "Charts", "Overview", "Notes", "Cores", "Engines", "Kinds of engines, sums", "Batches",
         "What repeats", "Operations", "Call paths", "Kernel functions by launch", "Findings",
         "Kernel functions on the path", "Operations on the path",
-        "Engines of the path", "Longest instructions beside the", "Parts of the path", "Durations of work", "Problems",
+        "Engines of the path", "Longest instructions not on the", "Parts of the path", "Durations of work", "Problems",
     ]  # fmt: skip
 
 

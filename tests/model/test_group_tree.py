@@ -45,7 +45,7 @@ def test_some_units_can_be_left_out():
 
 @pytest.mark.parametrize("parent", [0, 1, -2])
 def test_a_group_stands_behind_its_parent(parent):
-    with pytest.raises(ValueError, match="before its parent"):
+    with pytest.raises(ValueError, match="precedes its parent"):
         Groups((Group("a", "rank", parent),))
 
 

@@ -58,8 +58,8 @@ def test_lines_for_a_shell_and_the_object_itself(text):
         ("{l2:on}", "double quotes are gone"),
         ('PROFILING_OPTIONS={"l2": "on"}', "double quotes are gone"),
         ('PROFILING_OPTIONS=\'{"l2"', "quote is not closed"),
-        ("[]", "no object"),
-        ('"{}"', "no object"),
+        ("[]", "not an object"),
+        ('"{}"', "not an object"),
         ("", "nothing"),
         ('{"l2":"on"', "too early"),
         ('{"a":NaN}', "NaN"),
@@ -69,7 +69,7 @@ def test_lines_for_a_shell_and_the_object_itself(text):
         ("torch_npu.npu.profileConfig(A=True)", "--kind profileConfig"),
         ('{"a\udcff":"b"}', "UTF-8"),
         ('{\n"l2":"on"\n"l2"}', "line 3, column 1"),
-        ("$OPTIONS", "no JSON"),
+        ("$OPTIONS", "not JSON"),
     ],
 )
 def test_why_a_text_is_no_object(text, said):

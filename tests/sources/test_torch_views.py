@@ -278,7 +278,7 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
     assert capsys.readouterr().out.startswith("stdin.json: NVIDIA H100")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
     assert main(["report", "-"]) == 2
-    assert "Standard input is no capture" in capsys.readouterr().err
+    assert "Standard input is no known kind of capture" in capsys.readouterr().err
     packed = tmp_path / "h100.json.zst"
     packed.write_bytes(b"\x28\xb5\x2f\xfd" + text[:100])
     monkeypatch.setitem(sys.modules, "zstandard", None)
@@ -429,7 +429,7 @@ def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, cap
     out = capsys.readouterr().out
     assert ("Tensor cores" in out) is told
     assert ("Unused: autocast" in out) is told
-    assert (f"kernels of {card} do not tell" in out) is not told
+    assert (f"kernel names of {card} do not show it" in out) is not told
     assert figures(report(path), "overview")["tensor_core_share"] == 0
     assert any(row["rule"] == "tensor_cores_unused" for row in rows(report(path), "findings", "findings")) is told
 

@@ -31,7 +31,7 @@ _ASK: Final = (
     ("instructions PATH --columns LIST", "{events}; --sort COLUMN:desc --filter EXPR --limit N"),
     ("info PATH --json", "each {lane}, each problem"),
     ("export PATH DIR --only LIST", "files: {files}"),
-    ("help schema report", "the form of the JSON; help COLUMNS: columns"),
+    ("help schema report", "the JSON schema; help COLUMNS: columns"),
 )
 _MORE: Final = "..."
 

@@ -51,5 +51,5 @@ def print_diff(options: argparse.Namespace) -> int:
         if options.markdown:
             print("\n".join(markdown_report(both, selected, limit, options.offset)))
         else:
-            pages_of(options).show(diff_reports(both, selected, limit, options.offset), "--limit N tells all.")
+            pages_of(options).show(diff_reports(both, selected, limit, options.offset), "--limit N shows all.")
     return DATA_LOSS if lossy(both) else OK

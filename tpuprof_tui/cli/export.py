@@ -128,7 +128,7 @@ def check_expected(expected: str | None, capture: str | None) -> None:
     if expected is None or capture is None:
         return
     if not os.path.exists(capture):
-        raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
+        raise TpuprofError(f"The capture is gone: {capture} no longer exists.", "Nothing was written.")
 
     if Catalog().fingerprint(capture) != expected:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")

@@ -47,11 +47,11 @@ def print_gate(options: argparse.Namespace) -> int:
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     if not options.against:
-        raise UsageError("What to compare with is not said.", "Name it: tpuprof gate OTHER ... --against BASE ...")
+        raise UsageError("The base of the comparison is missing.", "Name it: tpuprof gate OTHER ... --against BASE ...")
     output = Path(options.output) if options.output else None
     if output is not None and output.suffix not in _FORMS:
         raise UsageError(
-            f"{output}: a file of results ends in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
+            f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
     rules = [_rule(text) for text in options.fail_on or ()]
     other, base = _side(options.others, options, findings=True), _side(options.against, options)
@@ -99,7 +99,7 @@ def _rule(text: str) -> Rule:
     try:
         return Rule.typed(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no rule.",
+        raise UsageError(f"{text!r} is not a rule.",
                          "Write FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'."
                          ) from None  # fmt: skip
 

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         _tell_cut(page, profile)
         return status
     if options.format == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
+        raise UsageError("Parquet cannot be printed to a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
     if options.limit is None and sys.stdout.isatty():
         _write_few(options, profile, selection)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Error codes of a full disk.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Hint how to see what a shortened page leaves out.
-MORE: Final = "tpuprof report CAPTURE VIEW tells one view, --limit N all."
+MORE: Final = "tpuprof report CAPTURE VIEW shows one view, --limit N all rows."
 IN_ORDER: Final = "one answer each, in this order"
 #: Name and settings of an operand.
 Operand = tuple[str, dict[str, Any]]
@@ -234,7 +234,7 @@ def open_command(options: argparse.Namespace) -> int:
     if not _is_terminal():
         if place != Place():
             raise UsageError(
-                "A place opens in a terminal alone.", "Here: tpuprof report CAPTURE --range A..B --core N."
+                "A place can only be opened in a terminal.", "Here: tpuprof report CAPTURE --range A..B --core N."
             )
         if against is not None:
             from .diff import print_diff
@@ -338,17 +338,17 @@ COMMANDS: Final = {
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
     "report": Command(
-        "all that is known, by view, as text or JSON",
+        "all figures, by view, as text or JSON",
         "report:print_report",
-        (_CAPTURE, _operand("views", "VIEW", "just these views (--list names them)", "*")),
+        (_CAPTURE, _operand("views", "VIEW", "only these views (--list names them)", "*")),
         texts.REPORT_HELP,
     ),
     "diff": Command(
         "what changed from one capture to another, and why",
         "diff:print_diff",
         (
-            _operand("base", "CAPTURE", "what is compared with"),
-            _operand("other", "CAPTURE", "what is compared"),
+            _operand("base", "CAPTURE", "base of the comparison"),
+            _operand("other", "CAPTURE", "capture to compare"),
             _operand("views", "VIEW", "also these views, with differences", "*"),
         ),
         texts.DIFF_HELP,
@@ -356,7 +356,7 @@ COMMANDS: Final = {
     "gate": Command(
         "whether a change may pass: PASS, FAIL or INCONCLUSIVE",
         "gate:print_gate",
-        (_operand("others", "CAPTURE", "runs that are judged", "+"),),
+        (_operand("others", "CAPTURE", "runs to judge", "+"),),
         texts.GATE_HELP,
     ),
     "baseline": Command(
@@ -364,13 +364,13 @@ COMMANDS: Final = {
         "gate:save_baseline",
         (
             ("what", {"choices": ("save",), "help": "what to do"}),
-            _operand("name", "FILE", "file to write (.json is added where it has no ending)"),
-            _operand("captures", "CAPTURE", "runs of the same", "+"),
+            _operand("name", "FILE", "file to write (.json is added if it has no suffix)"),
+            _operand("captures", "CAPTURE", "runs of the same program", "+"),
         ),
         texts.BASELINE_HELP,
     ),
     "describe": Command(
-        "in 2 kB what a profile holds, and what can be asked of it",
+        "what a profile holds and what can be queried, in 2 kB",
         "describe:print_description",
         (_captures(IN_ORDER),),
         texts.DESCRIBE_HELP,
@@ -388,14 +388,14 @@ COMMANDS: Final = {
         (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?")),
     ),
     "dataset": Command(
-        "many captures as one data set, and questions to it",
+        "many captures as one data set, and queries on it",
         "main:dataset_command",
         description=dataset.HELP,
         epilog=dataset.EXAMPLES,
         arguments="dataset:add_arguments",
     ),
     "options": Command(
-        "the options that make a profile: explained, checked, made",
+        "profiling options: explain, check, make",
         "profiling_options:options_command",
         arguments="profiling_options:add_arguments",
         localise="profiling_options:localise",
@@ -406,14 +406,14 @@ COMMANDS: Final = {
         "help:print_help",
         (
             _operand("topic", "TOPIC", f"a command, or one of {', '.join(texts.TOPICS)}", "?"),
-            _operand("of", "COMMAND", "schema: the command whose JSON it is of", "?"),
+            _operand("of", "COMMAND", "schema: the command whose JSON it describes", "?"),
         ),
         texts.HELP_HELP,
         texts.HELP_EXAMPLES,
         reads=False,
     ),
     "completion": Command(
-        "a script that makes a shell complete these words",
+        "a script for shell completion",
         "completion:print_script",
         (("shell", {"choices": texts.SHELLS, "help": "the shell"}),),
         texts.COMPLETION_HELP,

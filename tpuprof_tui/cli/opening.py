@@ -131,7 +131,7 @@ def _piped(options: argparse.Namespace) -> Profile:
     from tpuprof_tui.sources.source import first_bytes
 
     if sys.stdin.isatty():
-        raise UsageError("Nothing comes by standard input.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
+        raise UsageError("Nothing is piped to stdin.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
     folder = tempfile.mkdtemp(prefix="tpuprof")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder, "stdin.json")
@@ -160,14 +160,14 @@ def must_exist(path: str, hint: str) -> None:
 
 
 def _remote_error(path: str) -> UnreadableError:
-    return UnreadableError(f"{path} lies on another file system: there one data set at a time is opened.",
-                           f"Make one: tpuprof dataset build OUT {path}.")  # fmt: skip
+    return UnreadableError(f"{path} is on another file system: only one data set at a time can be opened there.",
+                           f"Build one: tpuprof dataset build OUT {path}.")  # fmt: skip
 
 
 def _folder_error(path: str) -> UnreadableError | None:
     """Error for a folder that contains captures, for a data set, or for a remote path; None for other paths."""
     if is_data_set(path):
-        return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
+        return UnreadableError(f"{path} is a data set.", f"Query it: tpuprof dataset query {path} 'SELECT ...'.")
     if "://" in path:
         return _remote_error(path)
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
@@ -175,7 +175,7 @@ def _folder_error(path: str) -> UnreadableError | None:
         return None
     named = ", ".join(str(capture) for capture in found[:3])
     return UnreadableError(
-        f"{path} is no capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
+        f"{path} is not a capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
         f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",
     )
 
@@ -192,7 +192,7 @@ def check_step(step: int | None, profile: Profile) -> None:
 
     found = steps_of(profile)
     if not len(found):
-        raise UsageError(f"The capture has no {found.word.plural}, and nothing that it launches repeats.", "")
+        raise UsageError(f"The capture has no {found.word.plural}, and no sequence of its launches repeats.", "")
     if not len(found.numbered(step)):
         raise UsageError(f"The capture has no {found.word.one} {step}.", f"There are: {found.numbers_text(_NAMED)}.")
 

@@ -174,7 +174,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
     written = read(_text(words[0]), kind, tables) if words else from_environment(os.environ, kind, tables)
     if written is None:
         names = kind.variable or ", ".join(tables.of_kind(kind.name)) if kind.form != "call" else ""
-        what = f"Of {names} none is set." if names and not kind.variable else f"{names} is not set."
+        what = f"None of {names} is set." if names and not kind.variable else f"{names} is not set."
         raise UsageError(what if names else f"No text of {kind.name} given.", "Give a text, a file, or - for stdin.")
     context = replace(_context(options), here=not words)
     checked = check(written, kind, tables, context)
@@ -222,7 +222,7 @@ def _text(word: str) -> str:
     else:
         return word
     if len(data) > _MOST_BYTES:
-        raise UnreadableError(f"{word} is longer than {_MOST_BYTES >> 20} MiB: no options are.")
+        raise UnreadableError(f"{word} is longer than {_MOST_BYTES >> 20} MiB: too long for options.")
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -241,7 +241,7 @@ def _no_options(word: str, written: Written, kind: Kind, tables: Tables) -> tupl
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])
     if near:
-        return f"There is no option {word}, and no file of that name.", f"The nearest: {near}."
+        return f"There is no option {word}, and no file of that name.", f"Similar: {near}."
     return rule.says.format(reason=written.problem), f"{rule.fix[:1].upper()}{rule.fix[1:]}."
 
 

@@ -62,7 +62,7 @@ def print_report(options: argparse.Namespace) -> int:
         views = [view for view in views if view.all_workers or view.untimed]
     limit = ROWS if options.limit is None else options.limit
     reports = report_text(query, views, workers, limit, options.offset)
-    pages_of(options).show(reports, "Name one of them, or --limit N tells all.")
+    pages_of(options).show(reports, "Name one of them, or --limit N shows all.")
     return status
 
 
@@ -80,5 +80,5 @@ def _chosen(workers: tuple[Worker, ...], rank: int | None) -> tuple[Worker, ...]
     found = tuple(worker for worker in workers if worker.rank == rank)
     if not found:
         ranks = ", ".join(str(worker.rank) for worker in workers if worker.rank is not None)
-        raise UsageError(f"There is no rank {rank}.", f"Ranks: {ranks or 'none are told'}.")
+        raise UsageError(f"There is no rank {rank}.", f"Ranks: {ranks or 'none are recorded'}.")
     return found

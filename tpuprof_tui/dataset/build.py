@@ -162,7 +162,7 @@ def local(jobs: int) -> Executor:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
             except BrokenExecutor:
-                raise TpuprofError("A process that read a capture has been killed, as where memory runs out.",
+                raise TpuprofError("A process that read a capture was killed, as happens when memory runs out.",
                                    "What was read is kept: build again, with fewer --jobs.") from None  # fmt: skip
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -221,7 +221,7 @@ def ray(address: str | None) -> Executor:
                     # Ray raises errors of the function as instances of both RayError and their own class
                     if isinstance(error, TpuprofError):
                         raise
-                    raise TpuprofError("A worker that read a capture died each time, as where memory runs out.",
+                    raise TpuprofError("A worker that read a capture died each time, as happens when memory runs out.",
                                        "What was read is kept: build again.") from None  # fmt: skip
                 waiting += [task.remote(path) for path in islice(rest, len(done))]
         finally:

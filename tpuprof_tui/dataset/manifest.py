@@ -77,9 +77,9 @@ class Manifest:
         try:
             log = self.store.read_log()
         except OSError as error:
-            raise UnreadableError(f"{out}: its log cannot be read.", "Build it anew into another folder.") from error
+            raise UnreadableError(f"{out}: its log cannot be read.", "Build it again into another folder.") from error
         if log is None:
-            raise UnreadableError(f"{out} is no data set.", f"Make it: tpuprof dataset build {out} PATH ...")
+            raise UnreadableError(f"{out} is not a data set.", f"Make it: tpuprof dataset build {out} PATH ...")
         lines = log.split(b"\n")
         for number, line in enumerate(lines):
             try:
@@ -89,7 +89,7 @@ class Manifest:
                 if line and number < len(lines) - 1:
                     raise UnreadableError(
                         f"{self.store.path(LOG)}: line {number + 1} cannot be read.",
-                        "Build it anew into another folder.",
+                        "Build it again into another folder.",
                     ) from None
 
     def _replay(self, record: dict[str, Any]) -> None:

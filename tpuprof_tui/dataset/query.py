@@ -130,7 +130,7 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
     folder = manifest.store.out
     if utf8_text(folder) != folder:
         raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
-    with requires_package("Asking a data set", "Its Parquet files can be read with anything else."):
+    with requires_package("Querying a data set", "Other tools can read its Parquet files."):
         import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -281,7 +281,7 @@ def _only_select(sql: str) -> None:
 
 
 def _not_one_select() -> UsageError:
-    return UsageError("Only one SELECT can be asked.", f"Its tables: {', '.join(FIELDS)}.")
+    return UsageError("Only one SELECT is allowed.", f"Its tables: {', '.join(FIELDS)}.")
 
 
 def _sql_error(error: Exception) -> UsageError:
@@ -311,7 +311,7 @@ def trend(data: DataSet, figure: str) -> Rows:
     days = list(found.rows)
     if not days:
         known = [name for (name,) in asked(data, ALIKE, [figure, figure]).rows]
-        raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
+        raise UnreadableError(f"No capture has the figure {figure}.", f"Similar: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):
         values = list(same)

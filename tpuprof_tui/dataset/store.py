@@ -156,7 +156,7 @@ class AddressStore:
             if len(known) == len(parts):
                 self._next = max((int(part[len(_PARTS) + 1 :].partition(".")[0]) for part in parts), default=0) + 1
                 return b"".join((found, *known))
-        raise UnreadableError(f"{self.out}: its log changes while it is read.", "Try again.")
+        raise UnreadableError(f"{self.out}: its log changed while it was read.", "Try again.")
 
     def append_log(self, lines: bytes) -> None:
         """See `FolderStore`."""
@@ -395,7 +395,7 @@ class _RetryingFile(io.BufferedIOBase):
 
 
 def _not_a_data_set(out: str) -> UsageError:
-    return UsageError(f"{out} is no data set, and not empty.", "Name another folder, or one that is not there.")
+    return UsageError(f"{out} is not a data set, and not empty.", "Choose another folder, or a new one.")
 
 
 def _lock_text(lock: dict[str, Any]) -> bytes:

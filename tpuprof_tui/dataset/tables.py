@@ -195,7 +195,7 @@ def _message_and_location(error: Exception) -> tuple[str, str]:
 
 def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
     """Tables of a capture that could not be read."""
-    row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "done": "It is in no other table.",
+    row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "done": "It is not in any other table.",
            "count": 1}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
 

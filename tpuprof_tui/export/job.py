@@ -73,7 +73,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     # not Path.resolve, which raises for circular links
     capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
     if target == capture or capture in target.parents:
-        raise WriteError(f"{job.folder} lies inside the capture.", "Choose an output folder outside it.")
+        raise WriteError(f"{job.folder} is inside the capture.", "Choose an output folder outside it.")
     outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.write_order)
     chosen = [output for output in outputs if output.key in job.kinds]
     before, existed = _listed_files(job.folder, outputs), os.path.exists(job.folder)
@@ -114,8 +114,8 @@ def check_selection(profile: Profile, selection: Selection) -> None:
         if row_count(selection.rows(profile, lane)):
             return
     say = profile.vocabulary.say
-    message = say("No {event} is left by these options: nothing was written.")
-    raise UsageError(message, say("Look at {units}, range, filter."))
+    message = say("No {event} matches these options: nothing was written.")
+    raise UsageError(message, say("Check {units}, range, filter."))
 
 
 # -- files of earlier exports -------------------------------------------------
@@ -183,7 +183,7 @@ def parse_cores(text: str, profile: Profile) -> frozenset[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         if match is None:
-            raise UsageError(say("{text!r} is no list of {units}.", text=text), "Write them as 0,3 or 0-3.")
+            raise UsageError(say("{text!r} is not a list of {units}.", text=text), "Write them as 0,3 or 0-3.")
         first, last = int(match[1]), int(match[2] or match[1])
         cores.update(core for core in known if first <= core <= last)
         if not any(first <= core <= last for core in known):

@@ -76,7 +76,7 @@ def parse_sort(text: str, vocabulary: Vocabulary) -> Sort:
     if column is None:
         raise UsageError(f"There is no column {name!r} to sort by.", _known_keys(vocabulary))
     if way not in ("", "asc", "desc"):
-        raise UsageError(f"{text!r} is no order.", "Write a column, or COLUMN:desc for the largest first.")
+        raise UsageError(f"{text!r} is not a sort order.", "Write a column, or COLUMN:desc for the largest first.")
     return Sort(column.key, way == "desc")
 
 

@@ -36,7 +36,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     temporary: str | None = None
     try:
         if _is_special(path):
-            raise OSError(errno.EINVAL, "only files can be replaced, no pipe, socket or device")
+            raise OSError(errno.EINVAL, "only files can be replaced, not a pipe, socket or device")
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = _new_file(path)
         with os.fdopen(descriptor, "wb") as stream:

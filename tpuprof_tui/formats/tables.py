@@ -82,7 +82,7 @@ class Table(Struct, frozen=True):
             header=tuple(self.header[column] for column in kept),
             rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
             left=frozenset(number for number, column in enumerate(kept) if column in self.left),
-            notes=(*self.notes, f"Left out in so narrow a terminal: {', '.join(titles)}."),
+            notes=(*self.notes, f"The terminal is too narrow for: {', '.join(titles)}."),
             spare=(),
         )
 

@@ -48,7 +48,7 @@ class Groups(tuple[Group, ...]):
         """Builds the tuple and checks the order of parents and children."""
         made = super().__new__(cls, groups)
         if any(not NO_GROUP <= group.parent < index for index, group in enumerate(made)):
-            raise ValueError("a group stands before its parent")
+            raise ValueError("a group precedes its parent")
         return made
 
     @cached_property

@@ -82,7 +82,7 @@ def load_plug_ins() -> PlugIns:
                                                for name in ("id", "title", "expected")):  # fmt: skip
             found.append(offered)
         else:
-            broken[entry.name] = f"{entry.value} is no Source"
+            broken[entry.name] = f"{entry.value} is not a Source"
     return found, broken
 
 
@@ -191,7 +191,7 @@ class Catalog:
             what = f"holds {kind.title} ({file.name})" if folder else f"is {kind.title}"
             raise UnreadableError(f"{path} {what}, which tpuprof does not read.", kind.advice)
         hints = [f"Name a capture: {self.expected}.", *self.faults, WHY]
-        raise UnreadableError(f"{path} {'holds' if folder else 'is'} no capture that is known.", " ".join(hints))
+        raise UnreadableError(f"{path} {'holds' if folder else 'is'} no known kind of capture.", " ".join(hints))
 
     @property
     def faults(self) -> list[str]:

@@ -202,7 +202,7 @@ def refuse_unlike(base: Profile, other: Profile) -> None:
     ours, theirs = base.vocabulary, other.vocabulary
     if ours.source != theirs.source:
         raise UsageError(f"{base.path} and {other.path} are of different sources: {ours.title} and {theirs.title}.",
-                         "Profiles of one source alone can be compared.")  # fmt: skip
+                         "Only profiles of one source can be compared.")  # fmt: skip
     if ours.one_chip and base.device.chip != other.device.chip:
         raise UsageError(f"{base.path} is of {base.device.chip}, {other.path} of {other.device.chip}.",
                          "Their commands cannot be compared.")  # fmt: skip
@@ -306,7 +306,7 @@ def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
         found[f"gap before {word} {turn}"] = int(steps.start[place]) - before
         found[f"{word} {turn}"] = int(steps.end[place] - steps.start[place])
         before = int(steps.end[place])
-    found["behind the last"] = end - before
+    found["after the last"] = end - before
     return found
 
 

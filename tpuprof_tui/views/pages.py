@@ -143,6 +143,6 @@ def _memory_table(memory: Memory) -> Table:
         ("Held by", "Bytes"),
         tuple((what, f"{size:,}") for what, size in parts.items()),
         frozenset((0,)),
-        ("What the explorer's first screen needs is made; what several things share counts where it comes first.",),
+        ("Includes what the explorer's first screen needs; shared memory counts where it comes first.",),
         total=True,
     )

@@ -18,7 +18,7 @@ from .registry import answer, views_of
 _FEW: Final = 8
 _PLACES: Final = ("first", "second", "below", "")
 #: Placeholder for slow views.
-WAITS: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
+WAITS: Final = Answer(notes=("Slow for many workers: computed when this view or one worker is chosen.",))
 
 
 def at_once(query: Query) -> dict[str, Answer]:

@@ -152,7 +152,7 @@ def test_without_a_chip_nothing_can_be_read_until_it_is_named(tmp_path: Path, na
 
 
 def test_an_empty_directory_is_no_capture(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="holds no capture"):
+    with pytest.raises(UnreadableError, match="holds no known kind of capture"):
         open_profile(unpacked("bad_empty_dir", tmp_path))
 
 

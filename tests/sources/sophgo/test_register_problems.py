@@ -112,7 +112,7 @@ def test_bytes_behind_a_command_are_noted_and_ignored(tmp_path):
     profile = open_profile(rewritten(tmp_path, "decode_mode2", lambda n, content: content + bytes(8 * (n == 40))))
     for lane, before in zip(profile.lanes, whole.lanes, strict=True):
         assert (lane.registers.operations(slice(None)) == before.registers.operations(slice(None))).all()
-    notes = [p for p in profile.problems if "Bytes behind the command" in p.what]
+    notes = [p for p in profile.problems if "Bytes after the command" in p.what]
     assert [p.severity for p in notes] == [Severity.NOTE] * len(profile.groups.numbers)
 
 

@@ -90,7 +90,7 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     parser = _Parser(tokens, profile, len(text))
     predicate = parser.either()
     if parser.at < len(tokens):
-        raise FilterError("A parenthesis closes nothing", tokens[parser.at].place)
+        raise FilterError("Unmatched closing parenthesis", tokens[parser.at].place)
     return predicate
 
 
@@ -122,7 +122,7 @@ def tokens_of(text: str) -> list[Token]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
-            raise FilterError("This cannot be read", at + len(text[at:]) - len(text[at:].lstrip()))
+            raise FilterError("This is not a condition", at + len(text[at:]) - len(text[at:].lstrip()))
         place = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
         if match["mark"]:
             result.append(Token(match["mark"], place, match.end()))
@@ -265,7 +265,7 @@ def _role_condition(token: Token) -> Predicate:
         raise FilterError("role is a word: use = or !=", token.place)
     words = token.text.lower().split(",")
     if not set(words) <= _ROLES.keys():
-        raise FilterError(f"{token.text!r} is no role", token.place, "Roles are work, wait and sync.")
+        raise FilterError(f"{token.text!r} is not a role", token.place, "Roles are work, wait and sync.")
     wanted = [int(_ROLES[word]) for word in words]
     return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
@@ -277,7 +277,7 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
     try:
         goal = number_typed(token.text, column.unit)
     except TypedError as error:
-        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, error.hint) from None
+        raise FilterError(f"{token.text!r} is not a value for {token.key}", token.place, error.hint) from None
 
     def mask(lane: Lane) -> Mask:
         result = np.zeros(len(lane), np.bool_)

@@ -331,7 +331,7 @@ def legend_lines(
         # reserve all lines, so that the pane keeps its height when the names arrive
         lines += [[Segment(" ", palette.text)] for _ in range(1, LEGEND_LINES)]
     elif not categories:
-        lines[0].append(Segment("nothing is known of it here", palette.quiet))
+        lines[0].append(Segment("no values are known here", palette.quiet))
     return lines
 
 
@@ -341,7 +341,7 @@ def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Gl
     parts = [
         (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),
         (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
-        ("; the fuller, the more of the time", palette.quiet),
+        ("; fuller: more of the time", palette.quiet),
     ]  # fmt: skip
     room, line = width, []
     for text, style in parts:

@@ -69,7 +69,7 @@ class CommandLine:
         names += [action.text.lower() for action in self._actions_named(text)]
         names = names or self._views_named(text)
         if not names:
-            return fault("no command: ? lists keys and actions") if text.strip() else None
+            return fault("not a command: ? lists keys and actions") if text.strip() else None
         return Note(listed(names))
 
     def _judged_argument(self, command: Command, argument: str, place: int) -> Note | None:

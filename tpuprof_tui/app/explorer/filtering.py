@@ -128,7 +128,7 @@ class Filtering:
             return None
         number = int(text) if text.isdecimal() and len(text) < MOST_DIGITS else -1
         if not len(found):
-            return fault(f"there are no {found.word.plural} here, and nothing that is launched repeats")
+            return fault(f"there are no {found.word.plural} here, and no sequence of launches repeats")
         if not len(found.numbered(number)):
             return fault(f"{found.word.plural} are {found.numbers_text(16)}")
         self.choose_step(number)

@@ -37,9 +37,9 @@ class Jumps:
         self.commands: CommandTable = {"path": self._path}
         self.actions: ActionTable = {
             "released-by": partial(self._follow, Dependencies.waits_for, lambda each: each.releaser,
-                                   "Nothing is known that released"),
+                                   "No event is known that released"),
             "releases": partial(self._follow, Dependencies.releases, lambda each: each.waiter,
-                                "Nothing is known to have waited for"),
+                                "No event is known that waited for"),
             "next-problem": partial(self._step_problems, 1), "previous-problem": partial(self._step_problems, -1),
             "next-difference": partial(self.where_compared, partial(self._step_differences, 1)),
             "previous-difference": partial(self.where_compared, partial(self._step_differences, -1)),
@@ -79,7 +79,7 @@ class Jumps:
             if not len(dependencies):
                 profile = session.profile
                 needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
-                told = profile.vocabulary.phrase("no_links", "Of this profile it is not known what waited for what")
+                told = profile.vocabulary.phrase("no_links", "This profile does not record what waited for what")
                 self.say(f"{told}{needs}.")
             elif not found:
                 self.say(f"{nothing} {self._named(lane, row)}.")
@@ -134,7 +134,7 @@ class Jumps:
             found = problem_rows(session)
             problems.put(int(found.problem[found.place(number)]))
             rest = sum(problem.rows is None for problem in problems.problems) if again else 0
-            more = session.say("; {rest:,} more concern no single {event}: 4 lists them", rest=rest) if rest else ""
+            more = session.say("; {rest:,} more, about no single {event}: 4 lists them", rest=rest) if rest else ""
             self.say(f"{told}{problem_text(session, number)}{again.rstrip('.')}{more}{'.' if again else ''}")
 
         self.background.compute("problems", find, take)

@@ -77,14 +77,14 @@ class Marks:
             # the row at the cursor counts, whether it is selected or not
             state = state.at(session.span_of(*session.place(self.position.row))[0])
         gone = (letter, state.cursor) in state.marks
-        self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(state.cursor)}")
+        self.say(f"Mark {letter} {'removed' if gone else 'at ' + self._measure.exact(state.cursor)}")
         self.store.change(marked(state, letter))
 
     def _keep_span(self, letter: str) -> None:
         state = self.store.state
         start, end = span_at_hand(state, self.store.session)
         gone = (letter, start, end) in state.spans
-        self.say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
+        self.say(f"Span {letter} {'removed' if gone else 'is ' + self._span_text(start, end)}")
         self.store.change(spanned(state, letter, start, end))
 
     def _span_text(self, start: int, end: int) -> str:

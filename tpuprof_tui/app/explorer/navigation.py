@@ -170,7 +170,7 @@ class Navigation:
     def _move(self, text: str) -> Done:
         lines = text.replace(",", "")
         if not lines.lstrip("+-").isdecimal() or len(lines) > MOST_DIGITS:
-            return fault("how many lines on or back: move 10, move -10")
+            return fault("number of lines: move 10, move -10")
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:

@@ -45,7 +45,7 @@ class NoteKeeping:
     def _tell(self, reason: str) -> None:
         if reason:
             self.path = None
-            self.say(f"Notes are kept until tpuprof is left: {reason} --notes FILE keeps them elsewhere.")
+            self.say(f"Notes are kept until tpuprof ends: {reason} --notes FILE keeps them elsewhere.")
 
     def _note(self, text: str) -> Done:
         letter, _, words = text.strip().partition(" ")

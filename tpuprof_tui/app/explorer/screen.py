@@ -217,7 +217,7 @@ class ExplorerScreen(DrawnScreen[None]):
             _ = shown.headline  # cached here in the worker thread, so that no key press waits for it
             return shown
 
-        told = f"{self.session.steps.word.one} {step} alone"
+        told = f"{self.session.steps.word.one} {step} only"
         self.background.compute("step", of_step, lambda shown: self.headline.show_step(told, shown))
 
     def _pass_on(self) -> None:
@@ -330,7 +330,7 @@ class ExplorerScreen(DrawnScreen[None]):
     def _open(self, text: str) -> Done:
         path = Path(text).expanduser()
         if not text or not path.exists():
-            return fault("the path of a capture; O lists those beside this one")
+            return fault("the path of a capture; O lists those near this one")
         return partial(self._ask, "open", str(path))
 
     def _ask(self, what: str, *arguments: Any) -> None:

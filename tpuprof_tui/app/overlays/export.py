@@ -30,8 +30,8 @@ from .overlay import Close
 
 #: Choices that are typed, and the title of the input field.
 _TYPED: Final = {
-    "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
-    "cores": "{Units}, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
+    "folder": "Folder (created if needed; Enter accepts, Esc cancels)",
+    "cores": "{Units}, such as 0,3 or 0-3; empty: all (Enter accepts, Esc cancels)",
 }
 
 
@@ -143,7 +143,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         for action, name, text, possible in self._choices():
             chosen = possible and bool(getattr(menu.part, action))
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
-        heading("Write the table as it is", f"{clean(menu.table_text())}")
+        heading("Write the table as shown", f"{clean(menu.table_text())}")
         for kind in kinds:
             if kind.is_table:
                 missing = bool(exports.kind_fault(kind))
@@ -161,11 +161,11 @@ class ExportPane(LinesView, inherit_bindings=False):
         core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
         start, end = state.figures_window
         all_shown = state.range is None and state.fits_all
-        shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
+        shown = "all is shown" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
         known = menu.session.profile.groups.numbers
         gapless = len(known) > 2 and known[-1] - known[0] == len(known) - 1
         every = f"{known[0]}-{known[-1]}" if gapless else ", ".join(map(str, known)) or "none"
-        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {every}"
+        cores = ", ".join(map(str, menu.part.cores)) or f"type some of {every}"
         return [
             ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
             ("cores", menu.session.say("only some {units}"), cores, True),
@@ -178,7 +178,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         if self.fault:
             return self.fault
         if exporter.running is not None:
-            return f"At work: {exporter.running.text}. X stops it."
+            return f"Running: {exporter.running.text}. X stops it."
         if exporter.outcome is not None:
             files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
             rest = len(exporter.outcome.files) - 4
@@ -205,7 +205,7 @@ class ExportPane(LinesView, inherit_bindings=False):
     def action_output(self, name: str) -> None:
         """Closes with the job for one kind of file, or shows why it cannot be written."""
         exporter = self.menu.exporter
-        told = f"At work: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
+        told = f"Running: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
         job = told or self.menu.job(name)
         if isinstance(job, str):
             self.tell(job)

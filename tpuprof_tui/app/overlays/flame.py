@@ -96,7 +96,7 @@ class FlameGraph(LinesView):
         whole = self.icicle.whole if self.root < 0 else int(self.icicle.total[self.root])
         told = self.asked.vocabulary.event.of(count)
         what = "all" if self.root < 0 else self.name_of(self.root)
-        return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; itself {time_text(own)}; {told}"
+        return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; self {time_text(own)}; {told}"
 
     def name_of(self, place: int) -> str:
         """Last name of a path; ``-`` if empty."""

@@ -24,31 +24,31 @@ KEYS = 24
 #: Glossary of the terms on the screen.
 WORDS: tuple[tuple[str, str], ...] = (
     ("work", "{events} that are neither waits nor synchronisation"),
-    ("wait, sync", "{events} that wait for others; those that bring several into step"),
+    ("wait, sync", "{events} that wait for others; those that synchronise several"),
     ("busy", "time with work on a lane (what overlaps counts once)"),
     ("idle", "time without work, wait and sync"),
     ("utilisation", "busy over the window"),
     ("compute", "work that computes"),
     ("transfer", "work that moves data"),
     ("exposed", "transfer while the {unit} does not compute"),
-    ("~", "a figure that rests on guesswork: work and wait cannot be told apart for sure"),
+    ("~", "an estimate: work and wait cannot be distinguished for certain"),
     ("-", "not known"),
 )
 
 #: Examples of filters, for sources that have none of their own.
 FILTERS: tuple[tuple[str, str], ...] = (
     ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
-    ("name=A*", "texts: * and ? stand for any characters; capitals count where there are some"),
+    ("name=A*", "texts: * and ? are wildcards; case matters if there are capitals"),
     ("name~^a.*b$", "texts: a regular expression"),
-    ("a b", "blanks mean and"),
+    ("a b", "a space means and"),
     ("a | b", "or; parentheses group"),
     ("!a", "not"),
     ("role=wait", "work, wait or sync; several with commas"),
 )
 #: Meaning of the marks after a node of the tree.
 MARKS: tuple[tuple[str, str], ...] = (
-    ("n  w  E", "a note, a warning or an error is about it: 4 lists them, } and { go through them"),
-    ("*", "all panes are narrowed to it"),
+    ("n  w  E", "it has a note, a warning or an error: 4 lists them, } and { go through them"),
+    ("*", "all panes show only this"),
 )
 
 

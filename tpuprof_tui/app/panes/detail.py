@@ -78,7 +78,7 @@ class DetailPane(LinesView):
         """Selects the event that the link under the cursor leads to."""
         target = self._chosen.leads_to if self._chosen is not None else None
         if target is None:
-            self.post_message(Say("This line leads nowhere: those with an arrow do."))
+            self.post_message(Say("This line has no target: those with an arrow have one."))
             return
         self.cursor, self.choices = 0, []
         self.scroll_to(y=0, animate=False, immediate=True)

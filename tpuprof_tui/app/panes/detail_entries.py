@@ -264,7 +264,7 @@ def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
         return
     rows = np.array([row], dtype=np.int64)
     words = session.profile.vocabulary
-    word, about_bytes = words.phrase("fields", "fields"), words.phrase("bytes", "Bytes as they were captured.")
+    word, about_bytes = words.phrase("fields", "fields"), words.phrase("bytes", "Bytes as captured.")
     operation = lane.registers.operation_of(row)
     raw = lane.registers.unexplained(row)
     if operation < 0:
@@ -276,7 +276,7 @@ def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
         for name in members:
             value = int(lane.registers.field(operation, name, rows)[0])
             text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
-            about = words.phrase("field", "Field {name}, as it was captured.", name=clean(name))
+            about = words.phrase("field", "Field {name}, as captured.", name=clean(name))
             yield Entry("field", text, clean(name), about)
     yield from _raw(raw, f"{word}: the rest is not known", about_bytes)
 
@@ -288,7 +288,7 @@ def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
         yield Entry("group", "arguments")
     for name, value in found.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield Entry("field", clean(text[:_LONGEST]), clean(str(name)), "As it was recorded.")
+        yield Entry("field", clean(text[:_LONGEST]), clean(str(name)), "As recorded.")
 
 
 def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:

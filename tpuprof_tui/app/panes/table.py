@@ -356,14 +356,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_sort_by(self) -> None:
         """Prompts for the column to sort by."""
         columns = self.session.profile.vocabulary.phrase("sort_hint", "a column: name, duration, ...")
-        hint = Note(f"{columns}  Enter sorts, then s turns it round")
+        hint = Note(f"{columns}  Enter sorts, then s reverses")
 
         def judged(text: str) -> Note | None:
             found = columns_named(self.columns.columns, text)
             if not text.strip():
                 return hint
             if not found:
-                return Note("no column here is called so: c chooses columns", fault=True)
+                return Note("no such column here: c chooses columns", fault=True)
             return Note(", ".join(column.title for column in found[:4]))
 
         def accepted(text: str) -> Note | None:

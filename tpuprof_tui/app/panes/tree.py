@@ -340,7 +340,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.action_fold_unfold()
         else:
             several = f"{node.label} holds several lanes: choose one of them."
-            self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
+            self.post_message(Say(f"{node.label}: it has no data to show." if node.lost else several))
 
 
 def _narrow(time: str) -> str:

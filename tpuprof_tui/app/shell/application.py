@@ -205,7 +205,7 @@ class TpuprofApp(TerminalApp):
                 self.exports.exporter.stop()
                 self.exit(0)
 
-        text = f"An export is at work: {running.text}. Stop it and leave?"
+        text = f"An export is running: {running.text}. Stop it and quit?"
         palette = self.preferences.palette
         self.push_screen(Overlay(ConfirmPane(text, palette), palette), answered)
 
@@ -329,7 +329,7 @@ class TpuprofApp(TerminalApp):
             self.call_after_refresh(screen.prompt.say, told)
         if message.error is not None:
             self.watcher.could_not_read(asked.path or "", message.looked)
-            self._arrival = f"{message.error.message.rstrip('.')}: what was read before stays."
+            self._arrival = f"{message.error.message.rstrip('.')}: the earlier state stays open."
         arrival, self._arrival = self._arrival or message.more, ""
         self.call_after_refresh(self._watch)
         if arrival:
@@ -435,7 +435,7 @@ class TpuprofApp(TerminalApp):
         """Opens the capture ``steps`` places after this one in its folder, cyclic."""
         others = self._neighbours()
         if len(others) < 2:
-            self._say("No other capture beside this one: O looks for captures further away.")
+            self._say("No other capture in this folder: O searches further away.")
             return
         here = max(place_of(others, self.capture.path or ""), 0)
         self.open_capture(others[(here + steps) % len(others)][1])
@@ -481,7 +481,7 @@ class TpuprofApp(TerminalApp):
         if verdict is None:
             return
         if verdict.as_read:
-            self._say("The capture on disk is as it was read.")
+            self._say("The capture on disk has not changed.")
         self._show_notice(verdict.news.text if verdict.news is not None else "")
         if verdict.changed is not None and self.follow:
             path = verdict.changed.path

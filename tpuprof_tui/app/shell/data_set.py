@@ -187,7 +187,7 @@ class CaptureTable(LinesView):
             self.post_message(Say(f"Fetching {clean(path)} ..."))
             self._fetch(path)
         elif not os.path.lexists(path):
-            self.post_message(Say(f"{clean(path)} lies there no more."))
+            self.post_message(Say(f"{clean(path)} no longer exists."))
         else:
             self.looked.opened = path
             self.post_message(CaptureList.Chosen(path))

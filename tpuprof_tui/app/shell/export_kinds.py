@@ -108,7 +108,7 @@ def folder_fault(folder: str, source: Source) -> str:
         return "Name a folder to write to."
     target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
     if target == capture or capture in target.parents:
-        return "That folder lies inside the capture: choose one outside it."
+        return "That folder is inside the capture: choose one outside it."
     if os.path.exists(target) and not os.path.isdir(target):
         return "That is a file, not a folder."
     return ""

@@ -153,7 +153,7 @@ class Exporter:
         finally:
             errors.cancel()
         if not written:
-            reason = notes[0] if notes else "the export ended without a word."
+            reason = notes[0] if notes else "the export ended without a message."
             raise ExportError(f"The {job.kind.title} was not written: {clean(reason)}")
         return Outcome(job.kind, tuple(written), notes)
 
@@ -245,7 +245,7 @@ class ExportRunner:
         path = self._path or profile.path
         if not path or not os.path.exists(path):
             told = "This profile was not read from a capture on disk: there is nothing to export from."
-            gone = f"The capture is gone: {path} is not there any more. R reads it again when it is back."
+            gone = f"The capture is gone: {path} no longer exists. R reads it again when it is back."
             return Source("", profile.name, fault=gone if self._fingerprint else told)
         source = Source(
             path, profile.name, self._fingerprint, self._options, profile.path if os.path.exists(profile.path) else ""
@@ -258,7 +258,7 @@ class ExportRunner:
         if self.exporter.running is None:
             self._run(self._export(job), job.kind.id)
         else:
-            self._say(f"At work: {self.exporter.running.text}. X stops it.")
+            self._say(f"Running: {self.exporter.running.text}. X stops it.")
 
     async def _export(self, job: Job) -> None:
         try:
@@ -273,5 +273,5 @@ class ExportRunner:
     def stop(self) -> None:
         """Stops the running export."""
         if self.exporter.running is None:
-            self._say("No export is at work: x opens the menu.")
+            self._say("No export is running: x opens the menu.")
         self.exporter.stop()

@@ -85,7 +85,7 @@ def noted_state(
             state = read_notes(path).applied_to(state)
     except NotesError as error:
         # never overwrite a file that is not ours
-        path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
+        path, told = None, f"Notes are kept until tpuprof ends: {error.message}"
     try:
         compile_filter(state.filter, session.profile)
     except TpuprofError:

@@ -88,12 +88,12 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.streams:streams", place="second"),
         View("launches", "Launches", "How long launches took, and how long what they started waited.",
              f"{_VIEWS}.streams:launches"),
-        View("roofline", "Roofline", "Matrix products, convolutions and attention: how fast they were, and how much of "
-             "what the card can do for their shapes.",
+        View("roofline", "Roofline", "Matrix products, convolutions and attention: how fast they were, and the "
+             "share of the card's peak for their shapes.",
              f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
-        View("names", "Short names", "Calls and time on host and device by short name, as runs are compared by.",
+        View("names", "Short names", "Calls and time on host and device by short name, for comparing runs.",
              f"{_VIEWS}.names:names", place="", facts=False),
-        View("recording", "Recording", "What stands beside the events of a file; values of secrets are masked.",
+        View("recording", "Recording", "Metadata next to the events of a file; values of secrets are masked.",
              f"{_VIEWS}.recording:recording", place="", compared=False, facts=False, screen_only=True),
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", all_workers=True),

@@ -285,7 +285,7 @@ class SummaryPane(LinesView):
         targets = self.page.targets[self._column]
         if self.cursor < len(targets):
             return targets[self.cursor]
-        self.post_message(Say("j and k choose a line; Enter then goes there, o shows nothing else."))
+        self.post_message(Say("j and k choose a line; Enter then goes there, o shows only that."))
         return None
 
     def action_select(self) -> None:
@@ -368,14 +368,14 @@ def _goal(session: Session, target: Target, now: Selection) -> tuple[Update, str
     if target.scope is not None:
         group, lane = target.scope.group, target.scope.lane
         selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
-        told = f"{session.scope_title(target.scope)}: Enter again shows it alone."
+        told = f"{session.scope_title(target.scope)}: Enter again shows only this."
         return lambda state: replace(state, selection=selection), told
     return None
 
 
 def _event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
     """State change that selects an event and scrolls it into view, and its message, which begins with ``what``."""
-    told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
+    told = f"{what}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
     return lambda state: selected(session, state, lane, row), told
 
 

@@ -57,7 +57,7 @@ def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Change
     counters = layout.counters_of(state)
     if counters is not None and not counters.folds:
         time = counter_curve(layout.session, counters.counters[0]).stepped(state.cursor, steps)
-        return (state, f"{counters.label} does not change any more.") if time is None else (gone_to(state, time), "")
+        return (state, f"{counters.label} has no more changes.") if time is None else (gone_to(state, time), "")
     found = launch_or_event(layout, state, steps)
     way = "later" if steps > 0 else "earlier"
     told = "No {way} {event} of this lane passes the filter; Esc clears it."
@@ -96,7 +96,7 @@ def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed
     found = same_name(session, lane, row, steps, passing(session, state.filter).lane(lane) if filtered else None)
     told = ""
     if not name:
-        told = f"The capture knows no names here: they need {session.profile.vocabulary.needs(NAMES)}."
+        told = f"The capture has no names here: they need {session.profile.vocabulary.needs(NAMES)}."
     elif found < 0:
         end = "of this lane passes the filter; Esc clears it." if filtered else "on this lane."
         told = f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}"
@@ -107,7 +107,7 @@ def rescaled(layout: LaneLayout, state: DisplayState) -> Changed:
     """Toggles times between units of time and cycles."""
     clock = clock_of(layout.session.profile.device)
     if not clock:
-        return state, "This capture tells no clock: times stay in units of time."
+        return state, "This capture records no clock rate: times stay in units of time."
     scale: TimeScale = "cycles" if state.scale == "time" else "time"
     # no decimals for a whole number of MHz
     mhz = f"{clock.numerator:,}" if clock.denominator == 1 else f"{float(clock):,.3f}"
@@ -119,7 +119,7 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
     """Switches to the next colouring."""
     session, profile = layout.session, layout.session.profile
     if not layout.shows_colours:
-        return state, session.say("Colours belong to {lanes}: e shows them.")
+        return state, session.say("Colours apply to {lanes}: e shows them.")
     colouring = next_colouring(profile, state.colouring)
     if colouring != state.colouring:
         told = f"Colours mean: {title_of(profile.vocabulary, colouring)}. L explains them."
@@ -130,14 +130,14 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
         return replace(state, colouring=colouring), told
     words = profile.vocabulary
     needs = f": more needs {words.all_needs()}" if words.capabilities and (words.shares or words.named) else ""
-    return state, f"The capture knows nothing else to colour by{needs}."
+    return state, f"The capture has nothing else to colour by{needs}."
 
 
 def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:
     """Switches to the next kind of strip below each lane."""
     profile = layout.session.profile
     if state.rows == "cores" and not any(row.lane >= 0 for row in layout.rows):
-        return state, layout.session.say("Strips belong to {lanes}: e shows them.")
+        return state, layout.session.say("Strips apply to {lanes}: e shows them.")
     after: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
     strip = after[state.strip]
     if strip == "bandwidth" and not is_known(profile, "bandwidth"):

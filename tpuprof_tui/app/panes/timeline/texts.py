@@ -35,7 +35,7 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
     passing = f"  pass {clean(state.filter)}" if state.filter else ""
     shares = "  % of range" if state.range is not None else ""
     shares = shares if session.counted(*state.figures_window) == state.figures_window else "  % of the device's time"
-    base = "  beside its base" if layout.has_base else ""
+    base = "  next to its base" if layout.has_base else ""
     return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
 

@@ -58,8 +58,8 @@ def read(
         claimed = sum(settings.claimed.values())
         if claimed:
             raise UnreadableError(
-                f"{directory}: global.profile counts {count_text(claimed, 'record')}, no core or port file is there.",
-                "Copy the cdmlib*.profile and cdma*.profile files beside it.",
+                f"{directory}: global.profile counts {count_text(claimed, 'record')}, there is no core or port file.",
+                "Copy the cdmlib*.profile and cdma*.profile files next to it.",
             )
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)

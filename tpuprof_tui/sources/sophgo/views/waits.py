@@ -29,7 +29,7 @@ def waits(query: Query) -> Answer:
         return Answer(missing=(Missing("Nothing waits here."),))
     known = selected.by >= 0
     if not known.any():
-        return Answer(missing=(Missing("What let the waits go is not known here."),))
+        return Answer(missing=(Missing("What ended the waits is not known here."),))
     barriers = barriers_in(
         query.session, select_rows(everything, np.isin(everything.releaser, selected.releaser[known]))
     )
@@ -70,7 +70,7 @@ def _makers(query: Query, selected: Releases, barriers: Barriers) -> Table:
          for waited, unit, count, last, _, _ in rows],
         target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
         guessed=frozenset(index for index, row in enumerate(rows) if row[4]),
-        notes=("Others waited: time of the waits that it released, of other cores alone. Late by: how much later it "
+        notes=("Others waited: time of the waits that it released, of other cores only. Late by: how much later it "
                "came to barriers than the last of the others.",),
     )  # fmt: skip
 

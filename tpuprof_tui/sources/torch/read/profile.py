@@ -191,7 +191,7 @@ class _Run:
                 left_out += pause
                 self._problems.append(Problem(
                     Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
-                    "They are shown one behind the other, without that time.",
+                    "They are shown one after the other, without that time.",
                     file=self._traces[number].path.name))  # fmt: skip
             found[number], last = left_out, max(last, ends[number])
         return found

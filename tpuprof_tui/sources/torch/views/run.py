@@ -34,8 +34,8 @@ Item = TypeVar("Item")
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
 _REPLAY: Final = re.compile("Graph")
-_OF_GRAPHS: Final = ("Graphs were replayed: of which operator or module their kernels are is not recorded; kernels and "
-                     "streams tell them.")  # fmt: skip
+_OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "
+                     "streams.")  # fmt: skip
 
 
 class Steps(Struct, frozen=True, eq=False):

@@ -31,7 +31,7 @@ from ..panes.lines import LinesView
 from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, with_way_out
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
-from . import garbage_collection, messages, reading, watching
+from . import memory_tuning, messages, reading, watching
 from .captures import capture_of, neighbours, place_of
 from .exports import ExportRunner
 from .first_state import carried_state, noted_state
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 #: Delays in seconds, after a capture is shown, of garbage collection: when the previous screen is removed, and for a
 #: replaced capture again when worker threads have released it.
-SETTLE_SECONDS: Final = (1.0, 10.0)
+COLLECT_SECONDS: Final = (1.0, 10.0)
 #: Seconds without a resize before a full repaint: the size changes many times while a window is dragged.
 REST_SECONDS: Final = 0.1
 
@@ -159,8 +159,8 @@ class TpuprofApp(TerminalApp):
         self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
-        garbage_collection.share_memory()
-        asyncio.get_running_loop().set_default_executor(garbage_collection.Threads(thread_name_prefix="tpuprof"))
+        memory_tuning.use_single_malloc_arena()
+        asyncio.get_running_loop().set_default_executor(memory_tuning.ContextFreePool(thread_name_prefix="tpuprof"))
         # after a suspend, overwrite what other programs left on the terminal
         self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
 
@@ -245,7 +245,7 @@ class TpuprofApp(TerminalApp):
         self._comes_back = comes_back and self._kept is not None
         self._more = ""
         self._show_alone(self._loading_screen())
-        garbage_collection.unsettle()
+        memory_tuning.unfreeze()
         self.reader.read(capture)
 
     @on(reading.Reported)
@@ -303,7 +303,7 @@ class TpuprofApp(TerminalApp):
             self._keep_state()
         self._more = message.more
         asked, session = self.capture, message.session
-        settles = SETTLE_SECONDS[:1] if self._shown is None else SETTLE_SECONDS
+        delays = COLLECT_SECONDS[:1] if self._shown is None else COLLECT_SECONDS
         self.failure, self._comes_back = None, False
         if message.error is None or self._shown is None:
             self._shown = asked, message.looked
@@ -334,7 +334,7 @@ class TpuprofApp(TerminalApp):
         self.call_after_refresh(self._watch)
         if arrival:
             self.call_after_refresh(self._say, arrival)
-        for seconds in settles:
+        for seconds in delays:
             self.set_timer(seconds, self._collect_garbage)
 
     @on(LoadingScreen.Uncovered)
@@ -365,7 +365,7 @@ class TpuprofApp(TerminalApp):
     def _collect_garbage(self) -> None:
         """Frees the replaced screen and capture."""
         self.release_widgets()
-        self.call_after_refresh(garbage_collection.settle)
+        self.call_after_refresh(memory_tuning.collect_and_freeze)
 
     # choosing a capture
 
@@ -380,7 +380,7 @@ class TpuprofApp(TerminalApp):
 
     def _choose(self, *roots: str) -> None:
         self.key_queue.clear()
-        garbage_collection.be_patient()
+        memory_tuning.set_gc_threshold()
         if self._more:
             self.reader.cancel()
         self.data_set = roots[0] if len(roots) == 1 and ("://" in roots[0] or is_data_set(roots[0])) else ""

@@ -21,7 +21,7 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import export_kinds as exports
 from tpuprof_tui.app.shell.export_kinds import Part
-from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -90,7 +90,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         screen = explorer(pilot)
         assert screen.state.scope.group >= 0
         assert screen.state.in_window
-        screen.change(Change(lambda view: replace(
+        screen.change(ChangeState(lambda view: replace(
             view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
             percent=True, filter="dur>200",
         )))  # fmt: skip

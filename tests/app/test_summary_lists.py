@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.commands import columns_named
-from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
@@ -249,7 +249,7 @@ async def test_where_nothing_starts_is_told_what_runs_through(profile):
         inside = starts[(starts > start) & (starts < end)].tolist()
         edges = [start, *inside, end]
         low, high = max(pairwise(edges), key=lambda each: each[1] - each[0])
-        screen.change(Change(lambda state: state.windowed(low + 1, high - low - 2)))
+        screen.change(ChangeState(lambda state: state.windowed(low + 1, high - low - 2)))
         await settled(pilot)
         table = told(screen, "operations", "running_through")
         rows = [number for number in range(len(table)) if table.leads_to(number).event == (lane, row)]

@@ -152,7 +152,7 @@ class PaneManager:
             tabs += Content.styled(f" {told}", dim)
         self._put_title(layout.tab, "border_title", tabs)
         self._put_title(layout.tab, "border_subtitle", Content(told))
-        self.bar.aside = panes.table.place_text() if panes.table.display else ""
+        self.bar.position_text = panes.table.place_text() if panes.table.display else ""
         passing = f"  &{clean(panes.tree.filter)}" if panes.tree.filter else ""
         about = BOTH_FIGURES if panes.tree.shows_both else TREE_FIGURES
         figures = f"  {about}" if layout.small else ""

@@ -34,9 +34,9 @@ from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
+from ..shell import messages
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, FooterWord, Narrow, Retitled, Say, ShowDetail
 from ..terminal.line_compositor import DrawnScreen
 from .command_line import CommandLine, CommandTable, Done, fault
 from .export_requests import ExportRequests
@@ -134,10 +134,11 @@ class ExplorerScreen(DrawnScreen[None]):
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions,
-            "reload": partial(self._ask, "reload"), "open-other": partial(self._ask, "list"),
-            "next-capture": partial(self._ask, "switch", 1), "previous-capture": partial(self._ask, "switch", -1),
-            "swap-sides": partial(jumps.where_compared, partial(self._ask, "swap")),
-            "leave-comparison": partial(jumps.where_compared, partial(self._ask, "leave")),
+            "reload": partial(self._request, "reload"), "open-other": partial(self._request, "list"),
+            "next-capture": partial(self._request, "switch", 1),
+            "previous-capture": partial(self._request, "switch", -1),
+            "swap-sides": partial(jumps.where_compared, partial(self._request, "swap")),
+            "leave-comparison": partial(jumps.where_compared, partial(self._request, "leave")),
         }  # fmt: skip
 
     @property
@@ -185,8 +186,8 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # the state
 
-    @on(Change)
-    def change(self, message: Change) -> None:
+    @on(messages.ChangeState)
+    def change(self, message: messages.ChangeState) -> None:
         """Applies the state change that a pane requests."""
         message.stop()
         state, layout = message.update(self.state), self.manager.layout
@@ -261,37 +262,37 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # messages of panes
 
-    @on(Retitled)
+    @on(messages.Retitled)
     def retitle(self) -> None:
         """Updates the pane titles."""
         self.manager.show_titles()
 
-    @on(Say)
-    def say(self, message: Say) -> None:
+    @on(messages.ShowMessage)
+    def say(self, message: messages.ShowMessage) -> None:
         """Shows the text of a pane in the bottom line."""
         message.stop()
         self.prompt.say(message.text)
 
-    @on(FooterWord)
-    def tell_key(self, message: FooterWord) -> None:
+    @on(messages.RelabelKey)
+    def relabel_key(self, message: messages.RelabelKey) -> None:
         """Relabels a key in the bottom line, where it acts differently at the cursor."""
         message.stop()
-        self.prompt.instead = {**self.prompt.instead, message.usual: message.word}
+        self.prompt.label_overrides = {**self.prompt.label_overrides, message.label: message.replacement}
 
-    @on(ShowDetail)
-    def show_detail(self, message: ShowDetail) -> None:
+    @on(messages.ShowDetail)
+    def show_detail(self, message: messages.ShowDetail) -> None:
         """Shows the detail of the selection."""
         message.stop()
         self.manager.show_detail()
 
-    @on(ChooseStep)
-    def choose_step(self, message: ChooseStep) -> None:
+    @on(messages.ChooseStep)
+    def choose_step(self, message: messages.ChooseStep) -> None:
         """Restricts all panes to one step."""
         message.stop()
         self.filtering.choose_step(message.number)
 
-    @on(Narrow)
-    def narrow(self, message: Narrow) -> None:
+    @on(messages.Narrow)
+    def narrow(self, message: messages.Narrow) -> None:
         """Narrows all panes to a node of the tree, to a step, or by one more filter condition."""
         message.stop()
         if message.scope is not None:
@@ -308,11 +309,11 @@ class ExplorerScreen(DrawnScreen[None]):
         else:
             self.table_requests.choose_columns()
 
-    @on(CopyText)
-    def copy(self, message: CopyText) -> None:
+    @on(messages.CopyText)
+    def copy(self, message: messages.CopyText) -> None:
         """Copies a text to the clipboard and shows it."""
         message.stop()
-        self._copy(message.text, message.what)
+        self._copy(message.text, message.label)
 
     @on(Prompt.Ask)
     def asked(self, message: Prompt.Ask) -> None:
@@ -331,13 +332,13 @@ class ExplorerScreen(DrawnScreen[None]):
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those beside this one")
-        return partial(self._ask, "open", str(path))
+        return partial(self._request, "open", str(path))
 
-    def _ask(self, what: str, *arguments: Any) -> None:
-        self.post_message(AskCapture(what, *arguments))
+    def _request(self, action: str, *arguments: Any) -> None:
+        self.post_message(messages.CaptureRequest(action, *arguments))
 
-    def _copy(self, text: str, what: str) -> None:
-        copy_text(self, self.palette, text, what)
+    def _copy(self, text: str, label: str) -> None:
+        copy_text(self, self.palette, text, label)
 
     def _focused(self) -> Widget | None:
         return self.focused

@@ -91,7 +91,7 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
     def copy(self, message: CopyText) -> None:
         """Copies a text of the pane."""
         message.stop()
-        copy_text(self, self.palette, message.text, message.what)
+        copy_text(self, self.palette, message.text, message.label)
 
     @on(Prompt.Ask)
     def ask(self, message: Prompt.Ask) -> None:
@@ -111,22 +111,22 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
             self.pane.rebuild()
 
 
-def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> None:
+def copy_text(screen: Screen[Any], palette: Palette, text: str, label: str) -> None:
     """Copies a text to the terminal's clipboard; multi-line text is also shown, as not every terminal accepts it."""
     screen.app.copy_to_clipboard(text)
     if "\n" in text:
-        screen.app.push_screen(Overlay(CopiedLines(palette, text, what), palette))
+        screen.app.push_screen(Overlay(CopiedLines(palette, text, label), palette))
     else:
-        screen.query_one(KeyBar).say(f"Copied {what}: {clean(text)}   {HINT.split('.')[0]}.")
+        screen.query_one(KeyBar).say(f"Copied {label}: {clean(text)}   {HINT.split('.')[0]}.")
 
 
 class CopiedLines(LinesView):
     """Shows a copied text, so that it can be selected by hand if the terminal did not accept it."""
 
-    def __init__(self, palette: Palette, text: str, what: str) -> None:
+    def __init__(self, palette: Palette, text: str, label: str) -> None:
         super().__init__(palette, "copied")
         self.copied = text.split("\n")
-        self.border_title = Content(f"Copied {what}, {len(text):,} characters")
+        self.border_title = Content(f"Copied {label}, {len(text):,} characters")
         self.border_subtitle = Content("Esc closes")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:

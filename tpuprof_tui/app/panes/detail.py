@@ -22,7 +22,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.background import background_of
-from ..shell.messages import Change, Say
+from ..shell.messages import ChangeState, ShowMessage
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
 
@@ -78,17 +78,17 @@ class DetailPane(LinesView):
         """Selects the event that the link under the cursor leads to."""
         target = self._chosen.leads_to if self._chosen is not None else None
         if target is None:
-            self.post_message(Say("This line leads nowhere: those with an arrow do."))
+            self.post_message(ShowMessage("This line leads nowhere: those with an arrow do."))
             return
         self.cursor, self.choices = 0, []
         self.scroll_to(y=0, animate=False, immediate=True)
-        self.post_message(Change(lambda state: selected(self.session, state, *target)))
+        self.post_message(ChangeState(lambda state: selected(self.session, state, *target)))
 
     def action_step(self, steps: int) -> None:
         """Selects the event ``steps`` after this one on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
-            self.post_message(Change(lambda state: stepped_event(self.session, state, steps, lane)))
+            self.post_message(ChangeState(lambda state: stepped_event(self.session, state, steps, lane)))
 
     def text_of_item(self) -> str:
         """Text to copy of the field or link under the cursor, without its explanation."""

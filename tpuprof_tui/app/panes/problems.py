@@ -20,7 +20,7 @@ from tpuprof_tui.model import Groups, Problem
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import Change, Say
+from ..shell.messages import ChangeState, ShowMessage
 from .lines import Line, LinesView
 
 
@@ -80,7 +80,7 @@ class ProblemsPane(LinesView):
     def step(self, steps: int) -> None:
         """Goes ``steps`` problems on, cyclic, shows it as a message and selects what it concerns; works in any pane."""
         if not self.problems:
-            self.post_message(Say("No problems: the whole capture could be used."))
+            self.post_message(ShowMessage("No problems: the whole capture could be used."))
             return
         # the first step from another pane goes to the first problem
         self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
@@ -90,14 +90,14 @@ class ProblemsPane(LinesView):
         text = (
             f"{self.cursor + 1}/{len(self.problems)} {word_of(problem)}: {problem.what}{f' {place}' if place else ''}"
         )
-        self.post_message(Say(text))
+        self.post_message(ShowMessage(text))
 
     def action_select(self) -> None:
         """Selects the event, lane or core of the problem under the cursor."""
         if not self.problems:
             return
         if not self._select():
-            self.post_message(Say(self.session.say("This problem concerns the whole capture, not one {unit}.")))
+            self.post_message(ShowMessage(self.session.say("This problem concerns the whole capture, not one {unit}.")))
 
     def _select(self, *, tell: bool = True) -> bool:
         """Selects the event, lane or group that the problem concerns; returns False if it concerns none."""
@@ -111,11 +111,11 @@ class ProblemsPane(LinesView):
         if problem.rows is not None and lane >= 0:
             self._select_row(lane, problem.rows, tell)
             return True
-        self.post_message(Change(lambda state: replace(state, selection=Selection(group, lane))))
+        self.post_message(ChangeState(lambda state: replace(state, selection=Selection(group, lane))))
         if tell:
             profile = self.session.profile
             title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))
-            self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
+            self.post_message(ShowMessage(f"Selected {title}: 1 shows its timeline."))
         return True
 
     def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
@@ -129,11 +129,11 @@ class ProblemsPane(LinesView):
             title = self.session.title_of(lane)
             if tell:
                 self.post_message(
-                    Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
+                    ShowMessage(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
                 )
             return selected(self.session, state, lane, int(rows[place]))
 
-        self.post_message(Change(chosen))
+        self.post_message(ChangeState(chosen))
 
     def put(self, item: int) -> None:
         """Puts the cursor on a problem that is shown as a message."""

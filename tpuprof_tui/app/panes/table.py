@@ -31,7 +31,7 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.background import background_of
-from ..shell.messages import Change, CopyText, Retitled, Say, ShowDetail
+from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
 from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Note, Prompt, Question
@@ -289,7 +289,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if name in MOVES:
             self.go_to(self.rows.position + MOVES[name](self.page, len(self.rows.order)))
         else:
-            self.post_message(Change(_CHANGES[name]))
+            self.post_message(ChangeState(_CHANGES[name]))
 
     def action_centre(self) -> None:
         """Scrolls the cursor's row to the middle."""
@@ -304,7 +304,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         lane, row = self.session.place(self.rows.number)
         selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
-        self.post_message(Change(lambda state: replace(state.at(start), selection=selection)))
+        self.post_message(ChangeState(lambda state: replace(state.at(start), selection=selection)))
 
     def action_select(self) -> None:
         """Selects the row's event and shows its detail."""
@@ -318,7 +318,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             lane, row = self.session.place(self.rows.number)
             here = Selection(self.session.unit_of(lane), lane, row)
             self.post_message(
-                Change(lambda state: stepped_event(self.session, replace(state, selection=here), steps, lane))
+                ChangeState(lambda state: stepped_event(self.session, replace(state, selection=here), steps, lane))
             )
 
     # columns and order
@@ -340,7 +340,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if wanted != left:
             self.scroll_to(x=wanted, animate=False, immediate=True)
         self.refresh()
-        self.post_message(Say(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
+        self.post_message(ShowMessage(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
 
     def action_sort(self) -> None:
         """Sorts by the chosen column; if already sorted by it, reverses the order."""
@@ -351,7 +351,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         def sorted_by(state: DisplayState) -> DisplayState:
             return replace(state, sort=Sort(key, not state.sort.down if state.sort.key == key else falls))
 
-        self.post_message(Change(sorted_by))
+        self.post_message(ChangeState(sorted_by))
 
     def action_sort_by(self) -> None:
         """Prompts for the column to sort by."""
@@ -395,7 +395,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             picked = tuple(each for each in state.picked if each != number)
             return replace(state, picked=picked if len(picked) < len(state.picked) else (*picked, number))
 
-        self.post_message(Change(toggled))
+        self.post_message(ChangeState(toggled))
         self.go_to(self.rows.position + 1)
 
     @property
@@ -419,14 +419,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Copies the chosen column of the picked rows, or of the first ``COPIED`` rows."""
         count = len(self.rows.order)
         numbers = self._picked or self.rows.order[:COPIED].tolist()
-        what = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
+        label = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
         if not self._picked and len(numbers) < count:
-            what += f", the first of {count:,}"
+            label += f", the first of {count:,}"
         if numbers:
-            self._copy_column(numbers, what)
+            self._copy_column(numbers, label)
 
-    def _copy_column(self, numbers: list[int], what: str) -> None:
-        self.post_message(CopyText(self.rows.copied(numbers, (self.columns.chosen,), header=False), what))
+    def _copy_column(self, numbers: list[int], label: str) -> None:
+        self.post_message(CopyText(self.rows.copied(numbers, (self.columns.chosen,), header=False), label))
 
     def on_click(self, event: events.Click) -> None:
         """Sorts by the clicked header, or selects the clicked row."""

@@ -23,7 +23,7 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import AskCapture, Change, CopyText, FooterWord, Narrow, Retitled, Say
+from ..shell.messages import CaptureRequest, ChangeState, CopyText, Narrow, RelabelKey, Retitled, ShowMessage
 from .lines import Line, LinesView
 from .prompt import Note, Prompt, Question
 from .tree_nodes import Node, node_conditions, nodes_of
@@ -227,7 +227,7 @@ class GroupTree(LinesView, inherit_bindings=False):
                 return state
             return replace(state, selection=Selection(scope.group, scope.lane))
 
-        self.post_message(Change(selected))
+        self.post_message(ChangeState(selected))
 
     def cursor_changed(self) -> None:
         """Updates the label of Enter in the bottom line for the node under the cursor."""
@@ -247,7 +247,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             word = "Show all" if alone else _ONLY
         if word != self._enter:
             self._enter = word
-            self.post_message(FooterWord(_ONLY, word))
+            self.post_message(RelabelKey(_ONLY, word))
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Rebuilds the lines and the label of Enter after a change of scope or folding."""
@@ -303,7 +303,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if not self.nodes[place].children:
             place = self.nodes[place].parent
         if place < 0 or not self.nodes[place].depth:
-            self.post_message(Say("Nothing to fold here: E unfolds every node, C folds them."))
+            self.post_message(ShowMessage("Nothing to fold here: E unfolds every node, C folds them."))
             return
         self.folded ^= {place}
         self._keep_node()
@@ -333,14 +333,15 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Toggles narrowing to the node; on a capture, opens it; on a host, folds or unfolds it."""
         node = self.node
         if node.path:
-            self.post_message(AskCapture("open", node.path))
+            self.post_message(CaptureRequest("open", node.path))
         elif node.scope is not None:
             self.post_message(Narrow(node.condition, scope=node.scope))
         elif node.ranks:
             self.action_fold_unfold()
         else:
             several = f"{node.label} holds several lanes: choose one of them."
-            self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
+            text = f"{node.label}: nothing of it is there to look at." if node.lost else several
+            self.post_message(ShowMessage(text))
 
 
 def _narrow(time: str) -> str:

@@ -369,14 +369,14 @@ class TpuprofApp(TerminalApp):
 
     # choosing a capture
 
-    @on(messages.AskCapture)
-    def do_asked(self, message: messages.AskCapture) -> None:
+    @on(messages.CaptureRequest)
+    def dispatch_request(self, message: messages.CaptureRequest) -> None:
         """Dispatches the request of a screen."""
-        known: dict[str, Callable[..., None]] = {
+        handlers: dict[str, Callable[..., None]] = {
             "open": self.open_capture, "switch": self.switch_capture, "reload": self.reload, "list": self.list_captures,
             "return": self.return_to_capture, "swap": self.swap_sides, "leave": self.leave_comparison,
         }  # fmt: skip
-        known[message.what](*message.arguments)
+        handlers[message.action](*message.arguments)
 
     def _choose(self, *roots: str) -> None:
         self.key_queue.clear()
@@ -535,7 +535,7 @@ class TpuprofApp(TerminalApp):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of a worker thread."""
-        messages.tell_failure(self, event)
+        messages.post_worker_failure(self, event)
 
     def on_thread_failed(self, message: messages.ThreadFailed) -> None:
         """Shows an unexpected error of a thread as a sentence; the screen stays usable."""

@@ -27,7 +27,7 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
 from ..terminal.line_compositor import DrawnScreen
 from .captures import CancelledError, Found, facts_of, found_captures
-from .messages import AskCapture, tell_failure
+from .messages import CaptureRequest, post_worker_failure
 
 #: Limits of the search: seconds, and levels of folders.
 SECONDS, DEPTH = 2.0, 3
@@ -112,7 +112,7 @@ class CaptureList(LinesView):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of the worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
     def _look(self) -> None:
@@ -182,4 +182,4 @@ class ChooseScreen(DrawnScreen[None]):
 
     def back(self) -> None:
         """Returns to the capture that was open."""
-        self.post_message(AskCapture("return"))
+        self.post_message(CaptureRequest("return"))

@@ -32,7 +32,7 @@ from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import bindings
 from ..terminal.line_compositor import DrawnScreen
 from .capture_list import CaptureList
-from .messages import AskCapture, Say, tell_failure
+from .messages import CaptureRequest, ShowMessage, post_worker_failure
 
 #: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
@@ -114,7 +114,7 @@ class CaptureTable(LinesView):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of the worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     def on_capture_table_read(self, message: Read) -> None:
         """Shows the captures or the failure."""
@@ -184,10 +184,10 @@ class CaptureTable(LinesView):
             return
         path = self._rows()[self.cursor].path
         if is_address(path):
-            self.post_message(Say(f"Fetching {clean(path)} ..."))
+            self.post_message(ShowMessage(f"Fetching {clean(path)} ..."))
             self._fetch(path)
         elif not os.path.lexists(path):
-            self.post_message(Say(f"{clean(path)} lies there no more."))
+            self.post_message(ShowMessage(f"{clean(path)} lies there no more."))
         else:
             self.looked.opened = path
             self.post_message(CaptureList.Chosen(path))
@@ -198,7 +198,7 @@ class CaptureTable(LinesView):
         try:
             copy = self.looked.copies.enter_context(on_this_machine(path))
         except TpuprofError as error:
-            self.post_message(Say(error.message))
+            self.post_message(ShowMessage(error.message))
             return
         if not get_current_worker().is_cancelled:
             self.looked.opened = path
@@ -271,11 +271,11 @@ class DataSetScreen(DrawnScreen[None]):
         message.stop()
         self.query_one(CaptureTable).focus()
 
-    def on_say(self, message: Say) -> None:
+    def on_show_message(self, message: ShowMessage) -> None:
         """Shows a message in the bottom line."""
         message.stop()
         self.query_one(Prompt).say(message.text)
 
     def back(self) -> None:
         """Returns to the capture that was open."""
-        self.post_message(AskCapture("return"))
+        self.post_message(CaptureRequest("return"))

@@ -39,9 +39,9 @@ class LoadingPane(Widget, can_focus=True):
     class Again(Message):
         """Requests to read a failed capture again."""
 
-    def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.what = clean(what)
+        self.capture_name = clean(capture_name)
         self.palette = palette
         self.glyphs = glyphs
         self.text = "starting"
@@ -90,7 +90,7 @@ class LoadingPane(Widget, can_focus=True):
         share = self.done / self.total if self.total > 0 else 0.0
         read = f"  {bytes_text(self.done)} of {bytes_text(self.total)}" if self.total > 0 else ""
         lines = [
-            [Segment("Reading ", self.palette.quiet), Segment(self.what, self.palette.strong)],
+            [Segment("Reading ", self.palette.quiet), Segment(self.capture_name, self.palette.strong)],
             [],
             [Segment(bar(share, min(width, 48), self.glyphs), self.palette.compute)],
             [Segment(f"{self.text}{read}", self.palette.text)],
@@ -121,16 +121,16 @@ class LoadingScreen(DrawnScreen[None]):
     class Uncovered(Message):
         """Posted when the screen becomes the active one (an overlay over it has closed)."""
 
-    def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.what = what
+        self.capture_name = capture_name
         self.palette = palette
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """Yields headline, progress and key bar."""
         yield HeadlineBar(self.palette, "tpuprof")
-        yield LoadingPane(self.what, self.palette, self.glyphs)
+        yield LoadingPane(self.capture_name, self.palette, self.glyphs)
         yield KeyBar(self.palette, "loading")
 
     @property

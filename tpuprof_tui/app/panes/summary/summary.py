@@ -21,7 +21,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import Change, Narrow, Retitled, Say, tell_failure
+from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
@@ -159,7 +159,7 @@ class SummaryPane(LinesView):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of a worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
         """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""
@@ -285,7 +285,7 @@ class SummaryPane(LinesView):
         targets = self.page.targets[self._column]
         if self.cursor < len(targets):
             return targets[self.cursor]
-        self.post_message(Say("j and k choose a line; Enter then goes there, o shows nothing else."))
+        self.post_message(ShowMessage("j and k choose a line; Enter then goes there, o shows nothing else."))
         return None
 
     def action_select(self) -> None:
@@ -305,9 +305,9 @@ class SummaryPane(LinesView):
     def _go(self, update: Update, told: str) -> None:
         """Changes the state for all panes but this one."""
         self._followed.leave(update)
-        self.post_message(Change(update))
+        self.post_message(ChangeState(update))
         if told:
-            self.post_message(Say(told))
+            self.post_message(ShowMessage(told))
 
     def _find_longest(self, condition: str) -> None:
         """Finds the longest event that meets a condition, in the background."""
@@ -332,7 +332,7 @@ class SummaryPane(LinesView):
         if target.condition or target.step is not None:
             self.post_message(Narrow(target.condition, None if target.condition else target.step))
         elif update is not None:
-            self.post_message(Change(update))
+            self.post_message(ChangeState(update))
 
     # copying
 

@@ -23,7 +23,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
+from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, ShowDetail, ShowMessage
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
@@ -220,16 +220,16 @@ class Timeline(Widget, can_focus=True):
         def changed(state: DisplayState) -> DisplayState:
             state, told = change(self.lanes, state)
             if told:
-                self.post_message(Say(told))
+                self.post_message(ShowMessage(told))
             return state
 
-        self.post_message(Change(changed))
+        self.post_message(ChangeState(changed))
 
     def action_select(self) -> None:
         """Selects the event at the cursor and shows its detail; a launch becomes the range."""
         state = self.lanes.state
         shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
-        self.post_message(Change(lambda state: event_selected(self.lanes, state)))
+        self.post_message(ChangeState(lambda state: event_selected(self.lanes, state)))
         if shows_detail:
             self.post_message(ShowDetail())
 
@@ -248,7 +248,7 @@ class Timeline(Widget, can_focus=True):
             if note is None or note.fault:
                 return note
             time = time_of(text, self.lanes.state, device)
-            self.post_message(Change(lambda state: gone_to(state, time)))
+            self.post_message(ChangeState(lambda state: gone_to(state, time)))
             return None
 
         self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted)))
@@ -284,7 +284,7 @@ class Timeline(Widget, can_focus=True):
             row = self.lanes.event_under_cursor(selection.lane, state) if selection.lane >= 0 else -1
             return replace(state, selection=replace(selection, row=row))
 
-        self.post_message(Change(clicked))
+        self.post_message(ChangeState(clicked))
 
     def _choose_step(self, time: int) -> None:
         """Requests the step at a time."""

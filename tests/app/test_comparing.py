@@ -152,7 +152,7 @@ async def test_a_base_is_chosen_from_the_list(pair):
     app = TpuprofApp(str(Path(pair[0]).parents[1]), ascii_only=False)
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, "other/other")
-        await press(pilot, "j" if "other" in str(app.screen.query_one("#chooser").found[0].path) else "")
+        await press(pilot, "j" if "other" in str(app.screen.query_one("#chooser").entries[0].path) else "")
         await press(pilot, "b")
         assert "base/base" in next(line for line in frame(app).splitlines() if "(base)" in line)
         # the same key again takes it back

@@ -32,14 +32,14 @@ from ..settings.actions import PANES, Action, actions_for, bindings, key_text, k
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import memory_tuning, messages, reading, watching
-from .captures import capture_of, neighbours, place_of
+from .captures import capture_of, index_of, neighbours
 from .exports import ExportRunner
 from .first_state import carried_state, noted_state
 from .key_queue import KeyQueue
 from .loading import LoadingPane, LoadingScreen
 from .reading import Capture, CaptureReader
 from .signals import Signals
-from .watching import CaptureWatcher, Sighting
+from .watching import CaptureWatcher, DiskState
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import DisplayState, Place
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..explorer.layout import Layout
     from ..explorer.screen import ExplorerScreen
     from .capture_list import CaptureList
-    from .data_set import Looked
+    from .data_set import DataSetViewState
 
 #: Delays in seconds, after a capture is shown, of garbage collection: when the previous screen is removed, and for a
 #: replaced capture again when worker threads have released it.
@@ -113,11 +113,11 @@ class TpuprofApp(TerminalApp):
         self.glyphs = ASCII if self.ascii_only else UNICODE
         #: Folder or address of the data set that captures are chosen from; empty: none.
         self.data_set = ""
-        self._data_set_look: Looked | None = None
+        self._data_set_view: DataSetViewState | None = None
         self.failure: TpuprofError | None = None
         self.status = 0
         #: The capture on the screen (or shown last), and its state on disk before it was read.
-        self._shown: tuple[Capture, Sighting] | None = None
+        self._shown: tuple[Capture, DiskState] | None = None
         #: View to carry over to the next profile: display state, its profile, and layout.
         self._kept: tuple[DisplayState, Profile, Layout] | None = None
         #: Message to show when the capture being read is on the screen.
@@ -130,7 +130,7 @@ class TpuprofApp(TerminalApp):
         self._arrived: reading.Loaded | None = None
         self._ascii_filter = AsciiFilter()
         self._resting: Timer | None = None
-        self._looking: Timer | None = None
+        self._poll_timer: Timer | None = None
 
         self.preferences = Preferences(colours=not plain)
         self._use_preferences()
@@ -268,11 +268,11 @@ class TpuprofApp(TerminalApp):
             error = TpuprofError(told, "Try tpuprof --debug, and report it.")
         if self._comes_back and self._kept is not None:
             self._comes_back = False
-            self.reader.read(Capture(profile=self._kept[1]), error, message.looked)
+            self.reader.read(Capture(profile=self._kept[1]), error, message.disk_state)
             return
         self.key_queue.clear()
         self.failure = error
-        self.watcher.could_not_open(self.capture.path or "", message.looked)
+        self.watcher.could_not_open(self.capture.path or "", message.disk_state)
         loading.show_failure(error.message, error.hint)
         self._watch()
 
@@ -306,7 +306,7 @@ class TpuprofApp(TerminalApp):
         delays = COLLECT_SECONDS[:1] if self._shown is None else COLLECT_SECONDS
         self.failure, self._comes_back = None, False
         if message.error is None or self._shown is None:
-            self._shown = asked, message.looked
+            self._shown = asked, message.disk_state
         self.capture, seen = self._shown
         path = self.capture.path or ""
         self.watcher.show(path, seen)
@@ -328,7 +328,7 @@ class TpuprofApp(TerminalApp):
         if told:
             self.call_after_refresh(screen.prompt.say, told)
         if message.error is not None:
-            self.watcher.could_not_read(asked.path or "", message.looked)
+            self.watcher.could_not_read(asked.path or "", message.disk_state)
             self._arrival = f"{message.error.message.rstrip('.')}: what was read before stays."
         arrival, self._arrival = self._arrival or message.more, ""
         self.call_after_refresh(self._watch)
@@ -385,11 +385,11 @@ class TpuprofApp(TerminalApp):
             self.reader.cancel()
         self.data_set = roots[0] if len(roots) == 1 and ("://" in roots[0] or is_data_set(roots[0])) else ""
         if self.data_set:
-            from .data_set import DataSetScreen, Looked
+            from .data_set import DataSetScreen, DataSetViewState
 
-            if self._data_set_look is None or self._data_set_look.out != self.data_set:
-                self._data_set_look = Looked(self.data_set)
-            self._show_alone(DataSetScreen(self._data_set_look, self.preferences.palette, self.glyphs))
+            if self._data_set_view is None or self._data_set_view.location != self.data_set:
+                self._data_set_view = DataSetViewState(self.data_set)
+            self._show_alone(DataSetScreen(self._data_set_view, self.preferences.palette, self.glyphs))
             return
         from .capture_list import ChooseScreen
 
@@ -426,7 +426,7 @@ class TpuprofApp(TerminalApp):
     def open_capture(self, path: str) -> None:
         """Opens another capture; the view is carried over as far as it fits."""
         others = self._neighbours()
-        here = place_of(others, path)
+        here = index_of(others, path)
         place = f", {here + 1} of {len(others)}: ( and ) go on" if here >= 0 else ""
         self._arrival = f"Capture {clean(capture_of(path).name)}{place}"
         self.read(Capture(path), comes_back=False)
@@ -437,7 +437,7 @@ class TpuprofApp(TerminalApp):
         if len(others) < 2:
             self._say("No other capture beside this one: O looks for captures further away.")
             return
-        here = max(place_of(others, self.capture.path or ""), 0)
+        here = max(index_of(others, self.capture.path or ""), 0)
         self.open_capture(others[(here + steps) % len(others)][1])
 
     def swap_sides(self) -> None:
@@ -453,38 +453,38 @@ class TpuprofApp(TerminalApp):
         self.reload()
 
     def _neighbours(self) -> list[tuple[str, str]]:
-        return neighbours(self.paths, self.capture.path or "", self.watcher.seen.beside)
+        return neighbours(self.paths, self.capture.path or "", self.watcher.disk_state.folder_names)
 
     # changes on disk
 
     def _watch(self) -> None:
         """Shows the notice, and starts polling if it has not been started."""
         self._show_notice(self.watcher.notice)
-        if self._looking is None:
-            self._looking = self.set_interval(watching.EVERY, self._look)
+        if self._poll_timer is None:
+            self._poll_timer = self.set_interval(watching.POLL_SECONDS, self._poll)
 
-    def _may_look(self) -> bool:
+    def _may_poll(self) -> bool:
         """Whether to poll: no capture is being read."""
         # no screen is left while the application closes
         return bool(self.screen_stack) and self.loading is None
 
-    def _look(self) -> None:
-        if self.watcher.has_capture and self._may_look():
-            self.run_worker(self._look_in_thread, name="watch", group="watching", exclusive=True, thread=True,
+    def _poll(self) -> None:
+        if self.watcher.has_capture and self._may_poll():
+            self.run_worker(self._poll_in_thread, name="watch", group="watching", exclusive=True, thread=True,
                             exit_on_error=False)  # fmt: skip
 
-    def _look_in_thread(self) -> None:
-        self.call_from_thread(self._looked, self.watcher.look(self.catalog))
+    def _poll_in_thread(self) -> None:
+        self.call_from_thread(self._take_poll_result, self.watcher.poll(self.catalog))
 
-    def _looked(self, look: watching.Look) -> None:
-        verdict = self.watcher.judge(look) if self._may_look() else None
+    def _take_poll_result(self, result: watching.PollResult) -> None:
+        verdict = self.watcher.interpret(result) if self._may_poll() else None
         if verdict is None:
             return
-        if verdict.as_read:
+        if verdict.restored:
             self._say("The capture on disk is as it was read.")
-        self._show_notice(verdict.news.text if verdict.news is not None else "")
-        if verdict.changed is not None and self.follow:
-            path = verdict.changed.path
+        self._show_notice(verdict.to_show.text if verdict.to_show is not None else "")
+        if verdict.to_load is not None and self.follow:
+            path = verdict.to_load.path
             self._arrival = ("Read again: it changed on disk." if path == self.capture.path
                              else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
             self.read(Capture(path))

@@ -18,7 +18,7 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.captures import capture_of
-from tpuprof_tui.app.shell.first_state import carried_state
+from tpuprof_tui.app.shell.initial_state import carried_state
 from tpuprof_tui.app.shell.watching import DiskState, disk_change, read_disk_state
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog

@@ -216,7 +216,7 @@ THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
 TITLES: Final = {"dark": "dark", "light": "light", "safe": "colour-blind safe"}
 
 
-def after(name: str) -> str:
+def next_theme_name(name: str) -> str:
     """Name of the theme after another, cyclic."""
     names = list(THEMES)
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

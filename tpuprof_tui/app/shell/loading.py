@@ -118,7 +118,7 @@ class LoadingScreen(DrawnScreen[None]):
 
     AUTO_FOCUS = "LoadingPane"
 
-    class Uncovered(Message):
+    class Resumed(Message):
         """Posted when the screen becomes the active one (an overlay over it has closed)."""
 
     def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
@@ -165,5 +165,5 @@ class LoadingScreen(DrawnScreen[None]):
         return isinstance(event, events.Key) and self.meaning(event.key).startswith(("loading.", "app."))
 
     def on_screen_resume(self) -> None:
-        """Posts ``Uncovered``."""
-        self.post_message(self.Uncovered())
+        """Posts ``Resumed``."""
+        self.post_message(self.Resumed())

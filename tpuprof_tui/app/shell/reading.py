@@ -48,17 +48,17 @@ class Loaded(Message):
         session: The profile with its indexes.
         disk_state: State on disk of the requested capture before it was read.
         error: Why the requested capture could not be read and this one is shown again; None: this is the requested one.
-        more: Message to show while the rest of the profile is still being read; empty: it is complete.
+        partial_message: Message to show while the rest of the profile is still being read; empty: it is complete.
     """
 
     def __init__(
-        self, session: Session, disk_state: DiskState, error: TpuprofError | None = None, more: str = ""
+        self, session: Session, disk_state: DiskState, error: TpuprofError | None = None, partial_message: str = ""
     ) -> None:
         super().__init__()
         self.session = session
         self.disk_state = disk_state
         self.error = error
-        self.more = more
+        self.partial_message = partial_message
 
 
 class FolderFound(Message):
@@ -160,7 +160,7 @@ class CaptureReader:
             if worker.is_cancelled:
                 raise CancelledError
             if progress.profile is not None and self.against is None:
-                self._post(Loaded(prepared_session(progress.profile), disk_state, more=progress.text))
+                self._post(Loaded(prepared_session(progress.profile), disk_state, partial_message=progress.text))
             elif progress.group or time.monotonic() - reported_at > REPORT_EVERY:
                 reported_at = time.monotonic()
                 self._post(Reported(progress))

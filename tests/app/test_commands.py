@@ -81,7 +81,7 @@ async def test_a_key_lists_the_views_and_takes_the_beginning_of_a_name(profile):
         shown = frame(pilot.app)
         assert all(view.id in shown for view in summary.figures.views)
         await press(pilot, "o")
-        assert screen.prompt.note.text == "overview, operations"
+        assert screen.prompt.hint.text == "overview, operations"
         await press(pilot, "v enter")
         assert summary.figures.chosen == "overview"
         assert summary.has_focus
@@ -145,8 +145,8 @@ async def test_the_place_of_a_fault_is_marked_where_it_is(profile):
         await pilot.press("colon", *"filter dur>")
         await settled(pilot)
         prompt = explorer(pilot).prompt
-        assert prompt.note.fault
-        assert prompt.note.column == len("filter dur>")
+        assert prompt.hint.fault
+        assert prompt.hint.column == len("filter dur>")
         await press(pilot, "enter")
         assert prompt.is_open
         await press(pilot, "escape")

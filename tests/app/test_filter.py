@@ -116,7 +116,7 @@ async def test_a_fault_is_marked_and_not_applied(profile):
         screen = explorer(pilot)
         await press(pilot, "ampersand d u r greater_than_sign 5 space n o k e y = 1".replace("=", "equals_sign"))
         assert "There is no column 'nokey'" in frame(pilot.app)
-        assert screen.prompt.note.column == 6
+        assert screen.prompt.hint.column == 6
         await press(pilot, "enter")
         assert screen.prompt.is_open
         assert screen.state.filter == ""

@@ -14,7 +14,7 @@ from ..overlays.overlay import ConfirmPane, Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
 from ..shell.export_jobs import Job, warning
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ExportRequests:
         else:
             self._chosen(job)
 
-    def _export(self, text: str) -> Done:
+    def _export(self, text: str) -> CommandResult:
         vocabulary = self.store.session.profile.vocabulary
         output = output_named(text, vocabulary)
         if output is None:

@@ -21,7 +21,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.views.differences import difference_text, differences_of, known_differences
 
 from ..settings.actions import ActionTable
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 #: Message of actions that need a selection.
@@ -47,7 +47,7 @@ class Jumps:
 
     # dependencies
 
-    def _path(self, text: str) -> Done:
+    def _path(self, text: str) -> CommandResult:
         """Toggles the lane of the critical path."""
         state, session = self.store.state, self.store.session
         if state.path:

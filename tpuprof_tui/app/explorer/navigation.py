@@ -11,12 +11,12 @@ from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.formats.parsing import TypedError
 
 from ..panes.lines import LinesView
-from ..panes.prompt import Note
+from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
 from ..settings.commands import listed, views_begun
-from .command_line import MOST_DIGITS, CommandTable, Done, fault
+from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
 from .jumps import NOTHING_SELECTED
 from .layout import OVER
 from .services import Services
@@ -113,7 +113,7 @@ class Navigation:
 
     # commands
 
-    def _go(self, text: str) -> Done:
+    def _go(self, text: str) -> CommandResult:
         state = self.store.state
         try:
             self.store.change(gone_to(state, time_of(text, state, self.store.session.profile.device)))
@@ -121,7 +121,7 @@ class Navigation:
             return fault(str(error))
         return None
 
-    def _window(self, text: str) -> Done:
+    def _window(self, text: str) -> CommandResult:
         try:
             start, end = window_of(text, self.store.state, self.store.session.profile.device)
         except TypedError as error:
@@ -129,7 +129,7 @@ class Navigation:
         self.store.change(self.store.state.windowed(start, end - start))
         return None
 
-    def _core(self, text: str) -> Done:
+    def _core(self, text: str) -> CommandResult:
         state, session = self.store.state, self.store.session
         ends = {"least": session.headline.idlest, "most": session.headline.busiest}
         if text in ("", "all"):
@@ -145,7 +145,7 @@ class Navigation:
         self.store.change(replace(state, selection=Selection(unit), scope=scope))
         return None
 
-    def _view(self, text: str) -> Done:
+    def _view(self, text: str) -> CommandResult:
         note = self.views_begun(text)
         if note.fault:
             return note
@@ -156,26 +156,26 @@ class Navigation:
         self.manager.go("summary")
         return None
 
-    def views_begun(self, text: str) -> Note:
+    def views_begun(self, text: str) -> Hint:
         """Lists the views that complete a text (all for an empty text); a fault if none does."""
         every = [view.id for view in self.manager.panes.summary.figures.views]
         found = self._views_named(text) if text else every
         told = listed(found or every, len(every))
-        return Note(told, whole=True) if found else fault(f"views are {told}")
+        return Hint(told, in_full=True) if found else fault(f"views are {told}")
 
     def _views_named(self, text: str) -> list[str]:
         figures = self.manager.panes.summary.figures
         return views_begun(text, (view.id for view in figures.views), figures.session.profile.vocabulary)
 
-    def _move(self, text: str) -> Done:
+    def _move(self, text: str) -> CommandResult:
         lines = text.replace(",", "")
-        if not lines.lstrip("+-").isdecimal() or len(lines) > MOST_DIGITS:
+        if not lines.lstrip("+-").isdecimal() or len(lines) > MAX_DIGITS:
             return fault("how many lines on or back: move 10, move -10")
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
         """Moves the cursor of the pane focused before the prompt, as a count before j or k does in other tools."""
-        pane = self.prompting.asked_from
+        pane = self.prompting.previous_focus
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)
         elif isinstance(pane, Timeline):

@@ -10,7 +10,7 @@ from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 
@@ -47,7 +47,7 @@ class NoteKeeping:
             self.path = None
             self.say(f"Notes are kept until tpuprof is left: {reason} --notes FILE keeps them elsewhere.")
 
-    def _note(self, text: str) -> Done:
+    def _note(self, text: str) -> CommandResult:
         letter, _, words = text.strip().partition(" ")
         state = self.store.state
         known = sorted([*dict(state.marks), *(letter for letter, _, _ in state.spans)])
@@ -56,7 +56,7 @@ class NoteKeeping:
         self.store.change(noted(state, letter, words.strip()))
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
-    def _place(self, text: str) -> Done:
+    def _place(self, text: str) -> CommandResult:
         session = self.store.session
         notes = session.profile.notes
         against = session.baseline.profile.path if session.baseline is not None else ""

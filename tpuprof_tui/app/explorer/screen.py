@@ -38,7 +38,7 @@ from ..shell import messages
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
 from ..terminal.line_compositor import DrawnScreen
-from .command_line import CommandLine, CommandTable, Done, fault
+from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
 from .jumps import Jumps
@@ -319,7 +319,7 @@ class ExplorerScreen(DrawnScreen[None]):
     def asked(self, message: Prompt.Ask) -> None:
         """Opens the prompt with the question of a pane."""
         message.stop()
-        self.prompting.ask(message.question)
+        self.prompting.ask(message.request)
 
     @on(Prompt.Closed)
     def answered(self) -> None:
@@ -328,7 +328,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # callbacks of the controllers
 
-    def _open(self, text: str) -> Done:
+    def _open(self, text: str) -> CommandResult:
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those beside this one")

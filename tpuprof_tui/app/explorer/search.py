@@ -15,10 +15,10 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from ..panes.detail import DetailPane
 from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
-from ..panes.prompt import Note, Question
+from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
-from .filtering import note_so_far
+from .filtering import pending_hint
 from .services import Services
 
 
@@ -69,9 +69,9 @@ class NameSearch:
     def ask(self) -> None:
         """Opens the prompt; goes to the first match while the text is typed."""
         self._before, self._from = self.store.state, self.position.here()
-        self.prompting.ask(Question("Search", "", self._typed, self._accepted, self._cancelled))
+        self.prompting.ask(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
 
-    def _typed(self, text: str) -> Note | None:
+    def _typed(self, text: str) -> Hint | None:
         origin = self._before or self.store.state
         if not text:
             self._return()
@@ -84,16 +84,16 @@ class NameSearch:
                 self.store.change(replace(origin, search=text))
                 counters = len(self._counters(text))
                 told = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
-                self.prompting.prompt.tell(Note(told, fault=not counters))
+                self.prompting.prompt.show_hint(Hint(told, fault=not counters))
                 return
             place = hits.place(*self._from) % len(hits)
             self._go_to(hits, place)
-            self.prompting.prompt.tell(Note(f"{place + 1:,}/{len(hits):,}"))
+            self.prompting.prompt.show_hint(Hint(f"{place + 1:,}/{len(hits):,}"))
 
         self._find(text, take)
-        return note_so_far(self.prompting, self.background)
+        return pending_hint(self.prompting, self.background)
 
-    def _accepted(self, text: str) -> Note | None:
+    def _accepted(self, text: str) -> Hint | None:
         """Keeps the match; an empty text repeats the previous search."""
         origin = self._before or self.store.state
         wanted = text or origin.search
@@ -208,23 +208,23 @@ class LineSearch:
         """Opens the prompt; goes to the first matching line while the text is typed."""
         before = pane.cursor
 
-        def typed(text: str) -> Note | None:
+        def typed(text: str) -> Hint | None:
             found = _matching(pane, text) if text else []
             if not found:
                 pane.go_to(before)
-                return Note("no line matches", fault=True) if text else None
+                return Hint("no line matches", fault=True) if text else None
             place = next((place for place, item in enumerate(found) if item >= before), 0)
             pane.go_to(found[place])
-            return Note(f"{place + 1:,}/{len(found):,}")
+            return Hint(f"{place + 1:,}/{len(found):,}")
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             if text:
                 self._texts[pane.id] = text
             elif self.searched(pane):
                 self.step(pane, 1)
             return None
 
-        self.prompting.ask(Question("Search here", "", typed, accepted, lambda: pane.go_to(before)))
+        self.prompting.ask(PromptRequest("Search here", "", typed, accepted, lambda: pane.go_to(before)))
 
     def searched(self, pane: LinesView) -> bool:
         """Whether a text was searched for in a pane."""

@@ -15,7 +15,7 @@ from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.prompt import Note, Prompt, Question
+from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 
@@ -109,13 +109,13 @@ class HelpLines(LinesView):
     def action_search(self) -> None:
         """Prompts for a text, and filters the entries while it is typed."""
 
-        def show(text: str) -> Note | None:
+        def show(text: str) -> Hint | None:
             self.searched = text
             self.rebuild(keep_scroll=False)
             self.border_title = f"{self.found:,} found" if text else "Keys"
-            return Note("no line matches", fault=True) if text and not self.found else None
+            return Hint("no line matches", fault=True) if text and not self.found else None
 
-        self.post_message(Prompt.Ask(Question("Search here", "", show, show, partial(show, ""))))
+        self.post_message(Prompt.Ask(PromptRequest("Search here", "", show, show, partial(show, ""))))
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:

@@ -97,7 +97,7 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
     def ask(self, message: Prompt.Ask) -> None:
         """Opens the prompt with the question of the pane."""
         message.stop()
-        self.prompt.open(message.question)
+        self.prompt.open(message.request)
 
     @on(Prompt.Closed)
     def asked(self) -> None:

@@ -34,7 +34,7 @@ from ..shell.background import background_of
 from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
 from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
-from .prompt import Note, Prompt, Question
+from .prompt import Hint, Prompt, PromptRequest
 from .table_columns import GAP, ColumnLayout
 from .table_rows import AT_ONCE, TableRows, sorted_rows
 
@@ -356,24 +356,24 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_sort_by(self) -> None:
         """Prompts for the column to sort by."""
         columns = self.session.profile.vocabulary.phrase("sort_hint", "a column: name, duration, ...")
-        hint = Note(f"{columns}  Enter sorts, then s turns it round")
+        hint = Hint(f"{columns}  Enter sorts, then s turns it round")
 
-        def judged(text: str) -> Note | None:
+        def validate(text: str) -> Hint | None:
             found = columns_named(self.columns.columns, text)
             if not text.strip():
                 return hint
             if not found:
-                return Note("no column here is called so: c chooses columns", fault=True)
-            return Note(", ".join(column.title for column in found[:4]))
+                return Hint("no column here is called so: c chooses columns", fault=True)
+            return Hint(", ".join(column.title for column in found[:4]))
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             found = columns_named(self.columns.columns, text)
             if found:
                 self.choose(found[0].key)
                 self.action_sort()
-            return None if found or not text.strip() else judged(text)
+            return None if found or not text.strip() else validate(text)
 
-        self.post_message(Prompt.Ask(Question("Sort by", "", judged, accepted)))
+        self.post_message(Prompt.Ask(PromptRequest("Sort by", "", validate, accepted)))
 
     def action_frequencies(self) -> None:
         """Requests the groups of the chosen column."""

@@ -25,7 +25,7 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import CaptureRequest, ChangeState, CopyText, Narrow, RelabelKey, Retitled, ShowMessage
 from .lines import Line, LinesView
-from .prompt import Note, Prompt, Question
+from .prompt import Hint, Prompt, PromptRequest
 from .tree_nodes import Node, node_conditions, nodes_of
 
 #: Mark of the worst problem of a node, by severity.
@@ -260,16 +260,16 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Prompts for the node filter, applied while it is typed."""
         before = self.filter
 
-        def typed(text: str) -> Note | None:
+        def typed(text: str) -> Hint | None:
             self.set_filter(text)
             found = sum(self._passes(place) for place in self._shown) if text.strip() else len(self.nodes)
-            return Note(f"{found:,} of {len(self.nodes):,} nodes", fault=not found)
+            return Hint(f"{found:,} of {len(self.nodes):,} nodes", fault=not found)
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             self.set_filter(text)
             return None
 
-        self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, lambda: self.set_filter(before))))
+        self.post_message(Prompt.Ask(PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before))))
 
     def set_filter(self, text: str) -> None:
         """Sets the node filter; empty: all nodes."""

@@ -28,7 +28,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Note, Prompt, Question
+from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
 from ..terminal.line_compositor import DrawnScreen
 from .capture_list import CaptureList
@@ -220,15 +220,15 @@ class CaptureTable(LinesView):
         """Prompts for words to filter captures by."""
         before = self.view.words
 
-        def changed(text: str) -> Note | None:
+        def changed(text: str) -> Hint | None:
             self.view.words = text
             self._change()
-            return Note(self._count(len(self.items) - 2)) if self.listing is not None and self.listing.rows else None
+            return Hint(self._count(len(self.items) - 2)) if self.listing is not None and self.listing.rows else None
 
         def cancelled() -> None:
             changed(before)
 
-        self.post_message(Prompt.Ask(Question("Filter", before, changed, changed, cancelled)))
+        self.post_message(Prompt.Ask(PromptRequest("Filter", before, changed, changed, cancelled)))
 
 
 def _text(figure: Figure, value: float | None) -> str:
@@ -264,7 +264,7 @@ class DataSetScreen(DrawnScreen[None]):
     def on_prompt_ask(self, message: Prompt.Ask) -> None:
         """Opens the prompt."""
         message.stop()
-        self.query_one(Prompt).open(message.question)
+        self.query_one(Prompt).open(message.request)
 
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
         """Focuses the captures again."""

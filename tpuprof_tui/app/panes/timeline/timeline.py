@@ -28,7 +28,7 @@ from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
 from ...terminal.pane_lines import PaneStylesCache
-from ..prompt import Note, Prompt, Question
+from ..prompt import Hint, Prompt, PromptRequest
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped
 from .figures import LaneFigures
@@ -237,21 +237,21 @@ class Timeline(Widget, can_focus=True):
         """Prompts for a time and goes there."""
         device = self.session.profile.device
 
-        def judged(text: str) -> Note | None:
+        def validate(text: str) -> Hint | None:
             try:
-                return Note(self.lanes.measure.exact(time_of(text, self.lanes.state, device))) if text.strip() else None
+                return Hint(self.lanes.measure.exact(time_of(text, self.lanes.state, device))) if text.strip() else None
             except TypedError as error:
-                return Note(str(error), fault=True)
+                return Hint(str(error), fault=True)
 
-        def accepted(text: str) -> Note | None:
-            note = judged(text)
-            if note is None or note.fault:
-                return note
+        def accepted(text: str) -> Hint | None:
+            hint = validate(text)
+            if hint is None or hint.fault:
+                return hint
             time = time_of(text, self.lanes.state, device)
             self.post_message(ChangeState(lambda state: gone_to(state, time)))
             return None
 
-        self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted)))
+        self.post_message(Prompt.Ask(PromptRequest("Go to time", changed=validate, accepted=accepted)))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""

@@ -64,13 +64,13 @@ async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await typed(pilot, "dur")
-        assert screen.panes.summary.figures.chosen == "durations"
+        assert screen.panes.summary.answers.chosen == "durations"
         await pilot.press("colon", "o")
         await settled(pilot)
         assert "operations, overview" in frame(pilot.app) or "several" not in frame(pilot.app)
         await pilot.press("escape")
         await typed(pilot, "steps")
-        assert screen.panes.summary.figures.chosen == "steps"
+        assert screen.panes.summary.answers.chosen == "steps"
 
 
 async def test_a_key_lists_the_views_and_takes_the_beginning_of_a_name(profile):
@@ -79,26 +79,26 @@ async def test_a_key_lists_the_views_and_takes_the_beginning_of_a_name(profile):
         summary = screen.panes.summary
         await press(pilot, "2 5")
         shown = frame(pilot.app)
-        assert all(view.id in shown for view in summary.figures.views)
+        assert all(view.id in shown for view in summary.answers.views)
         await press(pilot, "o")
         assert screen.prompt.hint.text == "overview, operations"
         await press(pilot, "v enter")
-        assert summary.figures.chosen == "overview"
+        assert summary.answers.chosen == "overview"
         assert summary.has_focus
         # words of a name may stand apart, and where several begin so none is taken
         await press(pilot, "5 c r i t i c a l space p enter")
-        assert summary.figures.chosen == "critical_path"
+        assert summary.answers.chosen == "critical_path"
         await press(pilot, "5 c enter")
         assert screen.prompt.is_open
         assert "several: " in frame(pilot.app)
-        assert summary.figures.chosen == "critical_path"
+        assert summary.answers.chosen == "critical_path"
         await press(pilot, "z enter")
         assert "views are " in frame(pilot.app)
         await press(pilot, "ctrl+u escape")
         # nothing typed: all views
         await press(pilot, "5 enter")
         assert not screen.prompt.is_open
-        assert summary.figures.chosen == ""
+        assert summary.answers.chosen == ""
 
 
 async def test_lines_are_counted_from_here(profile):

@@ -55,7 +55,7 @@ async def test_the_summary_tells_differences(pair):
         assert "slower" in first.splitlines()[0]
         assert "llama_mlp_multi_core took longer" in seen
         pane = app.screen.query_one("#summary", SummaryPane)
-        assert pane.figures.told()[0].id == "comparison"
+        assert pane.answers.non_empty_views()[0].id == "comparison"
         await press(pilot, "colon g r o u p space k e r n e l enter")
         seen = await shown(pilot, "delta")
         groups = [line.split() for line in seen.splitlines() if "multi_core" in line]

@@ -86,7 +86,7 @@ class Navigation:
         """Undoes one thing (search, filter, range, selection, scope ...); returns False if nothing is left."""
         state, manager = self.store.state, self.manager
         tree, summary = manager.panes.tree, manager.panes.summary
-        if summary.figures.chosen and summary.has_focus:
+        if summary.answers.chosen and summary.has_focus:
             summary.choose("")
         elif tree.filter and tree.has_focus:
             tree.set_filter("")
@@ -158,14 +158,14 @@ class Navigation:
 
     def views_begun(self, text: str) -> Hint:
         """Lists the views that complete a text (all for an empty text); a fault if none does."""
-        every = [view.id for view in self.manager.panes.summary.figures.views]
-        found = self._views_named(text) if text else every
-        told = listed(found or every, len(every))
-        return Hint(told, in_full=True) if found else fault(f"views are {told}")
+        names = [view.id for view in self.manager.panes.summary.answers.views]
+        found = self._views_named(text) if text else names
+        text = listed(found or names, len(names))
+        return Hint(text, in_full=True) if found else fault(f"views are {text}")
 
     def _views_named(self, text: str) -> list[str]:
-        figures = self.manager.panes.summary.figures
-        return views_begun(text, (view.id for view in figures.views), figures.session.profile.vocabulary)
+        answers = self.manager.panes.summary.answers
+        return views_begun(text, (view.id for view in answers.views), answers.session.profile.vocabulary)
 
     def _move(self, text: str) -> CommandResult:
         lines = text.replace(",", "")

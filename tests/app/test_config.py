@@ -260,7 +260,7 @@ def test_everything_can_be_read_on_its_ground(name):
         assert contrast(tinted.color, tinted.bgcolor) >= 2.8
         assert contrast(tinted.bgcolor, ground) < 1.6
     assert 1.5 < contrast(palette.hidden.color, ground) < contrast(palette.text.color, ground) / 2
-    assert contrast(palette.tie.color, palette.tie.bgcolor) >= 4.5
+    assert contrast(palette.linked_event.color, palette.linked_event.bgcolor) >= 4.5
 
 
 @pytest.mark.parametrize("name", THEMES)

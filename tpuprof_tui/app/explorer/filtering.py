@@ -90,9 +90,9 @@ class Filtering:
         if not text:
             return
         session = self.store.session
-        count, every = passing(session, text).count, session.profile.instructions
-        told = f"{count:,} of {session.profile.vocabulary.event.of(every)} pass."
-        self.say(f"{told} & changes the filter, Esc clears it.")
+        count, total = passing(session, text).count, session.profile.instructions
+        counted = f"{count:,} of {session.profile.vocabulary.event.of(total)} pass."
+        self.say(f"{counted} & changes the filter, Esc clears it.")
 
     # narrowing
 
@@ -122,15 +122,15 @@ class Filtering:
         self.apply(with_step(self.store.state.filter, number))
 
     def _step(self, text: str) -> CommandResult:
-        found = self.store.session.steps
+        steps = self.store.session.steps
         if not text:
             self.apply(with_step(self.store.state.filter, None))
             return None
         number = int(text) if text.isdecimal() and len(text) < MAX_DIGITS else -1
-        if not len(found):
-            return fault(f"there are no {found.word.plural} here, and nothing that is launched repeats")
-        if not len(found.numbered(number)):
-            return fault(f"{found.word.plural} are {found.numbers_text(16)}")
+        if not len(steps):
+            return fault(f"there are no {steps.word.plural} here, and nothing that is launched repeats")
+        if not len(steps.numbered(number)):
+            return fault(f"{steps.word.plural} are {steps.numbers_text(16)}")
         self.choose_step(number)
         return None
 

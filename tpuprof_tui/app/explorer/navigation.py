@@ -18,7 +18,7 @@ from ..settings.actions import ActionTable
 from ..settings.commands import listed, views_begun
 from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
 from .jumps import NOTHING_SELECTED
-from .layout import OVER
+from .layout import OVERLAID_PANES
 from .services import Services
 
 
@@ -55,11 +55,11 @@ class Navigation:
             self.manager.maximise("")
         start, end = self.store.session.span_of(selection.lane, selection.row)
         state = self.store.state
-        shown = state.showing(start, max(end, start + 1)).at(start)
-        if shown == state:
+        new_state = state.showing(start, max(end, start + 1)).at(start)
+        if new_state == state:
             span = max((end - start) * 2, cells)
-            shown = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
-        self.store.change(shown)
+            new_state = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+        self.store.change(new_state)
 
     def _isolate(self) -> None:
         """Toggles the scope between the selected core and all; in the summary, narrows to the line at the cursor."""
@@ -74,8 +74,8 @@ class Navigation:
         elif selection.lane >= 0:
             self.store.change(replace(state, scope=Scope(-1, selection.lane)))
         else:
-            told = "No {unit} selected: j and k in the timeline or the tree (t) select one."
-            self.say(self.store.session.say(told))
+            message = "No {unit} selected: j and k in the timeline or the tree (t) select one."
+            self.say(self.store.session.say(message))
 
     def _pause(self) -> None:
         """Freezes the figures of the summary, or lets them follow the window again."""
@@ -90,7 +90,7 @@ class Navigation:
             summary.choose("")
         elif tree.filter and tree.has_focus:
             tree.set_filter("")
-        elif manager.layout.maximised in OVER:
+        elif manager.layout.maximised in OVERLAID_PANES:
             manager.restore()
         elif state.search or state.filter:
             # the search first: it is made within the filter
@@ -135,20 +135,20 @@ class Navigation:
         if text in ("", "all"):
             self.store.change(replace(state, selection=Selection(), scope=Scope()))
             return None
-        named = ends.get(text)
+        figures = ends.get(text)
         groups = session.profile.groups
-        unit = named.unit if named is not None else groups.numbered(int(text)) if text.isdecimal() else -1
+        unit = figures.unit if figures is not None else groups.numbered(int(text)) if text.isdecimal() else -1
         if unit < 0:
-            known = listed(map(str, groups.numbers), 16)
-            return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=known))
+            numbers = listed(map(str, groups.numbers), 16)
+            return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=numbers))
         scope = Scope() if state.scope.everything else Scope(unit)
         self.store.change(replace(state, selection=Selection(unit), scope=scope))
         return None
 
     def _view(self, text: str) -> CommandResult:
-        note = self.views_begun(text)
-        if note.fault:
-            return note
+        hint = self.views_begun(text)
+        if hint.fault:
+            return hint
         found = self._views_named(text)
         if len(found) > 1:
             return fault(f"several: {listed(found, len(found))}")

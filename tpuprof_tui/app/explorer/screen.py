@@ -45,7 +45,7 @@ from .jumps import Jumps
 from .layout import TABS, Layout
 from .marks import Marks
 from .navigation import Navigation
-from .notes import NoteKeeping
+from .notes import NoteSaver
 from .pane_manager import PaneManager, Panes
 from .search import Search
 from .services import Position, Prompting, Services, Store
@@ -90,7 +90,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.several = len(others) > 1
         layout = layout or Layout()
         state = state or DisplayState.of(profile.start_ns, profile.end_ns)
-        self.store = Store(session, state, layout.rows_scoped, self._changed)
+        self.store = Store(session, state, layout.adjust_rows, self._changed)
 
         self.headline = HeadlineBar(palette)
         self._step: int | None = None
@@ -118,7 +118,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.navigation = Navigation(services)
         self.filtering = Filtering(services)
         self.marks = Marks(services)
-        self.notes = NoteKeeping(services, notes)
+        self.notes = NoteSaver(services, notes)
         self.table_requests = TableRequests(services, self.filtering)
         self.exports, jumps = ExportRequests(services, exports), Jumps(services)
         self.commands: CommandTable = {
@@ -137,8 +137,8 @@ class ExplorerScreen(DrawnScreen[None]):
             "reload": partial(self._request, "reload"), "open-other": partial(self._request, "list"),
             "next-capture": partial(self._request, "switch", 1),
             "previous-capture": partial(self._request, "switch", -1),
-            "swap-sides": partial(jumps.where_compared, partial(self._request, "swap")),
-            "leave-comparison": partial(jumps.where_compared, partial(self._request, "leave")),
+            "swap-sides": partial(jumps.if_compared, partial(self._request, "swap")),
+            "leave-comparison": partial(jumps.if_compared, partial(self._request, "leave")),
         }  # fmt: skip
 
     @property
@@ -161,9 +161,9 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_mount(self) -> None:
         """Shows the initial state in all panes."""
-        if self in self.app.screen_stack and self.manager.is_whole():
+        if self in self.app.screen_stack and self.manager.all_attached():
             self.headline.show_session(self.session, several=self.several)
-            self._pass_on()
+            self._distribute()
             if not self.session.profile.lanes and self.summary.display:
                 # without lanes the timeline is empty
                 self.manager.focus("summary")
@@ -176,7 +176,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Adapts the layout to the new size."""
-        if not self.manager.is_whole():
+        if not self.manager.all_attached():
             return
         layout = self.manager.layout
         if layout.fit(*event.size):
@@ -201,7 +201,7 @@ class ExplorerScreen(DrawnScreen[None]):
         if old.lines_shown != state.lines_shown or selected:
             self.timeline.show(state)
             self.manager.arrange()
-        self._pass_on()
+        self._distribute()
 
     def _show_step(self, step: int | None) -> None:
         """Shows the figures of one step in the headline once they are computed; None: those of the whole capture."""
@@ -214,14 +214,14 @@ class ExplorerScreen(DrawnScreen[None]):
             return
 
         def of_step() -> Session:
-            shown = shown_session(self.session, with_step("", step))
-            _ = shown.headline  # cached here in the worker thread, so that no key press waits for it
-            return shown
+            session = shown_session(self.session, with_step("", step))
+            _ = session.headline  # cached here in the worker thread, so that no key press waits for it
+            return session
 
-        told = f"{self.session.steps.word.one} {step} alone"
-        self.background.compute("step", of_step, lambda shown: self.headline.show_step(told, shown))
+        label = f"{self.session.steps.word.one} {step} alone"
+        self.background.compute("step", of_step, lambda session: self.headline.show_step(label, session))
 
-    def _pass_on(self) -> None:
+    def _distribute(self) -> None:
         state = self.state
         self._show_step(split_step(state.filter)[0])
         self.timeline.show(state)
@@ -246,7 +246,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_descendant_blur(self) -> None:
         """Stops waiting for the letter of a mark when the focus moves."""
-        self.marks.wait_no_longer()
+        self.marks.stop_waiting()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Shows the keys of the focused pane in the bottom line."""
@@ -257,8 +257,8 @@ class ExplorerScreen(DrawnScreen[None]):
         """Runs an action typed in the command line, on the pane that had the focus before."""
         if pane is not None and pane.display:
             self.set_focus(pane, scroll_visible=False)
-        place = {"app": self.app, "explorer": self}.get(action.pane, pane)
-        await self.app.run_action(action.function, place)
+        node = {"app": self.app, "explorer": self}.get(action.pane, pane)
+        await self.app.run_action(action.function, node)
 
     # messages of panes
 
@@ -316,13 +316,13 @@ class ExplorerScreen(DrawnScreen[None]):
         self._copy(message.text, message.label)
 
     @on(Prompt.Ask)
-    def asked(self, message: Prompt.Ask) -> None:
+    def open_prompt(self, message: Prompt.Ask) -> None:
         """Opens the prompt with the question of a pane."""
         message.stop()
         self.prompting.ask(message.request)
 
     @on(Prompt.Closed)
-    def answered(self) -> None:
+    def prompt_closed(self) -> None:
         """Gives the focus back to the pane that had it before the prompt."""
         self.prompting.closed()
 

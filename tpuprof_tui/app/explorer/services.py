@@ -109,7 +109,7 @@ class Position:
         rows = self.table.rows
         return rows.number if len(rows.order) else -1
 
-    def marked(self) -> Callable[[Mask], Hits]:
+    def hits_of(self) -> Callable[[Mask], Hits]:
         """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
         session, order = self.store.session, self.table.rows.order
         if self.in_table:
@@ -117,7 +117,7 @@ class Position:
         state = replace(self.store.state, in_window=False)
         return lambda mask: marked_in_time(session, mask, numbers_shown(session, state))
 
-    def here(self) -> tuple[int, int]:
+    def current(self) -> tuple[int, int]:
         """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
         state, session = self.store.state, self.store.session
         if self.in_table:

@@ -11,7 +11,7 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import actions_for
-from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split, views_begun
+from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split_command, views_named
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
@@ -33,13 +33,13 @@ def test_every_command_is_told():
 
 
 def test_words_are_split_from_what_follows():
-    assert split("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
-    assert split("120") == ("row", "120")
-    assert split("+12") == ("move", "+12")
-    assert split("-3") == ("move", "-3")
-    assert split("+5us") == ("+5us", "")
-    assert split("q") == ("quit", "")
-    assert split("goto 5us") == ("go", "5us")
+    assert split_command("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
+    assert split_command("120") == ("row", "120")
+    assert split_command("+12") == ("move", "+12")
+    assert split_command("-3") == ("move", "-3")
+    assert split_command("+5us") == ("+5us", "")
+    assert split_command("q") == ("quit", "")
+    assert split_command("goto 5us") == ("go", "5us")
 
 
 def test_names_may_be_begun():
@@ -54,10 +54,10 @@ def test_names_may_be_begun():
 
 def test_a_source_s_own_view_goes_before_generic_ones_that_begin_alike():
     known = [view.id for view in views_of(TORCH, screen=True)]
-    assert views_begun("op", known, TORCH) == ["operators"]
-    assert views_begun("operati", known, TORCH) == ["operations"]
-    assert views_begun("operations", known, TORCH) == ["operations"]
-    assert len(views_begun("o", known, TORCH)) > 1
+    assert views_named("op", known, TORCH) == ["operators"]
+    assert views_named("operati", known, TORCH) == ["operations"]
+    assert views_named("operations", known, TORCH) == ["operations"]
+    assert len(views_named("o", known, TORCH)) > 1
 
 
 async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):

@@ -13,7 +13,7 @@ from tpuprof_tui.views.registry import views_of
 
 from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import Action, ActionTable
-from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split, views_begun
+from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split_command, views_named
 from .services import Services
 
 #: Longest number accepted, in digits: more than any number of instructions has.
@@ -57,13 +57,13 @@ class CommandLine:
         self.prompting.ask(PromptRequest("Command", initial, self._validate, self._accepted))
         if initial:
             return
-        known = (command.said(self.vocabulary).name for command in COMMANDS)
+        known = (command.in_words_of(self.vocabulary).name for command in COMMANDS)
         self.prompting.prompt.show_hint(Hint(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
     def _validate(self, text: str) -> Hint | None:
         """Describes what the text would do, or lists its completions."""
         found, argument = self._named(text)
-        if len(found) == 1 and (argument or split(text)[0] in (found[0].name, found[0].id)):
+        if len(found) == 1 and (argument or split_command(text)[0] in (found[0].name, found[0].id)):
             return self._validate_argument(found[0], argument, len(text) - len(argument))
         names = [command.name for command in found]
         names += [action.text.lower() for action in self._actions_named(text)]
@@ -101,7 +101,7 @@ class CommandLine:
 
     def _named(self, text: str) -> tuple[list[Command], str]:
         """Commands that match the first word, and the argument; an unambiguous view name means ``view NAME``."""
-        word, argument = split(text)
+        word, argument = split_command(text)
         found = commands_named(word, self.vocabulary)
         views = self._views_named(text)
         if not found and len(views) == 1 and not self._actions_named(text):
@@ -110,7 +110,7 @@ class CommandLine:
 
     def _views_named(self, text: str) -> list[str]:
         """Ids of the views that a text names or is a prefix of."""
-        return views_begun(text, (view.id for view in views_of(self.vocabulary, screen=True)), self.vocabulary)
+        return views_named(text, (view.id for view in views_of(self.vocabulary, screen=True)), self.vocabulary)
 
     def _actions_named(self, text: str) -> list[Action]:
         """Actions available in the pane that had the focus before whose name begins with a text."""

@@ -15,7 +15,7 @@ from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
-from ..settings.commands import listed, views_begun
+from ..settings.commands import listed, views_named
 from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
 from .jumps import NOTHING_SELECTED
 from .layout import OVERLAID_PANES
@@ -146,7 +146,7 @@ class Navigation:
         return None
 
     def _view(self, text: str) -> CommandResult:
-        hint = self.views_begun(text)
+        hint = self.view_hint(text)
         if hint.fault:
             return hint
         found = self._views_named(text)
@@ -156,7 +156,7 @@ class Navigation:
         self.manager.go("summary")
         return None
 
-    def views_begun(self, text: str) -> Hint:
+    def view_hint(self, text: str) -> Hint:
         """Lists the views that complete a text (all for an empty text); a fault if none does."""
         names = [view.id for view in self.manager.panes.summary.answers.views]
         found = self._views_named(text) if text else names
@@ -165,7 +165,7 @@ class Navigation:
 
     def _views_named(self, text: str) -> list[str]:
         answers = self.manager.panes.summary.answers
-        return views_begun(text, (view.id for view in answers.views), answers.session.profile.vocabulary)
+        return views_named(text, (view.id for view in answers.views), answers.session.profile.vocabulary)
 
     def _move(self, text: str) -> CommandResult:
         lines = text.replace(",", "")

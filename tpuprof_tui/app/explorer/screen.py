@@ -37,7 +37,7 @@ from ..settings.actions import Action, ActionTable, bindings
 from ..shell import messages
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -55,7 +55,7 @@ from .table_requests import TableRequests
 _GIVE_BACK_EVERY: Final = 0.5
 
 
-class ExplorerScreen(DrawnScreen[None]):
+class ExplorerScreen(LineScreen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:
@@ -127,7 +127,7 @@ class ExplorerScreen(DrawnScreen[None]):
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
-            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.views_begun},
+            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
             self.call_after_refresh, self._perform,
         )  # fmt: skip
         self.actions: ActionTable = {

@@ -28,7 +28,7 @@ from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
 from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
-from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, with_way_out
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, reserve_exit_keys
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import memory_tuning, messages, reading, watching
@@ -648,7 +648,7 @@ class TpuprofApp(TerminalApp):
         for theme, _ in THEMES.values():
             self.register_theme(theme)
         self.theme = self.preferences.textual_theme
-        keys = with_way_out(self.preferences.config.keys)
+        keys = reserve_exit_keys(self.preferences.config.keys)
         remap(keys)
         self.set_keymap(keys)
 
@@ -684,7 +684,7 @@ class TpuprofApp(TerminalApp):
 
     def action_repaint(self) -> None:
         """Repaints the whole screen."""
-        self.shown_cells.forget()
+        self.terminal_cells.forget()
         # the stack is empty if the timer fires while the application closes
         for screen in self.screen_stack[-1:]:
             screen.refresh(repaint=True, layout=True)

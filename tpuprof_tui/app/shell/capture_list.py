@@ -25,7 +25,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 from .captures import CancelledError, CaptureEntry, facts_of, find_captures
 from .messages import CaptureRequest, post_worker_failure
 
@@ -163,7 +163,7 @@ def same_path(path: Path, other: str) -> bool:
     return os.path.abspath(path) == os.path.abspath(other)
 
 
-class ChooseScreen(DrawnScreen[None]):
+class ChooseScreen(LineScreen[None]):
     """Screen with the list of captures."""
 
     AUTO_FOCUS = "#chooser"

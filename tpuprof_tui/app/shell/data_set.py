@@ -30,7 +30,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 from .capture_list import CaptureList
 from .messages import CaptureRequest, ShowMessage, post_worker_failure
 
@@ -241,7 +241,7 @@ def _text(figure: Figure, value: float | None) -> str:
     )
 
 
-class DataSetScreen(DrawnScreen[None]):
+class DataSetScreen(LineScreen[None]):
     """Screen with the captures of a data set.
 
     Args:

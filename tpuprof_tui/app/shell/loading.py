@@ -21,7 +21,7 @@ from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -113,7 +113,7 @@ class LoadingPane(Widget, can_focus=True):
             self.post_message(self.Again())
 
 
-class LoadingScreen(DrawnScreen[None]):
+class LoadingScreen(LineScreen[None]):
     """The first screen, painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"

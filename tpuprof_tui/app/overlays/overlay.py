@@ -29,7 +29,7 @@ from ..terminal.line_compositor import LineScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
-LISTED: Final = 2_000
+MAX_LISTED: Final = 2_000
 #: Letters of the panes, in reading order from the top left.
 LETTERS: Final = "asdfghjkl"
 
@@ -132,9 +132,9 @@ class CopiedLines(LinesView):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the hint and the lines of the text."""
         lines: list[Line] = [[Segment(fit(f" {HINT}", width), self.palette.quiet)], []]
-        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:LISTED]]
-        if len(self.copied) > LISTED:
-            lines.append([Segment(f" ... and {len(self.copied) - LISTED:,} lines more", self.palette.quiet)])
+        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:MAX_LISTED]]
+        if len(self.copied) > MAX_LISTED:
+            lines.append([Segment(f" ... and {len(self.copied) - MAX_LISTED:,} lines more", self.palette.quiet)])
         return lines, []
 
 
@@ -172,19 +172,19 @@ class JumpScreen(ModalScreen[str], LineScreen[str]):
     def __init__(self, panes: list[Widget], palette: Palette) -> None:
         super().__init__()
         placed = sorted(panes, key=lambda pane: (pane.region.y, pane.region.x))
-        self.places = [(letter, pane.id or "", pane.region) for letter, pane in zip(LETTERS, placed, strict=False)]
+        self.targets = [(letter, pane.id or "", pane.region) for letter, pane in zip(LETTERS, placed, strict=False)]
         self.palette = palette
 
     def compose(self) -> ComposeResult:
         """Yields a letter for the middle of each pane, in brackets to be visible without colours."""
-        for letter, _, region in self.places:
+        for letter, _, region in self.targets:
             label = Static(Text(f"[ {letter} ]", self.palette.chosen))
             label.styles.offset = (region.x + max(region.width // 2 - 2, 0), region.y + region.height // 2)
             yield label
 
     def on_key(self, event: events.Key) -> None:
         """Closes with the pane of the letter; any other printable key cancels (``q`` keeps its binding)."""
-        chosen = next((pane for letter, pane, _ in self.places if letter == event.character), "")
+        chosen = next((pane for letter, pane, _ in self.targets if letter == event.character), "")
         if chosen or (event.is_printable and event.character != "q"):
             event.stop()
             event.prevent_default()

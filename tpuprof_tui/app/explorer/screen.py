@@ -134,11 +134,10 @@ class ExplorerScreen(LineScreen[None]):
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions,
-            "reload": partial(self._request, "reload"), "open-other": partial(self._request, "list"),
-            "next-capture": partial(self._request, "switch", 1),
-            "previous-capture": partial(self._request, "switch", -1),
-            "swap-sides": partial(jumps.if_compared, partial(self._request, "swap")),
-            "leave-comparison": partial(jumps.if_compared, partial(self._request, "leave")),
+            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list"),
+            "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
+            "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
+            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave")),
         }  # fmt: skip
 
     @property
@@ -332,9 +331,9 @@ class ExplorerScreen(LineScreen[None]):
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those beside this one")
-        return partial(self._request, "open", str(path))
+        return partial(self._send, "open", str(path))
 
-    def _request(self, action: str, *arguments: Any) -> None:
+    def _send(self, action: str, *arguments: Any) -> None:
         self.post_message(messages.CaptureRequest(action, *arguments))
 
     def _copy(self, text: str, label: str) -> None:

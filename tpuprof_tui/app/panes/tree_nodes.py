@@ -209,11 +209,9 @@ def _worst(problems: Sequence[Problem]) -> int:
 
 def _with_base(nodes: Sequence[Node], sides: SideBySide) -> list[Node]:
     """Sets ``base`` of each node from its counterpart, and appends the units that only the baseline has."""
-    counterparts = nodes_of(sides.base)
-    busy_by_scope = {(node.scope, node.condition): node.busy for node in counterparts}
-    by_label = {
-        node.label: node.busy for node in counterparts if node.scope is None or node.scope.group not in sides.units
-    }
+    theirs = nodes_of(sides.base)
+    busy_by_scope = {(node.scope, node.condition): node.busy for node in theirs}
+    by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in sides.units}
 
     def busy(node: Node) -> int:
         scope = node.scope

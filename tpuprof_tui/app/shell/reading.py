@@ -55,10 +55,8 @@ class Loaded(Message):
         self, session: Session, disk_state: DiskState, error: TpuprofError | None = None, partial_message: str = ""
     ) -> None:
         super().__init__()
-        self.session = session
-        self.disk_state = disk_state
-        self.error = error
-        self.partial_message = partial_message
+        self.session, self.disk_state = session, disk_state
+        self.error, self.partial_message = error, partial_message
 
 
 class FolderFound(Message):

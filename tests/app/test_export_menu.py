@@ -19,9 +19,9 @@ import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
-from tpuprof_tui.app.shell import export_kinds as exports
-from tpuprof_tui.app.shell.export_kinds import Part
-from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.app.shell import export_jobs as exports
+from tpuprof_tui.app.shell.export_jobs import Subset
+from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -90,7 +90,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         screen = explorer(pilot)
         assert screen.state.scope.group >= 0
         assert screen.state.in_window
-        screen.change(Change(lambda view: replace(
+        screen.change(ChangeState(lambda view: replace(
             view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
             percent=True, filter="dur>200",
         )))  # fmt: skip
@@ -173,13 +173,13 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.pane.menu.part == Part()
+        assert pilot.app.screen.pane.menu.subset == Subset()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.watcher.seen.fingerprint == Catalog().fingerprint(capture)
+        assert pilot.app.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")
@@ -334,7 +334,7 @@ async def test_leaving_without_an_export_does_not_ask(tmp_path, monkeypatch):
 
 async def test_a_large_export_asks_first(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
-        monkeypatch.setattr(exports, "MANY", 10)
+        monkeypatch.setattr(exports, "WARN_FROM_EVENTS", 10)
         await press(pilot, "x w")
         assert pilot.app.screen.has_class("confirm")
         assert "instructions gets about" in frame(pilot.app)

@@ -156,7 +156,7 @@ async def test_the_most_exposed_transfer(mode2, size):
     exposed, lane, row = most_exposed(mode2)
     async with opened(mode2, size) as pilot:
         await press(pilot, SCRIPTS["the most exposed transfer"])
-        table = explorer(pilot).query_one("#summary").figures.answers["findings"].table("findings")
+        table = explorer(pilot).query_one("#summary").answers.by_view["findings"].table("findings")
         table = table.folded()
         place = table.column("rule").index("exposed_transfer")
         await press(pilot, " ".join("j" * place) or "k")
@@ -237,7 +237,7 @@ async def test_enter_goes_to_what_was_found(mode2):
     async with opened(mode2, (80, 24)) as pilot:
         # all findings, down to the first of single transfers
         await press(pilot, "3 V V V")
-        table = explorer(pilot).query_one("#summary").figures.answers["findings"].table("findings")
+        table = explorer(pilot).query_one("#summary").answers.by_view["findings"].table("findings")
         rules = table.folded().column("rule")
         await press(pilot, " ".join("j" * rules.index("exposed_transfer")) + " enter")
         selection = explorer(pilot).state.selection

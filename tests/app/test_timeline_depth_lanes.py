@@ -104,7 +104,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
         await press(pilot, "full_stop full_stop comma")
         assert screen.state.range == span_of(index, 1)
         assert screen.state.cursor == span_of(index, 1)[0]
-        assert screen.summary.figures.asked.range == screen.state.range
+        assert screen.summary.answers.answered_query.range == screen.state.range
         assert "llama_attention" in frame(pilot.app).split("launch 1")[0]
 
 

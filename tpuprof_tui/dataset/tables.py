@@ -195,8 +195,8 @@ def _message_and_location(error: Exception) -> tuple[str, str]:
 
 def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
     """Tables of a capture that could not be read."""
-    row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "done": "It is not in any other table.",
-           "count": 1}  # fmt: skip
+    row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "count": 1,
+           "done": "It is not in any other table."}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
 
 

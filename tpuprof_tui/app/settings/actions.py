@@ -43,19 +43,19 @@ class Action(Struct, frozen=True):
 
 
 def _table(
-    pane: str, *rows: tuple[str, str, str, str, str], through: str = "", functions: Mapping[str, str] | None = None
+    pane: str, *rows: tuple[str, str, str, str, str], dispatcher: str = "", functions: Mapping[str, str] | None = None
 ) -> list[Action]:
     """Builds the actions of one pane.
 
     Args:
         pane: The pane.
         rows: (last part of the id, keys, text, help, footer) of each action.
-        through: Function that is called with the last part of the id; empty: each action has a function of that name.
+        dispatcher: Function that is called with the last part of the id; empty: each has a function of that name.
         functions: Action strings of exceptions, by the last part of the id.
     """
 
     def function(name: str) -> str:
-        own = f"{through}({name!r})" if through else name.replace("-", "_")
+        own = f"{dispatcher}({name!r})" if dispatcher else name.replace("-", "_")
         return (functions or {}).get(name, own)
 
     return [
@@ -116,10 +116,12 @@ _ACTIONS: Final[tuple[Action, ...]] = (
          "Show only the selected {unit}, or the summary's line, in all panes; again: all.", ""),
         ("next-problem", "right_curly_bracket", "Next problem",
          "Go to the next {event} with a problem, else to the next problem.", ""),
-        ("previous-problem", "left_curly_bracket", "Previous problem", "Go to the previous {event} with a problem, else to the previous problem.", ""),
+        ("previous-problem", "left_curly_bracket", "Previous problem",
+         "Go to the previous {event} with a problem, else to the previous problem.", ""),
         ("next-difference", "semicolon", "Next difference",
          "Go to the next {event} that differs from the base: added, changed, or longer or shorter beyond noise.", ""),
-        ("previous-difference", "quotation_mark", "Previous difference", "Go to the previous {event} that differs from the base.", ""),
+        ("previous-difference", "quotation_mark", "Previous difference",
+         "Go to the previous {event} that differs from the base.", ""),
         ("swap-sides", "W", "Swap sides", "Open the base, compared with what is open now.", ""),
         ("leave-comparison", "Q", "Leave comparison", "Open this capture without a comparison.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
@@ -132,7 +134,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
          "Command"),
         ("export", "x", "Export", "Open the export menu: {written}, tables.", "Export"),
         ("stop-export", "X", "Stop export", "Stop the running export; no partial file remains.", ""),
-        through="do",
+        dispatcher="do",
     ),
     *_table(
         "timeline",
@@ -166,7 +168,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("scale", "u", "Time/cycles", "Show times in units of time or in cycles.", ""),
         ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
         ("pin", "P", "Pin", "Pin the selected lane to the top, or unpin it.", ""),
-        through="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
+        dispatcher="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
     ),
     *_table(
         "list",
@@ -181,7 +183,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("centre", "z", "Centre", "Put the line under the cursor in the middle.", ""),
         ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
-        through="do",
+        dispatcher="do",
         functions={
             "centre": "centre", "column-left": "scroll_columns(-1)", "column-right": "scroll_columns(1)",
         },
@@ -372,14 +374,14 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
 
 def _with_outputs(outputs: Iterable[Output], keys: Container[str]) -> tuple[Action, ...]:
     """The registry with the actions of some outputs; outputs whose id is not in ``keys`` get no key bindings."""
-    made = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
+    output_actions = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
     actions: list[Action] = []
     for action in _ACTIONS:
         if action.id == "export.core":
-            actions += [each for each in made if each.pane == "export"]
+            actions += [each for each in output_actions if each.pane == "export"]
         actions.append(action)
         if action.id == "explorer.export":
-            actions += [each for each in made if each.pane == "explorer"]
+            actions += [each for each in output_actions if each.pane == "explorer"]
     return tuple(actions)
 
 
@@ -447,7 +449,7 @@ _KEY_TEXTS: Final[dict[str, str]] = {
 
 
 #: Keys that always exit, whatever the user has configured.
-LEAVE: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
+EXIT_KEYS: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
 #: Keys configured by the user, by action id.
 _REMAPPED: Final[dict[str, tuple[str, ...]]] = {}
 
@@ -458,15 +460,15 @@ def remap(keys: Mapping[str, str]) -> None:
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
 
 
-def with_way_out(keys: Mapping[str, str]) -> dict[str, str]:
-    """The user's keys by action id, with the keys of ``LEAVE`` reserved for ``app.leave``."""
-    found: dict[str, str] = {}
+def reserve_exit_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """The user's keys by action id, with the keys of ``EXIT_KEYS`` reserved for ``app.leave``."""
+    reserved: dict[str, str] = {}
     for name, text in keys.items():
-        others = [key.strip() for key in text.split(",") if key.strip().lower() not in LEAVE]
-        others += LEAVE if name == "app.leave" else ()
+        others = [key.strip() for key in text.split(",") if key.strip().lower() not in EXIT_KEYS]
+        others += EXIT_KEYS if name == "app.leave" else ()
         if others:
-            found[name] = ",".join(others)
-    return found
+            reserved[name] = ",".join(others)
+    return reserved
 
 
 def keys_of(action: Action) -> tuple[str, ...]:
@@ -485,8 +487,8 @@ def key_text(key: str) -> str:
 
 def actions_of(group: str, vocabulary: Vocabulary | None = None) -> list[Action]:
     """Actions of one group, in table order; ``vocabulary``: those for a source; None: all."""
-    known = ACTIONS if vocabulary is None else actions_for(vocabulary)
-    return [action for action in known if action.pane == group]
+    actions = ACTIONS if vocabulary is None else actions_for(vocabulary)
+    return [action for action in actions if action.pane == group]
 
 
 def bindings(*groups: str) -> list[Binding]:
@@ -510,10 +512,10 @@ def bindings(*groups: str) -> list[Binding]:
 def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[tuple[str, ...], str]]:
     """(keys, label) of the footer entries while ``pane`` is focused: the pane's own first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
-    known = actions_for(vocabulary)
-    shown = [action for group in groups for action in known if action.pane == group and action.footer]
-    first = [action for action in shown if action.id in ("app.help", "app.quit")]
-    rest = [action for action in shown if action not in first]
+    all_actions = actions_for(vocabulary)
+    footer_actions = [action for group in groups for action in all_actions if action.pane == group and action.footer]
+    first = [action for action in footer_actions if action.id in ("app.help", "app.quit")]
+    rest = [action for action in footer_actions if action not in first]
     return [
         (tuple(keys_of(action)[0] for action in actions), text)
         for text, actions in ((text, list(group)) for text, group in groupby(rest + first, lambda each: each.footer))

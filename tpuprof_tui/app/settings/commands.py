@@ -29,7 +29,7 @@ class Command(Struct, frozen=True):
     help: str
     name: str = ""
 
-    def said(self, vocabulary: Vocabulary) -> Command:
+    def in_words_of(self, vocabulary: Vocabulary) -> Command:
         """Returns the command with its placeholders replaced by the source's words."""
         keys = ", ".join(output.key for output in explorer_outputs(vocabulary))
         return Command(
@@ -65,7 +65,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
 ALIASES: Final = {"q": "quit", "s": "sort", "goto": "go", "f": "filter", "e": "open"}
 
 
-def split(text: str) -> tuple[str, str]:
+def split_command(text: str) -> tuple[str, str]:
     """Splits typed text into command id and argument; a number alone means ``row``, with a sign ``move``."""
     word, _, rest = text.strip().partition(" ")
     if word[:1] in ("+", "-") and word[1:].isdecimal() and not rest:
@@ -77,31 +77,31 @@ def split(text: str) -> tuple[str, str]:
 
 def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:
     """Commands whose name starts with a word; only the exact match if there is one."""
-    known = [command.said(vocabulary) for command in COMMANDS]
-    exact = [command for command in known if word in (command.name, command.id)]
-    return exact or [command for command in known if word and command.name.startswith(word)]
+    commands = [command.in_words_of(vocabulary) for command in COMMANDS]
+    exact = [command for command in commands if word in (command.name, command.id)]
+    return exact or [command for command in commands if word and command.name.startswith(word)]
 
 
 def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
     """Actions of a pane whose name starts with a text; only exact matches if there are any."""
-    wanted = " ".join(text.lower().split())
+    name = " ".join(text.lower().split())
     groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
-    every = actions_for(vocabulary)
-    known = [action for group in groups for action in every if action.pane == group]
-    exact = [action for action in known if wanted in _names(action)]
-    return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
+    all_actions = actions_for(vocabulary)
+    candidates = [action for group in groups for action in all_actions if action.pane == group]
+    exact = [action for action in candidates if name in _names(action)]
+    return exact or [action for action in candidates if name and any(each.startswith(name) for each in _names(action))]
 
 
-def begun(text: str, names: Iterable[str]) -> list[str]:
+def completions(text: str, names: Iterable[str]) -> list[str]:
     """Names that start with a text, spaces standing for underscores; only the exact match if there is one."""
-    wanted = "_".join(text.lower().split())
-    every = list(names)
-    return [wanted] if wanted in every else [name for name in every if wanted and name.startswith(wanted)]
+    prefix = "_".join(text.lower().split())
+    all_names = list(names)
+    return [prefix] if prefix in all_names else [name for name in all_names if prefix and name.startswith(prefix)]
 
 
-def views_begun(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+def views_named(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
     """Ids of views that start with a text; if exactly one of them is the source's own, only that one."""
-    found = begun(text, views)
+    found = completions(text, views)
     own = [view.id for view in vocabulary.views if view.id in found]
     return own if len(own) == 1 else found
 

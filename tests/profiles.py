@@ -200,7 +200,7 @@ def make_profile(
         device=device or tpu_device("AKS", "4", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68.25, l2_gbps=128.0),
         recording=recording_of(mode, False),
         capabilities=capabilities_of(mode, False),
-        own={"mode": mode, "bmodel": False},
+        source_data={"mode": mode, "bmodel": False},
         groups=groups,
         lanes=tuple(lanes),
         strings={**known, **(strings or {})},

@@ -227,7 +227,7 @@ def test_of_another_file_system_one_data_set_alone_is_opened(words, terminal, ca
     assert main(words) == 2
     assert not terminal
     told = capsys.readouterr().err
-    assert "there one data set at a time is opened" in told
+    assert "only one data set at a time can be opened there" in told
     assert "tpuprof dataset build OUT memory://" in told
 
 
@@ -308,7 +308,7 @@ def test_what_is_typed_in_place_of_a_number_is_told_whatever_it_holds(capsys):
         assert main(words) == 2
         assert f"{words[-1]!r} is not" in capsys.readouterr().err
     assert main(["export", str(SOUND), "/nowhere", "--cores", "{x}"]) == 2
-    assert "'{x}' is no list of cores." in capsys.readouterr().err
+    assert "'{x}' is not a list of cores." in capsys.readouterr().err
 
 
 def test_a_workbook_of_one_core_does_not_ask_for_the_launches_of_another(tmp_path):

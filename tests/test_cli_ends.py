@@ -46,7 +46,7 @@ def test_messages_cannot_steer_the_terminal(words, capsys):
 def test_a_folder_of_captures_names_them():
     done = tool("summary", SAMPLES)
     assert done.returncode == 2
-    assert f"{SAMPLES} is no capture, but a folder of " in done.stderr
+    assert f"{SAMPLES} is not a capture, but a folder of " in done.stderr
     assert f"Name one of them: {SAMPLES / 'aks_bmodel'}, " in done.stderr
 
 
@@ -114,9 +114,9 @@ def test_an_unexpected_error_is_one_sentence_and_a_log(broken, capsys):
 
 
 def test_only_the_newest_logs_are_kept(broken, capsys):
-    for _ in range(crash_log.KEPT + 3):
+    for _ in range(crash_log.MOST_LOGS + 3):
         main(["info", "X"])
-    assert len(list(broken.glob("*.log"))) == crash_log.KEPT
+    assert len(list(broken.glob("*.log"))) == crash_log.MOST_LOGS
 
 
 def test_debug_shows_the_traceback(broken):

@@ -9,7 +9,7 @@ import pytest
 from command_line import DAMAGED, SOUND
 
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.export.selection import Page
+from tpuprof_tui.export.selection import RowPage
 
 
 def asked(capfd, *words: object) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def test_report(capfd):
 @pytest.mark.parametrize("limit", [None, 0, 1, 3, 20])
 @pytest.mark.parametrize("offset", [0, 1, 3, 8, 20])
 def test_a_page_of_rows_that_come_in_parts(sizes, limit, offset):
-    page, found, first = Page(limit, offset), [], 0
+    page, found, first = RowPage(limit, offset), [], 0
     for size in sizes:
         found += list(range(first, first + size))[page.take(size)]
         first += size

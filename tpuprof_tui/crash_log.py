@@ -17,7 +17,7 @@ from tpuprof_tui import __version__
 #: Name of the program's folder in the state directory.
 FOLDER: Final = "tpuprof"
 #: Number of logs to keep.
-KEPT: Final = 20
+MOST_LOGS: Final = 20
 
 
 def state_folder() -> Path:
@@ -26,11 +26,11 @@ def state_folder() -> Path:
     Raises:
         RuntimeError: No home directory is known.
     """
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".local" / "state") / FOLDER
+    configured = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".local" / "state") / FOLDER
 
 
-def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
+def write_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
     """Writes the traceback of ``error`` to a new file that only its owner can read.
 
     Args:
@@ -52,29 +52,29 @@ def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
                 file.write(text)
         except OSError:
             continue
-        _forget_oldest(folder)
+        _delete_oldest(folder)
         return Path(name)
     return None
 
 
-def _forget_oldest(folder: Path) -> None:
-    """Deletes all but the newest ``KEPT`` logs, only in the program's own state folder."""
+def _delete_oldest(folder: Path) -> None:
+    """Deletes all but the newest ``MOST_LOGS`` logs, only in the program's own state folder."""
     if folder.name == FOLDER:
-        for old in sorted(folder.glob("*.log"))[:-KEPT]:
+        for old in sorted(folder.glob("*.log"))[:-MOST_LOGS]:
             with suppress(OSError):
                 old.unlink()
 
 
 def reported(error: BaseException, arguments: Sequence[str]) -> str:
     """Logs ``error`` and returns the sentence that reports it to the user."""
-    log, what = written_log(error, arguments), " ".join(str(error).split())[:200]
+    log, text = write_log(error, arguments), " ".join(str(error).split())[:200]
     kind = type(error).__name__
-    named = f"{kind}: {what}" if what else kind
+    summary = f"{kind}: {text}" if text else kind
     where = f"Details are in {log}" if log else "No log could be written; --debug shows the details"
-    return f"Unexpected error ({named}). {where}."
+    return f"Unexpected error ({summary}). {where}."
 
 
-def type_and_place(error: BaseException) -> str:
+def type_and_location(error: BaseException) -> str:
     """Type of an error and its innermost line in this package, such as ``KeyError in views/steps.py, line 12``.
 
     Contains no text from captures.

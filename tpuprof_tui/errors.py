@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from .exit_status import NOTHING
+from .exit_status import NO_RESULT
 
 #: Message when memory runs out.
 NO_MEMORY: Final = "There is not enough memory for this capture."
@@ -23,7 +23,7 @@ class TpuprofError(Exception):
         exit_code: Exit status of the process.
     """
 
-    exit_code = NOTHING
+    exit_code = NO_RESULT
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class MissingPackageError(TpuprofError, ImportError):
 
 
 @contextmanager
-def needed_for(purpose: str, hint: str = "") -> Iterator[None]:
+def requires_package(purpose: str, hint: str = "") -> Iterator[None]:
     """Context manager that turns a failed import into a `MissingPackageError`.
 
     Args:

@@ -7,12 +7,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-FINE: Final = 0
-LOST: Final = 1
-NOTHING: Final = 2
-FAILED: Final = 3
-UNCERTAIN: Final = 4
-STOPPED: Final = 130
+OK: Final = 0
+DATA_LOSS: Final = 1
+NO_RESULT: Final = 2
+GATE_FAILED: Final = 3
+GATE_INCONCLUSIVE: Final = 4
+INTERRUPTED: Final = 130
 
 
 class Status(Struct, frozen=True):
@@ -30,23 +30,23 @@ class Status(Struct, frozen=True):
 
 
 TABLE: Final = (
-    Status(FINE, ("all is well", "一切正常"), {
+    Status(OK, ("all is well", "一切正常"), {
         "export": ("every file was written", "所有文件都已写出"),
-        "options": ("correct, or warnings alone", "正确，或仅有警告"),
+        "options": ("correct, or only warnings", "正确，或仅有警告"),
     }),
-    Status(LOST, ("something in the capture is lost or unreadable; the rest is shown, and the problems say what",
+    Status(DATA_LOSS, ("something in the capture is lost or unreadable; the rest is shown, and the problems say what",
                   "有记录丢失或无法读取；其余照常显示，问题列表说明是什么"), {
         "export": ("written from a capture with errors", "数据有错误，但文件已写出"),
         "options": ("the options have errors", "选项有错误"),
     }),
-    Status(NOTHING, ("nothing could be shown or written; one sentence on stderr says why",
+    Status(NO_RESULT, ("nothing could be shown or written; one sentence on stderr says why",
                      "什么都无法显示或写出；stderr 上有一句话说明原因"), {
-        "options": ("unreadable, or a wish that is not understood or cannot be", "无法读取，或愿望看不懂、无法满足"),
+        "options": ("unreadable input, or an invalid request", "输入无法读取，或请求无效"),
     }),
-    Status(FAILED, ("tpuprof gate: a rule is broken", "tpuprof gate：有规则被违反")),
-    Status(UNCERTAIN, ("tpuprof gate: no rule is broken, but noise hides whether one is",
+    Status(GATE_FAILED, ("tpuprof gate: a rule is broken", "tpuprof gate：有规则被违反")),
+    Status(GATE_INCONCLUSIVE, ("tpuprof gate: no rule is broken, but noise hides whether one is",
                        "tpuprof gate：没有规则被违反，但噪声使其中一些无法判断")),
-    Status(STOPPED, ("stopped with Ctrl+C", "被 Ctrl+C 中止")),
+    Status(INTERRUPTED, ("stopped with Ctrl+C", "被 Ctrl+C 中止")),
 )  # fmt: skip
 #: Languages of the table, in the order of its texts.
 LANGUAGES: Final = ("en", "zh")
@@ -56,12 +56,12 @@ _HEADINGS: Final = ("exit status:", "退出状态：")
 
 def meanings(command: str = "", language: str = "en") -> Iterator[tuple[str, str]]:
     """Yields (code, meaning) for a command; without a command, the general meaning and those of single commands."""
-    place = LANGUAGES.index(language)
+    index = LANGUAGES.index(language)
     for status in TABLE:
-        text = status.also.get(command, status.meaning)[place]
+        text = status.also.get(command, status.meaning)[index]
         if not command and status.also:
-            others = (f"{name}{_COLONS[place]}{texts[place]}" for name, texts in status.also.items())
-            text += _BRACKETS[place].format(_BETWEEN[place].join(others))
+            by_command = (f"{name}{_COLONS[index]}{texts[index]}" for name, texts in status.also.items())
+            text += _BRACKETS[index].format(_BETWEEN[index].join(by_command))
         yield str(status.code), text
 
 

@@ -15,13 +15,13 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
         package: ``__name__`` of the package.
         modules: Names to export, by the submodule that defines them.
     """
-    homes = {name: module for module, names in modules.items() for name in names}
+    module_of = {name: module for module, names in modules.items() for name in names}
 
-    def found(name: str) -> Any:
-        if name not in homes:
+    def load(name: str) -> Any:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return found
+    return load

@@ -152,4 +152,4 @@ def test_events_whose_enclosing_ones_a_filter_leaves_out_stand_by_themselves(sam
         inner = np.flatnonzero(lane["sublane"] > 1) if "sublane" in lane else np.arange(len(lane))
         kept.append(inner if len(inner) else np.arange(len(lane)))
     assert any(0 < len(rows) < len(lane) for rows, lane in zip(kept, profile.lanes, strict=True))
-    assert ask(profile.keeping(kept), "calltree") is not None
+    assert ask(profile.restricted_to(kept), "calltree") is not None

@@ -238,7 +238,7 @@ def test_what_passes_a_filter_keeps_its_steps():
 
 def judged(profile: Profile, found, place: int) -> dict[str, int]:
     """The events of one step alone, as a profile of their own."""
-    lanes = [lane.taking(np.flatnonzero(found.indexes(lane) == place)) for lane in profile.lanes]
+    lanes = [lane.select_rows(np.flatnonzero(found.indexes(lane) == place)) for lane in profile.lanes]
     part = replace(profile, lanes=tuple(lanes))
     indexes = build_indexes(part)
     device = [lane for lane in lanes if not lane.on_host and len(lane)]

@@ -9,7 +9,7 @@ import pytest
 from profiles import small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.app.shell import garbage_collection
+from tpuprof_tui.app.shell import memory_tuning
 from tpuprof_tui.model import Profile
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,8 +28,8 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 @pytest.fixture(autouse=True)
 def collected_by_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """An explorer that opens does not look through all that a process of tests has ever made."""
-    monkeypatch.setattr(garbage_collection, "settle", lambda: None)
-    monkeypatch.setattr(garbage_collection, "unsettle", lambda: None)
+    monkeypatch.setattr(memory_tuning, "collect_and_freeze", lambda: None)
+    monkeypatch.setattr(memory_tuning, "unfreeze", lambda: None)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import actions_for
-from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split, views_begun
+from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split_command, views_named
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
@@ -33,13 +33,13 @@ def test_every_command_is_told():
 
 
 def test_words_are_split_from_what_follows():
-    assert split("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
-    assert split("120") == ("row", "120")
-    assert split("+12") == ("move", "+12")
-    assert split("-3") == ("move", "-3")
-    assert split("+5us") == ("+5us", "")
-    assert split("q") == ("quit", "")
-    assert split("goto 5us") == ("go", "5us")
+    assert split_command("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
+    assert split_command("120") == ("row", "120")
+    assert split_command("+12") == ("move", "+12")
+    assert split_command("-3") == ("move", "-3")
+    assert split_command("+5us") == ("+5us", "")
+    assert split_command("q") == ("quit", "")
+    assert split_command("goto 5us") == ("go", "5us")
 
 
 def test_names_may_be_begun():
@@ -54,23 +54,23 @@ def test_names_may_be_begun():
 
 def test_a_source_s_own_view_goes_before_generic_ones_that_begin_alike():
     known = [view.id for view in views_of(TORCH, screen=True)]
-    assert views_begun("op", known, TORCH) == ["operators"]
-    assert views_begun("operati", known, TORCH) == ["operations"]
-    assert views_begun("operations", known, TORCH) == ["operations"]
-    assert len(views_begun("o", known, TORCH)) > 1
+    assert views_named("op", known, TORCH) == ["operators"]
+    assert views_named("operati", known, TORCH) == ["operations"]
+    assert views_named("operations", known, TORCH) == ["operations"]
+    assert len(views_named("o", known, TORCH)) > 1
 
 
 async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await typed(pilot, "dur")
-        assert screen.panes.summary.figures.chosen == "durations"
+        assert screen.panes.summary.answers.chosen == "durations"
         await pilot.press("colon", "o")
         await settled(pilot)
         assert "operations, overview" in frame(pilot.app) or "several" not in frame(pilot.app)
         await pilot.press("escape")
         await typed(pilot, "steps")
-        assert screen.panes.summary.figures.chosen == "steps"
+        assert screen.panes.summary.answers.chosen == "steps"
 
 
 async def test_a_key_lists_the_views_and_takes_the_beginning_of_a_name(profile):
@@ -79,26 +79,26 @@ async def test_a_key_lists_the_views_and_takes_the_beginning_of_a_name(profile):
         summary = screen.panes.summary
         await press(pilot, "2 5")
         shown = frame(pilot.app)
-        assert all(view.id in shown for view in summary.figures.views)
+        assert all(view.id in shown for view in summary.answers.views)
         await press(pilot, "o")
-        assert screen.prompt.note.text == "overview, operations"
+        assert screen.prompt.hint.text == "overview, operations"
         await press(pilot, "v enter")
-        assert summary.figures.chosen == "overview"
+        assert summary.answers.chosen == "overview"
         assert summary.has_focus
         # words of a name may stand apart, and where several begin so none is taken
         await press(pilot, "5 c r i t i c a l space p enter")
-        assert summary.figures.chosen == "critical_path"
+        assert summary.answers.chosen == "critical_path"
         await press(pilot, "5 c enter")
         assert screen.prompt.is_open
         assert "several: " in frame(pilot.app)
-        assert summary.figures.chosen == "critical_path"
+        assert summary.answers.chosen == "critical_path"
         await press(pilot, "z enter")
         assert "views are " in frame(pilot.app)
         await press(pilot, "ctrl+u escape")
         # nothing typed: all views
         await press(pilot, "5 enter")
         assert not screen.prompt.is_open
-        assert summary.figures.chosen == ""
+        assert summary.answers.chosen == ""
 
 
 async def test_lines_are_counted_from_here(profile):
@@ -120,7 +120,7 @@ async def test_lines_are_counted_from_here(profile):
         await typed(pilot, "+3")
         assert screen.query_one("#tree").cursor == 3
         await typed(pilot, "move x")
-        assert "how many lines" in frame(pilot.app)
+        assert "number of lines" in frame(pilot.app)
 
 
 async def test_filter_and_sort(profile):
@@ -145,8 +145,8 @@ async def test_the_place_of_a_fault_is_marked_where_it_is(profile):
         await pilot.press("colon", *"filter dur>")
         await settled(pilot)
         prompt = explorer(pilot).prompt
-        assert prompt.note.fault
-        assert prompt.note.column == len("filter dur>")
+        assert prompt.hint.fault
+        assert prompt.hint.column == len("filter dur>")
         await press(pilot, "enter")
         assert prompt.is_open
         await press(pilot, "escape")
@@ -188,9 +188,9 @@ async def test_columns_groups_and_rows(profile):
 @pytest.mark.parametrize(
     ("text", "told"),
     [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"), ("group zzz", "no such column"),
-     ("go never", "no time"), ("window 5us", "no range"), ("window 6us..2us", "before it starts"),
+     ("go never", "not a time"), ("window 5us", "not a time range"), ("window 6us..2us", "before it starts"),
      ("core 77", "cores are"), ("row x", "row 120"), ("export cake", "kinds are xlsx"),
-     ("open /nowhere/at/all", "path of a capture"), ("zzz", "no command"), ("zoom", "several: zoom in, zoom out")],
+     ("open /nowhere/at/all", "path of a capture"), ("zzz", "not a command"), ("zoom", "several: zoom in, zoom out")],
 )  # fmt: skip
 async def test_what_cannot_be_done_says_why_and_stays(profile, text, told):
     async with opened(profile) as pilot:

@@ -55,7 +55,7 @@ async def test_the_summary_tells_differences(pair):
         assert "slower" in first.splitlines()[0]
         assert "llama_mlp_multi_core took longer" in seen
         pane = app.screen.query_one("#summary", SummaryPane)
-        assert pane.figures.told()[0].id == "comparison"
+        assert pane.answers.non_empty_views()[0].id == "comparison"
         await press(pilot, "colon g r o u p space k e r n e l enter")
         seen = await shown(pilot, "delta")
         groups = [line.split() for line in seen.splitlines() if "multi_core" in line]
@@ -152,7 +152,7 @@ async def test_a_base_is_chosen_from_the_list(pair):
     app = TpuprofApp(str(Path(pair[0]).parents[1]), ascii_only=False)
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, "other/other")
-        await press(pilot, "j" if "other" in str(app.screen.query_one("#chooser").found[0].path) else "")
+        await press(pilot, "j" if "other" in str(app.screen.query_one("#chooser").entries[0].path) else "")
         await press(pilot, "b")
         assert "base/base" in next(line for line in frame(app).splitlines() if "(base)" in line)
         # the same key again takes it back

@@ -15,7 +15,7 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
 from tpuprof_tui.app.drawing.colouring import FIFTHS, OTHER, kernel_category, lane_shades
-from tpuprof_tui.app.drawing.theme import THEMES, after
+from tpuprof_tui.app.drawing.theme import THEMES, next_theme_name
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
 from tpuprof_tui.model import Device
@@ -183,7 +183,7 @@ async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them
         state = explorer(pilot).state
         assert (state.colouring, state.legend, state.strip, state.scale) == ("operation", True, "", "time")
         await pilot.press("q")
-    assert read_config().looks == chosen
+    assert read_config().timeline_options == chosen
 
 
 async def test_a_way_of_colouring_of_another_source_is_passed_over(profile):
@@ -201,7 +201,7 @@ async def test_a_way_of_colouring_of_another_source_is_passed_over(profile):
 def test_looks_there_are_none_of_are_left_out(looks):
     config_path().parent.mkdir(parents=True, exist_ok=True)
     config_path().write_text(json.dumps({"timeline": looks}))
-    assert read_config().looks == {}
+    assert read_config().timeline_options == {}
 
 
 async def test_nothing_is_written_where_nothing_was_chosen(profile):
@@ -260,7 +260,7 @@ def test_everything_can_be_read_on_its_ground(name):
         assert contrast(tinted.color, tinted.bgcolor) >= 2.8
         assert contrast(tinted.bgcolor, ground) < 1.6
     assert 1.5 < contrast(palette.hidden.color, ground) < contrast(palette.text.color, ground) / 2
-    assert contrast(palette.tie.color, palette.tie.bgcolor) >= 4.5
+    assert contrast(palette.linked_event.color, palette.linked_event.bgcolor) >= 4.5
 
 
 @pytest.mark.parametrize("name", THEMES)
@@ -271,4 +271,4 @@ def test_shares_go_one_way_from_little_to_much(name):
 
 
 def test_themes_follow_one_another():
-    assert [after("dark"), after("light"), after("safe"), after("gone")] == ["light", "safe", "dark", "dark"]
+    assert [next_theme_name(name) for name in ("dark", "light", "safe", "gone")] == ["light", "safe", "dark", "dark"]

@@ -79,7 +79,7 @@ async def test_counters_are_walked_folded_and_told(profile, size, ascii_only):
         await press(pilot, "0 home full_stop full_stop")
         assert "HBM 1/Read  24,000 MB/s" in frame(pilot.app)
         await press(pilot, "full_stop full_stop")
-        assert "does not change any more" in frame(pilot.app)
+        assert "has no more changes" in frame(pilot.app)
         await press(pilot, "P")
         assert screen.timeline.lanes.rows[0].label == "Core 0 HBM 1/Read"
         compared("counters", size, ascii_only, frame(pilot.app).split("\n"), width=SIZES[size][0])

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
-from tpuprof_tui.app.panes.detail_entries import MOST_LINKS, entries_of, register_group
+from tpuprof_tui.app.panes.detail_entries import MAX_LINKS, entries_of, register_group
 from tpuprof_tui.model import Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
@@ -69,9 +69,9 @@ def test_links_come_first_and_lead_to_their_instructions():
 
 
 def test_of_many_links_the_closest_are_listed_and_the_rest_counted():
-    session = Session.build(linked(MOST_LINKS + 3))
+    session = Session.build(linked(MAX_LINKS + 3))
     found = told(session, 1, 1, dependencies_of(session))
-    assert sum(text.startswith("Released mm2") for _, text in found) == MOST_LINKS
+    assert sum(text.startswith("Released mm2") for _, text in found) == MAX_LINKS
     assert ("remark", "Released 3 more; ] follows the closest") in found
 
 
@@ -155,7 +155,7 @@ async def test_links_are_followed_by_keyboard_alone():
         await press(pilot, "full_stop")
         assert screen.state.selection == Selection(0, 0, 2)
         await press(pilot, "j j j j enter")
-        assert "leads nowhere" in frame(pilot.app)
+        assert "has no target" in frame(pilot.app)
         assert screen.state.selection == Selection(0, 0, 2)
 
 

@@ -255,7 +255,7 @@ async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
         monkeypatch.setattr(pilot.app.exports.exporter, "stop", lambda: asked.append(True))
         await pressed(pilot, keys)
         assert asked == [True]
-        assert keys != "X" or "No export is at work" in frame(pilot.app)
+        assert keys != "X" or "No export is running" in frame(pilot.app)
 
 
 @pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False)])

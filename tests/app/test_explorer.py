@@ -173,14 +173,14 @@ async def test_large_tables_are_sorted_in_a_thread():
 async def test_the_summary_follows_window_and_core(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        assert screen.summary.figures.asked.scope == Scope()
+        assert screen.summary.answers.answered_query.scope == Scope()
         await press(pilot, "w w")
-        assert screen.summary.figures.asked.range == (screen.state.start, screen.state.end)
+        assert screen.summary.answers.answered_query.range == (screen.state.start, screen.state.end)
         await press(pilot, "j")
-        assert screen.summary.figures.asked.scope == Scope(0)
+        assert screen.summary.answers.answered_query.scope == Scope(0)
         assert "core 0, window of" in frame(pilot.app)
         await press(pilot, "escape")
-        assert screen.summary.figures.asked.scope == Scope()
+        assert screen.summary.answers.answered_query.scope == Scope()
 
 
 async def test_one_core_can_be_isolated(profile):

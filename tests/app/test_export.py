@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from profiles import make_profile
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
-from tpuprof_tui.app.shell.export_kinds import (
+from tpuprof_tui.app.shell.export_jobs import (
+    ExportSource,
     Job,
-    Part,
-    Source,
-    cores_typed,
+    Subset,
     default_folder,
     export_job,
     folder_fault,
-    part_text,
+    parse_typed_cores,
+    subset_text,
     table_job,
     warning,
 )
@@ -44,9 +44,9 @@ VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, filter="dur>1us")
 
 
 def test_the_whole_capture_needs_no_choice(tmp_path):
-    source = Source(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
-    job = export_job(kind("workbook"), source, str(tmp_path), VIEW, 3, Part())
-    assert job.words == (
+    source = ExportSource(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
+    job = export_job(kind("workbook"), source, str(tmp_path), VIEW, 3, Subset())
+    assert job.arguments == (
         "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--tiu_freq", "900", "--chip", "AKS",
         "--trace_file", "host.json", "--expect", "abc",
     )  # fmt: skip
@@ -54,23 +54,23 @@ def test_the_whole_capture_needs_no_choice(tmp_path):
 
 
 def test_parts_become_options(tmp_path):
-    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 3, Part(True, True, True))
-    assert job.words[-4:] == ("--cores", "3", "--range=100ns..200ns", "--filter=dur>1us")
+    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, 3, Subset(True, True, True))
+    assert job.arguments[-4:] == ("--cores", "3", "--range=100ns..200ns", "--filter=dur>1us")
 
 
 def test_a_part_that_does_not_exist_is_no_option(tmp_path):
     view = replace(VIEW, filter="")
-    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(True, False, True))
-    assert job.words[-1] == "--machine"
-    assert job.part == Part()
+    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, Subset(True, False, True))
+    assert job.arguments[-1] == "--machine"
+    assert job.subset == Subset()
 
 
 def test_the_table_is_printed_as_it_is(tmp_path):
     view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
-    job = table_job(kind("csv"), Source(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
+    job = table_job(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
     target = str(tmp_path / "instructions.csv")
-    assert job.words[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
-    assert job.words[6:] == (
+    assert job.arguments[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
+    assert job.arguments[6:] == (
         "--columns", "name,bytes", "--sort", "bytes:desc", "--core", "2", "--range=100ns..200ns", "--filter=dur>1us",
     )  # fmt: skip
     assert job.target == tmp_path / "instructions.csv"
@@ -78,31 +78,31 @@ def test_the_table_is_printed_as_it_is(tmp_path):
 
 def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
-    job = table_job(kind("json"), Source(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
-    assert job.words[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
+    job = table_job(kind("json"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
+    assert job.arguments[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
 
 
 def test_the_range_goes_before_the_window(tmp_path):
     view = replace(VIEW, range=(120, 130))
-    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(window=True))
-    assert job.words[-1] == "--range=120ns..130ns"
-    assert "range of 10 ns" in part_text(VOCABULARY, view, -1, Part(window=True))
+    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, Subset(window=True))
+    assert job.arguments[-1] == "--range=120ns..130ns"
+    assert "range of 10 ns" in subset_text(VOCABULARY, view, -1, Subset(window=True))
 
 
 def test_several_cores(tmp_path):
-    part = Part(cores=cores_typed("0-1, 3", EIGHT))
-    assert part.cores == (0, 1, 3)
-    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 5, part)
-    assert job.words[-2:] == ("--cores", "0,1,3")
-    assert part_text(VOCABULARY, VIEW, 5, part) == "cores 0, 1, 3"
-    assert cores_typed("  ", EIGHT) == ()
+    subset = Subset(cores=parse_typed_cores("0-1, 3", EIGHT))
+    assert subset.cores == (0, 1, 3)
+    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, 5, subset)
+    assert job.arguments[-2:] == ("--cores", "0,1,3")
+    assert subset_text(VOCABULARY, VIEW, 5, subset) == "cores 0, 1, 3"
+    assert parse_typed_cores("  ", EIGHT) == ()
     with pytest.raises(UsageError, match="no core 9"):
-        cores_typed("9", EIGHT)
+        parse_typed_cores("9", EIGHT)
 
 
 def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
     capture = copied(tmp_path)
-    source = Source(str(capture))
+    source = ExportSource(str(capture))
     assert default_folder(source, tmp_path) == "./captured_profile_out"
     assert default_folder(source, capture) == str(tmp_path / "captured_profile_out")
     assert "inside the capture" in folder_fault(str(capture / "out"), source)
@@ -118,21 +118,21 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
     (tmp_path / "downloads").mkdir()
     trace = tmp_path / "downloads" / "step 7.json"
     trace.write_text("[]")
-    source = Source(str(trace))
+    source = ExportSource(str(trace))
     assert default_folder(source, tmp_path) == "./step 7.json_profile_out"
     assert default_folder(source, trace.parent) == "./step 7.json_profile_out"
     assert folder_fault(str(trace.parent / "out"), source) == "", "what lies beside it is not in it"
     capture = copied(tmp_path)
-    within = Source(str(next(capture.glob("cdmlib*"))), root=str(capture))
+    within = ExportSource(str(next(capture.glob("cdmlib*"))), root=str(capture))
     assert default_folder(within, tmp_path) == "./captured_profile_out"
     assert "inside the capture" in folder_fault(str(capture / "out"), within)
-    assert default_folder(Source(str(capture / ".." / "captured")), tmp_path) == "./captured_profile_out"
+    assert default_folder(ExportSource(str(capture / ".." / "captured")), tmp_path) == "./captured_profile_out"
 
 
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
-    source = Source(str(tmp_path / "gone"), fingerprint="0" * 24)
-    with pytest.raises(ExportError, match=r"The capture is gone: .*gone is not there any more"):
-        await Exporter().run(export_job(kind("summary"), source, str(tmp_path / "out"), VIEW, -1, Part()))
+    source = ExportSource(str(tmp_path / "gone"), fingerprint="0" * 24)
+    with pytest.raises(ExportError, match=r"The capture is gone: .*gone no longer exists"):
+        await Exporter().run(export_job(kind("summary"), source, str(tmp_path / "out"), VIEW, -1, Subset()))
     assert not (tmp_path / "out").exists()
 
 
@@ -140,10 +140,10 @@ def test_a_folder_no_path_can_name_has_no_fault_of_its_own(tmp_path, monkeypatch
     """Whether it can be written to is told when it is written to; nothing raises before."""
     (tmp_path / "circle").symlink_to("circle")
     (tmp_path / "capture").mkdir()
-    source = Source(str(tmp_path / "capture"))
+    source = ExportSource(str(tmp_path / "capture"))
     for folder in ("a" * 300, str(tmp_path / "circle" / "out"), "~nobody_of_this_name/out"):
         assert folder_fault(folder, source) == ""
-    long = Source(str(tmp_path / ("n" * 255)))
+    long = ExportSource(str(tmp_path / ("n" * 255)))
     assert len(Path(default_folder(long, tmp_path / "here")).name) < 250
 
 
@@ -184,7 +184,7 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
     for name in ("runpy", "json", "numpy", "tpuprof_tui"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     exporter = Exporter(lambda: told.append(exporter.running))
-    job = export_job(kind("summary"), Source(str(SAMPLE)), str(tmp_path), VIEW, -1, Part())
+    job = export_job(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, -1, Subset())
     outcome = await exporter.run(job)
     assert outcome is not None
     assert outcome.files == ((str(tmp_path / "summary.txt"), (tmp_path / "summary.txt").stat().st_size),)
@@ -194,9 +194,9 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
 
 
 async def test_an_error_is_the_sentence_of_the_child(tmp_path):
-    source = Source(str(SAMPLE), fingerprint="not what it looks like")
+    source = ExportSource(str(SAMPLE), fingerprint="not what it looks like")
     with pytest.raises(ExportError, match="changed since it was opened"):
-        await Exporter().run(export_job(kind("summary"), source, str(tmp_path), VIEW, -1, Part()))
+        await Exporter().run(export_job(kind("summary"), source, str(tmp_path), VIEW, -1, Subset()))
     assert not list(tmp_path.iterdir())
 
 
@@ -204,7 +204,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
     view = replace(VIEW, filter="no such column")
     job = table_job(
         kind("csv"),
-        Source(str(SAMPLE)),
+        ExportSource(str(SAMPLE)),
         str(tmp_path),
         replace(view, filter="nothing=1"),
         -1,
@@ -217,7 +217,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
 
 async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    job = table_job(kind("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"])
+    job = table_job(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
         await Exporter().run(job)
 
@@ -229,11 +229,11 @@ async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
     view = replace(VIEW, filter="order<5")
     job = export_job(
         kind("workbook"),
-        Source(str(capture)),
+        ExportSource(str(capture)),
         str(tmp_path / "out"),
         view,
         0,
-        Part(True, False, True),
+        Subset(True, False, True),
     )
     outcome = await Exporter().run(job)
     assert outcome.sentence.endswith("tensor_location.json: It is not valid JSON (line 1, column 2). "
@@ -241,7 +241,7 @@ async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
 
 
 async def test_a_child_that_says_nothing_is_an_error():
-    with pytest.raises(ExportError, match="without a word"):
+    with pytest.raises(ExportError, match="without a message"):
         await Exporter().run(Job(kind("web"), ("--version",)))
 
 

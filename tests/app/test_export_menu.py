@@ -19,9 +19,9 @@ import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
-from tpuprof_tui.app.shell import export_kinds as exports
-from tpuprof_tui.app.shell.export_kinds import Part
-from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.app.shell import export_jobs as exports
+from tpuprof_tui.app.shell.export_jobs import Subset
+from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -90,7 +90,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         screen = explorer(pilot)
         assert screen.state.scope.group >= 0
         assert screen.state.in_window
-        screen.change(Change(lambda view: replace(
+        screen.change(ChangeState(lambda view: replace(
             view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
             percent=True, filter="dur>200",
         )))  # fmt: skip
@@ -151,7 +151,7 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
         await press(pilot, "x e")
-        assert "╭─ Folder (made when needed" in frame(pilot.app), "framed as the menu is"
+        assert "╭─ Folder (created if needed" in frame(pilot.app), "framed as the menu is"
         await press(pilot, "ctrl+u q x escape")
         assert pilot.app.screen.has_class("export"), "in the field, q and x type and Esc only leaves it"
         assert "./captured_profile_out" in frame(pilot.app)
@@ -170,16 +170,16 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
 async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
-        for key, words in (("o", "no core is selected"), ("v", "the window is everything"), ("ampersand", "no filter")):
+        for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.pane.menu.part == Part()
+        assert pilot.app.screen.pane.menu.subset == Subset()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.watcher.seen.fingerprint == Catalog().fingerprint(capture)
+        assert pilot.app.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")
@@ -290,7 +290,7 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         assert explorer(pilot).state.span < start
         await pilot.press("x")
         await pilot.pause()
-        assert "At work: web view 34%" in frame(pilot.app)
+        assert "Running: web view 34%" in frame(pilot.app)
         await pilot.press("s")
         await pilot.pause()
         assert "One export at a time" in frame(pilot.app)
@@ -305,7 +305,7 @@ async def test_an_action_stops_it(tmp_path, monkeypatch):
         await settled(pilot)
         assert "Stopped: the web view was not written." in frame(pilot.app)
         await press(pilot, "X")
-        assert "No export is at work" in frame(pilot.app)
+        assert "No export is running" in frame(pilot.app)
 
 
 async def test_leaving_asks_first(tmp_path, monkeypatch):
@@ -313,7 +313,7 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
         await pilot.press("q")
         await pilot.pause()
         assert pilot.app.screen.has_class("confirm")
-        assert "Stop it and leave?" in frame(pilot.app)
+        assert "Stop it and quit?" in frame(pilot.app)
         await pilot.press("n")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExplorerScreen)
@@ -334,7 +334,7 @@ async def test_leaving_without_an_export_does_not_ask(tmp_path, monkeypatch):
 
 async def test_a_large_export_asks_first(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
-        monkeypatch.setattr(exports, "MANY", 10)
+        monkeypatch.setattr(exports, "WARN_FROM_EVENTS", 10)
         await press(pilot, "x w")
         assert pilot.app.screen.has_class("confirm")
         assert "instructions gets about" in frame(pilot.app)

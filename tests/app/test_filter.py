@@ -116,7 +116,7 @@ async def test_a_fault_is_marked_and_not_applied(profile):
         screen = explorer(pilot)
         await press(pilot, "ampersand d u r greater_than_sign 5 space n o k e y = 1".replace("=", "equals_sign"))
         assert "There is no column 'nokey'" in frame(pilot.app)
-        assert screen.prompt.note.column == 6
+        assert screen.prompt.hint.column == 6
         await press(pilot, "enter")
         assert screen.prompt.is_open
         assert screen.state.filter == ""
@@ -145,7 +145,7 @@ async def test_many_instructions_are_filtered_in_a_thread():
 
 def counts(screen) -> dict[str, int]:
     """Work by kernel function, as the summary tells it."""
-    table = screen.summary.figures.answers["kernels"].table("by_name")
+    table = screen.summary.answers.by_view["kernels"].table("by_name")
     return dict(zip(table.column("name"), table.column("count"), strict=True))
 
 
@@ -156,7 +156,7 @@ async def test_the_summary_counts_only_what_passes(profile):
         screen.filtering.apply("kernel=rms*")
         await settled(pilot)
         assert counts(screen) == {label: count for label, count in every.items() if label.startswith("rms")}
-        lanes = screen.summary.figures.answers["lanes"].table("lanes")
+        lanes = screen.summary.answers.by_view["lanes"].table("lanes")
         assert sum(lanes.column("count")) == apply_filter(screen.session, "kernel=rms*").count
         assert "filter kernel=rms*: all cores" in frame(pilot.app)
         await press(pilot, "escape")

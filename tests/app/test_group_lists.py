@@ -240,12 +240,12 @@ async def test_each_duration_tells_its_share(profile):
         keys = [column.key for column in screen.table.columns.columns]
         assert keys[keys.index("duration") + 1] == "share"
         assert "% of all" in frame(pilot.app)
-        shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
+        shares = [float(screen.table.rows.as_tsv([number], (SHARE,), header=False)[:-1])
                   for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5)
         screen.filtering.apply("core=1")
         await settled(pilot)
-        shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
+        shares = [float(screen.table.rows.as_tsv([number], (SHARE,), header=False)[:-1])
                   for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5), "of what the table holds"
         await press(pilot, "greater_than_sign greater_than_sign s")
@@ -300,4 +300,4 @@ async def test_picked_rows_carry_a_mark_and_clicks_still_meet_their_column(profi
         left = screen.table.columns.edges[1]
         await pilot.click("#table", offset=(left + 2, 1))
         await settled(pilot)
-        assert screen.table.columns.place == 1
+        assert screen.table.columns.chosen_index == 1

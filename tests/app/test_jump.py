@@ -17,8 +17,8 @@ async def test_every_pane_that_shows_has_a_letter_that_goes_there(size, letters,
         await press(pilot, "ctrl+o")
         screen = pilot.app.screen
         assert isinstance(screen, JumpScreen)
-        assert len(screen.places) == letters
-        places = list(screen.places)
+        assert len(screen.targets) == letters
+        places = list(screen.targets)
         text = frame(pilot.app)
         assert all(f"[ {letter} ]" in text for letter, _, _ in places)
         assert "Kernel functions" in text, "the panes are still seen"

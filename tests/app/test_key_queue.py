@@ -12,7 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.settings.actions import ACTIONS, LEAVE, keys_of, with_way_out
+from tpuprof_tui.app.settings.actions import ACTIONS, EXIT_KEYS, keys_of, reserve_exit_keys
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.app.shell import key_queue
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -94,8 +94,8 @@ async def test_what_a_capture_that_cannot_be_read_was_to_get_is_dropped(tmp_path
 
 
 async def test_no_more_is_kept_than_is_told(tmp_path, reading, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(key_queue, "MOST_WAITING", 3)
-    monkeypatch.setattr(key_queue, "LOST_SECONDS", 30.0)  # keys take longer where the machine is busy
+    monkeypatch.setattr(key_queue, "MAX_WAITING", 3)
+    monkeypatch.setattr(key_queue, "TIMEOUT_SECONDS", 30.0)  # keys take longer where the machine is busy
     make_captures(tmp_path, "one")
     app = TpuprofApp(str(tmp_path / "one"))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -137,7 +137,7 @@ async def test_no_key_map_takes_the_last_way_to_leave(keys):
     assert write_config({"keys": keys})
     async with opened(small_profile(1, instructions=60)) as pilot:
         leave = next(action for action in ACTIONS if action.id == "app.leave")
-        assert set(LEAVE) <= set(keys_of(leave))
+        assert set(EXIT_KEYS) <= set(keys_of(leave))
         await pilot.press("colon")
         await pilot.press("ctrl+c")
         assert pilot.app._exit
@@ -147,5 +147,5 @@ async def test_no_key_map_takes_the_last_way_to_leave(keys):
 
 
 def test_only_the_keys_that_leave_are_taken_from_a_map():
-    assert with_way_out({"app.theme": "f2, ctrl+c", "app.help": "ctrl+q"}) == {"app.theme": "f2"}
-    assert with_way_out({"app.leave": "f12,ctrl+c"}) == {"app.leave": "f12,ctrl+c,ctrl+q"}
+    assert reserve_exit_keys({"app.theme": "f2, ctrl+c", "app.help": "ctrl+q"}) == {"app.theme": "f2"}
+    assert reserve_exit_keys({"app.leave": "f12,ctrl+c"}) == {"app.leave": "f12,ctrl+c,ctrl+q"}

@@ -47,6 +47,6 @@ def test_one_core_shows_its_engines_and_all_of_them_what_they_did():
     layout.rows_chosen = True
     cores = replace(whole, line_unit="cores")
     assert layout.rows_fitting(cores) == "cores"
-    narrowed = layout.rows_scoped(cores, replace(cores, scope=Scope(1)))
+    narrowed = layout.adjust_rows(cores, replace(cores, scope=Scope(1)))
     assert narrowed.line_unit == "engines"
-    assert layout.rows_scoped(narrowed, replace(narrowed, scope=Scope())).line_unit == "cores"
+    assert layout.adjust_rows(narrowed, replace(narrowed, scope=Scope())).line_unit == "cores"

@@ -97,7 +97,7 @@ async def test_a_capture_without_a_clock_says_so():
     bare = make_profile([make_lane("TIU", 0, starts=[0, 50], ends=[10, 90])], device=Device("host"))
     async with opened(bare) as pilot:
         await press(pilot, "u")
-        assert "tells no clock" in frame(pilot.app)
+        assert "records no clock rate" in frame(pilot.app)
         assert explorer(pilot).state.scale == "time"
 
 

@@ -12,11 +12,11 @@ from screen import AS_RECORDED, SIZES, compared, explored, explorer, frame, open
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.app.drawing.colouring import is_summed, kernel_category, known_names, name_numbers
+from tpuprof_tui.app.drawing.colouring import has_colour_sums, kernel_category, known_names, name_numbers
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.app.panes.timeline import figures
+from tpuprof_tui.app.panes.timeline import lane_data
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model.vocabulary import GENERIC
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY as SOPHGO
@@ -103,14 +103,14 @@ async def test_events_have_the_colour_of_their_name_and_the_cursor_says_it(trace
 
 @pytest.mark.parametrize("small", [True, False])
 async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeypatch):
-    monkeypatch.setattr(figures, "AT_ONCE", 20_000 if small else 0)
+    monkeypatch.setattr(lane_data, "AT_ONCE", 20_000 if small else 0)
     async with opened(trace) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
         screen.filtering.apply("dur>20us")
         await settled(pilot)
         await press(pilot, "C")
-        passing = timeline.figures.passing
+        passing = timeline.lane_data.passing
         assert passing is not None
         for number, index in enumerate(passing.session.indexes):
             whole = screen.session.indexes[number]
@@ -122,7 +122,7 @@ async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeyp
 
 
 async def test_of_large_traces_a_thread_finds_the_names_while_keys_work(trace, monkeypatch):
-    monkeypatch.setattr(figures, "AT_ONCE", 0)
+    monkeypatch.setattr(lane_data, "AT_ONCE", 0)
     async with opened(trace, (120, 40)) as pilot:
         screen = explorer(pilot)
         timeline, index = screen.timeline, screen.session.indexes[stream_of(screen.session)]
@@ -130,10 +130,10 @@ async def test_of_large_traces_a_thread_finds_the_names_while_keys_work(trace, m
         timeline.action_do("colours")
         await pilot.pause()
         assert screen.state.colouring == "operator"
-        if not is_summed(index, "operator"):
+        if not has_colour_sums(index, "operator"):
             assert "(computing ...)" in timeline.title_text()
         await settled(pilot)
-        assert is_summed(index, "operator")
+        assert has_colour_sums(index, "operator")
         assert "computing" not in timeline.title_text()
         first, second = by_operator(screen.session)[0][:2]
         assert f"operator: █A {first}  █B {second}" in frame(pilot.app)
@@ -144,13 +144,13 @@ def test_until_names_are_known_there_is_none(trace):
     index = session.indexes[stream_of(session)]
     assert known_names(session, "operator") is None
     assert name_numbers(index, np.arange(3), "operator").tolist() == [-1] * 3
-    assert not is_summed(index, "operator")
+    assert not has_colour_sums(index, "operator")
     # room for them is kept, so that lanes stay where they are when names are known
     before, after = (legend_lines(trace, "operator", 80, Palette(), UNICODE, names) for names in (None, ["a"] * 99))
     assert len(before) == len(after) == LEGEND_LINES
     assert "nothing" not in before[0][-1].text
     (nothing,) = legend_lines(trace, "operator", 80, Palette(), UNICODE, [])
-    assert nothing[-1].text == "nothing is known of it here"
+    assert nothing[-1].text == "no values are known here"
 
 
 def written(path: Path, kernels: list[tuple[str, int]]) -> str:

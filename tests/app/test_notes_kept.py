@@ -44,12 +44,12 @@ async def test_notes_are_kept_and_there_again(tmp_path):
 
 async def test_what_cannot_be_kept_is_told(tmp_path):
     marked, told, _ = await opened_with(["m a"], notes=str(tmp_path / "missing" / "notes.json"))
-    assert "Notes are kept until tpuprof is left" in told
+    assert "Notes are kept until tpuprof ends" in told
     assert marked.state.marks
     foreign = tmp_path / "foreign.json"
     foreign.write_text("[]")
     _, told, _ = await opened_with([], notes=str(foreign))
-    assert "is no file of notes" in told
+    assert "is not a notes file" in told
     _, told, _ = await opened_with([], place=Place(core=9))
     assert "The capture has no core 9" in told
     assert foreign.read_text() == "[]"

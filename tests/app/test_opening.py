@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import ChooseScreen
-from tpuprof_tui.app.shell.captures import Found, facts_of, found_captures
+from tpuprof_tui.app.shell.captures import CaptureEntry, facts_of, find_captures
 from tpuprof_tui.app.shell.loading import LoadingScreen
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources import catalog as readers
@@ -192,16 +192,16 @@ async def test_reloading_reads_again(tmp_path, reading):
 def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     make_captures(tmp_path, "cdm_profile_data_dev3-7")
     reading.go.set()
-    found = list(found_captures(tmp_path, 3, 2.0))
+    found = list(find_captures(tmp_path, 3, 2.0))
     assert [(each.device, each.call, each.mode) for each in found] == [("3", "7", "")]
     make_captures(tmp_path, "cdm_profile_data_dev0")
-    assert [(each.device, each.call) for each in found_captures(tmp_path, 3, 2.0)] == [("0", ""), ("3", "7")]
+    assert [(each.device, each.call) for each in find_captures(tmp_path, 3, 2.0)] == [("0", ""), ("3", "7")]
     told = facts_of(found[0], lambda: False)
     assert told.mode == "1"
     assert told.total.endswith("us")
     assert "%" in told.busiest
     reading.error = UnreadableError("no")
-    assert facts_of(Found(tmp_path), lambda: False).failed
+    assert facts_of(CaptureEntry(tmp_path), lambda: False).failed
 
 
 async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():

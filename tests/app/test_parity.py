@@ -37,7 +37,7 @@ async def test_typed_and_asked(sample, step, typed, words, capsys):
             keys = ({" ": "space"}.get(char, char) for char in text.format(step=step))
             await press(pilot, f"colon {' '.join(keys)} enter")
         screen = explorer(pilot)
-        answers = screen.summary.figures.answers
+        answers = screen.summary.answers.by_view
         assert len(answers) >= 5
         for view, found in answers.items():
             told = by_command[view]

@@ -59,7 +59,7 @@ async def test_in_the_timeline_they_are_gone_through_in_time(profile):
         await press(pilot, "right_curly_bracket")
         assert chosen(pilot) == (0, 2)
         assert "1/3  warning: Odd ones." in frame(pilot.app)
-        assert "2 more concern no single instruction" in frame(pilot.app)
+        assert "2 more, about no single instruction" in frame(pilot.app)
         await press(pilot, "left_curly_bracket left_curly_bracket")
         assert chosen(pilot) == (1, 2)
         # the list is where one is

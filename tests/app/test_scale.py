@@ -41,7 +41,7 @@ async def test_64_captures_in_a_folder_are_all_listed_and_known(tmp_path: Path) 
         while not isinstance(app.screen, ChooseScreen):
             await pilot.pause(0.01)
         await settled(pilot)
-        found = app.screen.query_one(CaptureList).found
+        found = app.screen.query_one(CaptureList).entries
         assert len(found) == 64
         assert all(each.total and each.busiest and not each.failed for each in found)
         text = frame(app)

@@ -53,7 +53,7 @@ async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
             for bar in pilot.app._bars():
                 bar._silence()
         palette = pilot.app.preferences.palette
-        question = ConfirmPane("An export is at work: workbook 12 %. Stop it and leave?", palette)
+        question = ConfirmPane("An export is running: workbook 12 %. Stop it and quit?", palette)
         pilot.app.push_screen(Overlay(question, palette))
         await settled(pilot)
         compare(pilot, "over-question", size, ascii_only)
@@ -69,7 +69,7 @@ async def test_no_capture_is_open(size, ascii_only, tmp_path, monkeypatch):
         await settled(pilot)
         compare(pilot, "unreadable", size, ascii_only)
         for name, folder in (("captures", "captures"), ("no-captures", "nowhere")):
-            app._choose(folder)
+            app._show_capture_list(folder)
             await settled(pilot)
             assert app.screen.query_one(CaptureList).finished
             compare(pilot, name, size, ascii_only)

@@ -20,9 +20,9 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         screen = explorer(pilot)
         await press(pilot, "2 l l l l l l")
         table = screen.table
-        layout, staying = table.columns, table.columns.staying(table.size.width)
-        kept = layout.edges[staying]
-        assert [column.key for column in layout.columns[:staying]] == [
+        layout, frozen = table.columns, table.columns.frozen_count(table.size.width)
+        kept = layout.edges[frozen]
+        assert [column.key for column in layout.columns[:frozen]] == [
             "engine",
             "core",
             "order",
@@ -36,7 +36,7 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         place = next(place for place, edge in enumerate(layout.edges) if edge == table.scroll_offset.x + kept)
         inset = table.content_region.offset - table.region.offset
         await pilot.click("#table", offset=(inset.x + kept + 1, inset.y))
-        assert (layout.place, screen.state.sort.key) == (place, layout.columns[place].key)
+        assert (layout.chosen_index, screen.state.sort.key) == (place, layout.columns[place].key)
         await pilot.click("#table", offset=(inset.x + 1, inset.y))
         assert screen.state.sort.key == "engine"
         await press(pilot, "S e x c e s s enter")

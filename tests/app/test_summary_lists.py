@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.commands import columns_named
-from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
@@ -32,7 +32,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 def told(screen, view: str, key: str = "by_name") -> Table:
     """A table of a view, as the summary has it."""
-    return screen.summary.figures.answers[view].table(key)
+    return screen.summary.answers.by_view[view].table(key)
 
 
 def texts(screen) -> list[str]:
@@ -55,7 +55,7 @@ async def test_enter_on_a_kernel_function_goes_to_its_longest_instruction_and_o_
         # the list is as it was, and walked on
         assert texts(screen) == before
         assert (screen.state.filter, screen.state.scope) == (state.filter, state.scope)
-        assert screen.summary.figures.asked.scope.everything
+        assert screen.summary.answers.answered_query.scope.everything
         await press(pilot, "j enter")
         assert screen.state.selection != chosen
         assert (texts(screen), screen.summary.cursor) == (before, 1)
@@ -134,12 +134,12 @@ async def test_o_or_enter_again_on_a_core_narrows_all_panes_to_it(profile, key):
         await press(pilot, "3 v v j j enter")
         assert screen.state.scope.everything
         assert screen.state.selection.group == told(screen, "units", "units").target_of(2).scope.group
-        assert screen.summary.figures.asked.scope.everything
+        assert screen.summary.answers.answered_query.scope.everything
         await press(pilot, key)
-        assert screen.summary.figures.chosen == "units"
+        assert screen.summary.answers.chosen == "units"
         core = told(screen, "units", "units").target_of(0).scope
         assert screen.state.scope == core
-        assert screen.summary.figures.asked.scope == core
+        assert screen.summary.answers.answered_query.scope == core
 
 
 async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
@@ -189,7 +189,7 @@ async def test_a_wider_summary_shows_every_column_that_a_narrower_one_does(sampl
         pane = explorer(pilot).summary
         before: dict[str, int] = {}
         for width in range(60, 260, 9):
-            builder = PageBuilder(pane.figures, pane.palette, pane.glyphs, width, 60)
+            builder = PageBuilder(pane.answers, pane.palette, pane.glyphs, width, 60)
             page = builder.page(explorer(pilot).state, paused=False)
             shown = cells_shown(page)
             # a heading that fills its line has no rule, and is not found
@@ -212,30 +212,30 @@ async def test_one_view_fills_the_pane(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
-        names = [view.id for view in screen.summary.figures.told()]
+        names = [view.id for view in screen.summary.answers.non_empty_views()]
         assert names[:2] == ["overview", "units"]
         assert "problems" not in names
         assert "unit" not in names
         seen = []
         for _ in names:
             await press(pilot, "v")
-            seen.append(screen.summary.figures.chosen)
+            seen.append(screen.summary.answers.chosen)
         assert seen == names
         await press(pilot, "V")
-        assert screen.summary.figures.chosen == names[-2]
+        assert screen.summary.answers.chosen == names[-2]
         await press(pilot, "escape")
-        assert screen.summary.figures.chosen == ""
+        assert screen.summary.answers.chosen == ""
         assert "Kernel functions" in texts(screen)[0]
         await press(pilot, "colon v i e w space o p e r a t i o n s enter")
         assert len(screen.summary.page.targets[0]) == len(told(screen, "operations")) > 5
         assert "Operations of all cores, whole capture" in frame(pilot.app)
         await press(pilot, "colon v i e w space p r o b l e m s enter")
-        assert screen.summary.figures.chosen == "problems"
-        assert "problems" in screen.summary.figures.answers
+        assert screen.summary.answers.chosen == "problems"
+        assert "problems" in screen.summary.answers.by_view
         await press(pilot, "colon v i e w space x enter")
         assert "views are overview, units" in frame(pilot.app)
         await press(pilot, "escape colon v i e w enter")
-        assert screen.summary.figures.chosen == ""
+        assert screen.summary.answers.chosen == ""
 
 
 async def test_where_nothing_starts_is_told_what_runs_through(profile):
@@ -249,7 +249,7 @@ async def test_where_nothing_starts_is_told_what_runs_through(profile):
         inside = starts[(starts > start) & (starts < end)].tolist()
         edges = [start, *inside, end]
         low, high = max(pairwise(edges), key=lambda each: each[1] - each[0])
-        screen.change(Change(lambda state: state.windowed(low + 1, high - low - 2)))
+        screen.change(ChangeState(lambda state: state.windowed(low + 1, high - low - 2)))
         await settled(pilot)
         table = told(screen, "operations", "running_through")
         rows = [number for number in range(len(table)) if table.target_of(number).event == (lane, row)]
@@ -361,7 +361,7 @@ async def test_the_table_is_sorted_by_a_column_that_is_named(profile):
         await press(pilot, "s")
         assert not screen.state.sort.down
         await press(pilot, "S z z z enter")
-        assert "no column here is called so" in frame(pilot.app)
+        assert "no such column here" in frame(pilot.app)
         await press(pilot, "escape")
         assert screen.state.sort.key == "exposed"
 

@@ -11,7 +11,7 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.app.panes.summary.figures import SummaryFigures
+from tpuprof_tui.app.panes.summary.answers import SummaryAnswers
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
@@ -111,22 +111,22 @@ async def test_the_summary_follows_the_window(profile):
             assert words in first
         await press(pilot, "w w w")
         assert text_of(screen) != first
-        assert told(screen.summary.figures.answers) == asked(screen)
+        assert told(screen.summary.answers.by_view) == asked(screen)
 
 
 async def test_p_holds_the_figures_and_says_so(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        before = screen.summary.figures.asked
+        before = screen.summary.answers.answered_query
         await press(pilot, "p w w")
-        assert screen.summary.figures.asked is before
+        assert screen.summary.answers.answered_query is before
         text = frame(pilot.app)
         assert "PAUSED (p)" in text
         assert "Paused: all cores, whole capture. p follows the screen again." in text
         await press(pilot, "2 3")
-        assert screen.summary.figures.asked is before
+        assert screen.summary.answers.answered_query is before
         await press(pilot, "p")
-        assert screen.summary.figures.asked.range == (screen.state.start, screen.state.end)
+        assert screen.summary.answers.answered_query.range == (screen.state.start, screen.state.end)
         assert "PAUSED" not in frame(pilot.app)
         assert "window of" in frame(pilot.app)
 
@@ -135,9 +135,9 @@ async def test_a_pause_before_there_are_figures_still_shows_some(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2")
-        screen.summary.figures = SummaryFigures(screen.session, screen.state)
+        screen.summary.answers = SummaryAnswers(screen.session, screen.state)
         await press(pilot, "p 3")
-        assert screen.summary.figures.answers
+        assert screen.summary.answers.by_view
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -164,4 +164,4 @@ async def test_many_instructions_are_added_up_in_a_thread():
         screen = explorer(pilot)
         await press(pilot, "w w j")
         await settled(pilot)
-        assert told(screen.summary.figures.answers) == asked(screen)
+        assert told(screen.summary.answers.by_view) == asked(screen)

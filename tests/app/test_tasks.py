@@ -156,7 +156,7 @@ async def test_the_most_exposed_transfer(mode2, size):
     exposed, lane, row = most_exposed(mode2)
     async with opened(mode2, size) as pilot:
         await press(pilot, SCRIPTS["the most exposed transfer"])
-        table = explorer(pilot).query_one("#summary").figures.answers["findings"].table("findings")
+        table = explorer(pilot).query_one("#summary").answers.by_view["findings"].table("findings")
         table = table.merged()
         place = table.column("rule").index("exposed_transfer")
         await press(pilot, " ".join("j" * place) or "k")
@@ -183,7 +183,7 @@ async def test_the_least_loaded_core_and_why(mode2, size):
     told = " ".join(told_in(text).split())
     assert f"Core {least} is busy {time_text(int(busy[least].sum()))}, {share}  Place 4 of 4" in text
     computing = busy_ns(mode2, least, ("TIU",))
-    for words, part in (("Computes", computing), ("Moves data alone", busy[least] & ~computing)):
+    for words, part in (("Computes", computing), ("Only moves data", busy[least] & ~computing)):
         assert f"{words} {time_text(int(part.sum()))}, {percent_text(float(part.mean()))}" in text
     # what it got less of than the mean of the cores
     mine, every = time_by(mode2, least, "kernel"), [time_by(mode2, core, "kernel") for core in mode2.groups.numbers]
@@ -237,7 +237,7 @@ async def test_enter_goes_to_what_was_found(mode2):
     async with opened(mode2, (80, 24)) as pilot:
         # all findings, down to the first of single transfers
         await press(pilot, "3 V V V")
-        table = explorer(pilot).query_one("#summary").figures.answers["findings"].table("findings")
+        table = explorer(pilot).query_one("#summary").answers.by_view["findings"].table("findings")
         rules = table.merged().column("rule")
         await press(pilot, " ".join("j" * rules.index("exposed_transfer")) + " enter")
         selection = explorer(pilot).state.selection

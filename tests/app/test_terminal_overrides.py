@@ -30,7 +30,7 @@ from vt import Terminal
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.terminal.changed_cells import ShownCells, Writer, changed_span
+from tpuprof_tui.app.terminal.changed_cells import SgrEncoder, TerminalCells, changed_span
 from tpuprof_tui.app.terminal.pane_lines import PaneStylesCache
 
 # what is relied on
@@ -94,10 +94,10 @@ def strip_of(*parts):
 def shown_after(*drawings, size=(40, 6)):
     """What a terminal shows that got each drawing in full, and one that got what differs."""
     whole, spare = Terminal(*size), Terminal(*size)
-    shown = ShownCells()
+    shown = TerminalCells()
     for pieces, system in drawings:
-        whole.feed(Writer().sequences(pieces, system))
-        spare.feed(shown.writer.sequences(shown.changes(pieces), system))
+        whole.feed(SgrEncoder().sequences(pieces, system))
+        spare.feed(shown.encoder.sequences(shown.take_changes(pieces), system))
     return whole.cells(), spare.cells()
 
 
@@ -137,21 +137,21 @@ def test_differences_lead_to_the_same_screen(seed, system):
 
 
 def test_what_the_terminal_shows_is_not_sent_again():
-    shown, line = ShownCells(), strip_of(("some text", STYLES[1]))
-    assert shown.changes([(0, 0, line)]) == [(0, 0, line)]
-    assert shown.changes([(0, 0, strip_of(("some text", STYLES[1])))]) == []
-    assert shown.changes([(1, 0, line)]) == [(1, 0, line)]
+    shown, line = TerminalCells(), strip_of(("some text", STYLES[1]))
+    assert shown.take_changes([(0, 0, line)]) == [(0, 0, line)]
+    assert shown.take_changes([(0, 0, strip_of(("some text", STYLES[1])))]) == []
+    assert shown.take_changes([(1, 0, line)]) == [(1, 0, line)]
     shown.forget()
-    assert shown.changes([(0, 0, line)]) == [(0, 0, line)]
+    assert shown.take_changes([(0, 0, line)]) == [(0, 0, line)]
 
 
 def test_pieces_that_overlap_others_replace_them():
-    shown = ShownCells()
+    shown = TerminalCells()
     left, right = strip_of(("abcde", STYLES[0])), strip_of(("fghij", STYLES[0]))
-    shown.changes([(0, 0, left), (0, 5, right)])
+    shown.take_changes([(0, 0, left), (0, 5, right)])
     middle = strip_of(("-----", STYLES[0]))
-    assert shown.changes([(0, 3, middle)]) == [(0, 3, middle)]
-    assert shown.changes([(0, 0, left), (0, 5, right)]) == [(0, 0, left), (0, 5, right)]
+    assert shown.take_changes([(0, 3, middle)]) == [(0, 3, middle)]
+    assert shown.take_changes([(0, 0, left), (0, 5, right)]) == [(0, 0, left), (0, 5, right)]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_span_that_differs(before, after, span):
 
 
 def test_neighbours_of_one_colour_say_it_once():
-    told = Writer().sequences(
+    told = SgrEncoder().sequences(
         [(0, 0, strip_of(("a", STYLES[1]), ("b", STYLES[3]), ("c", STYLES[1]), ("d", STYLES[2]), ("e", STYLES[0])))],
         ColorSystem.STANDARD,
     )
@@ -196,7 +196,7 @@ def looks(screen):
     """What the panes drew, as the terminal would show it when told everything."""
     terminal = Terminal(screen.size.width, screen.size.height)
     strips = screen._compositor.render_strips()
-    terminal.feed(Writer().sequences([(y, 0, strip) for y, strip in enumerate(strips)], ColorSystem.TRUECOLOR))
+    terminal.feed(SgrEncoder().sequences([(y, 0, strip) for y, strip in enumerate(strips)], ColorSystem.TRUECOLOR))
     return terminal.cells()
 
 
@@ -278,7 +278,7 @@ async def test_pieces_of_a_line_are_all_that_shows_of_each_pane():
             await pilot.pause()
             screen = app.screen
             whole = screen._compositor.render_strips()
-            pieces = screen.lines_drawn.drawn([(y, 0, 120) for y in range(32)])
+            pieces = screen.line_compositor.drawn([(y, 0, 120) for y in range(32)])
             lines = [sorted((x, strip) for at, x, strip in pieces if at == y) for y in range(32)]
             assert [[char for _, strip in line for char in cells_of([strip])[0]] for line in lines] == cells_of(
                 whole
@@ -292,7 +292,7 @@ async def test_a_moved_cursor_draws_the_panes_it_shows_in_alone():
         await until_opened(pilot)
         screen = app.screen
         place = screen.timeline.region
-        pieces = screen.lines_drawn.drawn([(y, place.x + 20, place.x + 21) for y in place.line_range])
+        pieces = screen.line_compositor.drawn([(y, place.x + 20, place.x + 21) for y in place.line_range])
         assert {(y, x) for y, x, _ in pieces} == {(y, place.x) for y in place.line_range}
 
 

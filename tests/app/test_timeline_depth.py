@@ -134,12 +134,12 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
         selection = screen.state.selection
         start, end = screen.session.span_of(selection.lane, selection.row)
         assert screen.state.range == screen.state.figures_window == (start, end)
-        assert screen.summary.figures.asked.range == (start, end)
+        assert screen.summary.answers.answered_query.range == (start, end)
         assert "range " in bottom_of(pilot)
         assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
         assert screen.state.range is None
-        assert screen.summary.figures.asked.state.span == screen.state.span
+        assert screen.summary.answers.answered_query.state.span == screen.state.span
 
 
 async def test_two_cursors_make_a_range(profile):
@@ -147,7 +147,7 @@ async def test_two_cursors_make_a_range(profile):
         screen = explorer(pilot)
         await press(pilot, "g 4 0 0 0 enter r")
         assert screen.state.range is None
-        assert "range begun" in bottom_of(pilot)
+        assert "range started" in bottom_of(pilot)
         await press(pilot, "r")
         assert screen.state.range is None
         await press(pilot, "g 1 0 0 0 enter r")
@@ -156,7 +156,7 @@ async def test_two_cursors_make_a_range(profile):
         await press(pilot, "end")
         assert "[" in ruler_of(pilot)
         assert "]" in ruler_of(pilot)
-        assert screen.summary.figures.asked.range[0] == 1000
+        assert screen.summary.answers.answered_query.range[0] == 1000
         await press(pilot, "f")
         assert (screen.state.start, screen.state.end) == (1000, 4000)
         await press(pilot, "escape")

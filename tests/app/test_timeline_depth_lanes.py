@@ -104,7 +104,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
         await press(pilot, "full_stop full_stop comma")
         assert screen.state.range == span_of(index, 1)
         assert screen.state.cursor == span_of(index, 1)[0]
-        assert screen.summary.figures.asked.range == screen.state.range
+        assert screen.summary.answers.answered_query.range == screen.state.range
         assert "llama_attention" in frame(pilot.app).split("launch 1")[0]
 
 
@@ -251,7 +251,7 @@ async def test_whole_cores_have_a_legend_of_their_own_and_no_colours_to_choose(a
         assert f"{glyphs} only moves data (exposed transfer)" in text
         assert "operation:" not in text
         await press(pilot, "C")
-        assert "Colours belong to engines: e shows them." in frame(pilot.app)
+        assert "Colours apply to engines: e shows them." in frame(pilot.app)
         assert screen.state.colouring == "operation"
         await press(pilot, "e")
         assert "operation:" in frame(pilot.app)
@@ -362,9 +362,9 @@ async def test_dependencies_are_followed_both_ways(linked):
         assert screen.state.selection == Selection(0, 0, 1)
         await press(pilot, "comma left_square_bracket")
         assert screen.state.selection == Selection(0, 0, 0)
-        assert "Nothing is known that released" in frame(pilot.app)
+        assert "No event is known that released" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
-        assert "Nothing is known to have waited" in frame(pilot.app)
+        assert "No event is known that waited" in frame(pilot.app)
 
 
 async def test_captures_without_registers_say_so(profile):

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.navigation import step_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
-from tpuprof_tui.app.drawing.colouring import is_summed
+from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
 from tpuprof_tui.app.drawing.theme import Palette, plain_palette
@@ -187,22 +187,22 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
     async with opened(profile, (120, 40)) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
-        assert timeline.figures.passing is None
+        assert timeline.lane_data.passing is None
         screen.filtering.apply("dur>200")
         await settled(pilot)
-        assert timeline.figures.passing is not None
-        assert timeline.figures.passing.text == "dur>200"
+        assert timeline.lane_data.passing is not None
+        assert timeline.lane_data.passing.text == "dur>200"
         index = next(index for index in screen.session.indexes if index.lane.kind == "GDMA")
-        assert not is_summed(index, "bandwidth")
+        assert not has_colour_sums(index, "bandwidth")
         # the key is answered at once, with a placeholder
         timeline.action_do("colours")
         timeline.action_do("colours")
         await pilot.pause()
         assert screen.state.colouring == "bandwidth"
         await settled(pilot)
-        assert is_summed(index, "bandwidth")
+        assert has_colour_sums(index, "bandwidth")
         assert "computing" not in timeline.title_text()
-        assert not timeline.figures.is_summing(screen.state)
+        assert not timeline.lane_data.computing_colours(screen.state)
 
 
 def test_until_the_sums_are_there_cells_are_quiet():
@@ -212,7 +212,7 @@ def test_until_the_sums_are_there_cells_are_quiet():
     painted = paint_lane(profile, index, edges_of(0, 20, 2), Palette(), ASCII, "bandwidth", pending=True)
     assert painted.chars == ["8", "4"]
     assert painted.styles == [Palette().quiet] * 2
-    assert not is_summed(index, "bandwidth")
+    assert not has_colour_sums(index, "bandwidth")
 
 
 @AS_RECORDED

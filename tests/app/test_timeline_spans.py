@@ -91,7 +91,7 @@ async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
         await press(pilot, "apostrophe x")
         assert "No mark x" in frame(pilot.app)
         await press(pilot, "M w")
-        assert "taken away" in frame(pilot.app)
+        assert "removed" in frame(pilot.app)
         assert [letter for letter, *_ in screen.state.spans] == ["r", "s"]
         await press(pilot, "M question_mark")
         assert "letters or digits" in frame(pilot.app)

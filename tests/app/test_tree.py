@@ -41,7 +41,7 @@ def tree_of(pilot) -> GroupTree:
 
 
 def labels(tree: GroupTree) -> list[str]:
-    return [tree.nodes[place].label for place in tree._shown]
+    return [tree.nodes[place].label for place in tree._visible]
 
 
 def test_every_lane_has_a_node_under_its_core_or_group(cdma):
@@ -190,7 +190,7 @@ async def test_keys_find_no_lines_of_nodes_that_were_filtered_away_without_room(
         assert tree.node in tree.nodes
         await pilot.resize_terminal(160, 48)
         await settled(pilot)
-        assert tree.items == list(range(len(tree._shown)))
+        assert tree.items == list(range(len(tree._visible)))
         tree.action_do("last")
         assert tree.node.label == "GDMA"
 
@@ -200,7 +200,7 @@ async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
         screen, tree = explorer(pilot), tree_of(pilot)
         place = next(n for n, node in enumerate(tree.nodes) if node.label == "TX")
         await press(pilot, "shift+tab")
-        tree.go_to(tree._shown.index(place))
+        tree.go_to(tree._visible.index(place))
         await settled(pilot)
         lane = tree.nodes[place].scope.lane
         assert screen.state.selection.lane == lane
@@ -253,7 +253,7 @@ async def test_ranks_of_several_hosts_are_folded_by_host(hosts, size):
         first, second = ([f"Rank {rank}" for rank in range(each, 12, 2)] for each in (0, 1))
         assert labels(tree) == [tree.nodes[0].label, *both]
         assert all(label in frame(pilot.app) for label in both)
-        assert sum(tree.nodes[place].busy for place in tree._shown[1:]) == tree.nodes[0].busy
+        assert sum(tree.nodes[place].busy for place in tree._visible[1:]) == tree.nodes[0].busy
         # Enter unfolds a host, whose ranks are folded, and narrows nothing; the bottom line says so
         assert bottom(pilot) is None
         await press(pilot, "j j")
@@ -358,7 +358,7 @@ async def test_captures_of_a_folder_are_switched_without_leaving(tmp_path):
         tree = tree_of(pilot)
         place = next(n for n, node in enumerate(tree.nodes) if node.path.endswith(ordered[2]))
         screen.manager.focus("tree")
-        tree.go_to(tree._shown.index(place))
+        tree.go_to(tree._visible.index(place))
         await press(pilot, "enter")
         screen = await waited(pilot)
         assert screen.session.profile.name == ordered[2]
@@ -371,7 +371,7 @@ async def test_without_others_the_keys_say_so(tmp_path):
         await waited(pilot)
         assert not any(node.path for node in tree_of(pilot).nodes)
         await press(pilot, "right_parenthesis")
-        assert "No other capture beside this one" in frame(pilot.app)
+        assert "No other capture in this folder" in frame(pilot.app)
 
 
 async def test_esc_in_the_list_of_captures_goes_back_to_the_open_one(tmp_path):
@@ -415,4 +415,4 @@ async def test_narrowing_to_a_lost_core_says_that_nothing_is_there(tmp_path):
         tree.focus()
         tree.go_to(labels(tree).index("Core 0 lost"))
         await press(pilot, "enter")
-        assert "Core 0 lost: nothing of it is there" in frame(pilot.app)
+        assert "Core 0 lost: it has no data" in frame(pilot.app)

@@ -18,8 +18,8 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.captures import capture_of
-from tpuprof_tui.app.shell.first_state import carried_state
-from tpuprof_tui.app.shell.watching import Sighting, news_of, sighting
+from tpuprof_tui.app.shell.initial_state import carried_state
+from tpuprof_tui.app.shell.watching import DiskState, disk_change, read_disk_state
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -38,11 +38,11 @@ def touch(capture: Path) -> None:
 
 
 def test_nothing_new_is_no_news(capture):
-    seen = sighting(str(capture))
+    seen = read_disk_state(str(capture))
     assert seen.fingerprint
-    assert seen.beside == {"captured"}
-    assert news_of(str(capture), seen, sighting(str(capture))) is None
-    assert news_of(str(capture), Sighting(), seen) is None
+    assert seen.folder_names == {"captured"}
+    assert disk_change(str(capture), seen, read_disk_state(str(capture))) is None
+    assert disk_change(str(capture), DiskState(), seen) is None
 
 
 def test_a_link_that_leads_nowhere_is_seen_and_so_is_where_it_leads_then(capture):
@@ -55,22 +55,22 @@ def test_a_link_that_leads_nowhere_is_seen_and_so_is_where_it_leads_then(capture
 
 
 def test_a_changed_file_is_news_a_vanished_capture_is_not(capture):
-    seen = sighting(str(capture))
+    seen = read_disk_state(str(capture))
     touch(capture)
-    news = news_of(str(capture), seen, sighting(str(capture)))
+    news = disk_change(str(capture), seen, read_disk_state(str(capture)))
     assert news is not None
     assert news.path == str(capture)
     assert "R reloads" in news.text
     shutil.rmtree(capture)
-    assert news_of(str(capture), seen, sighting(str(capture))) is None
+    assert disk_change(str(capture), seen, read_disk_state(str(capture))) is None
 
 
 def test_a_capture_beside_is_news_another_folder_is_not(capture):
-    seen = sighting(str(capture))
+    seen = read_disk_state(str(capture))
     (capture.parent / "notes").mkdir()
-    assert news_of(str(capture), seen, sighting(str(capture))) is None
+    assert disk_change(str(capture), seen, read_disk_state(str(capture))) is None
     shutil.copytree(capture, capture.parent / "captured-2\x1b")
-    news = news_of(str(capture), seen, sighting(str(capture)))
+    news = disk_change(str(capture), seen, read_disk_state(str(capture)))
     assert news is not None
     assert news.path == str(capture.parent / "captured-2\x1b")
     assert "captured-2\ufffd" in news.text
@@ -79,11 +79,11 @@ def test_a_capture_beside_is_news_another_folder_is_not(capture):
 def test_a_file_of_a_capture_stands_for_it(capture):
     file = next(capture.glob("cdmlib*"))
     assert capture_of(str(file)) == capture
-    assert sighting(str(file)) == sighting(str(capture))
+    assert read_disk_state(str(file)) == read_disk_state(str(capture))
 
 
 def test_what_cannot_be_seen_is_empty():
-    assert sighting("/nowhere/at/all") == Sighting("", frozenset())
+    assert read_disk_state("/nowhere/at/all") == DiskState("", frozenset())
 
 
 def test_a_view_is_kept_as_far_as_it_fits():
@@ -137,7 +137,7 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
 @asynccontextmanager
 async def watched(capture: Path, monkeypatch, *, follow: bool = False):
     """The explorer with a capture that is looked at often."""
-    monkeypatch.setattr(watching, "EVERY", 0.05)
+    monkeypatch.setattr(watching, "POLL_SECONDS", 0.05)
     app = TpuprofApp(str(capture), follow=follow)
     async with app.run_test(size=(160, 48)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
@@ -157,13 +157,13 @@ async def until(pilot, condition) -> None:
 async def test_nothing_is_looked_at_while_the_application_closes(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
-        assert app._may_look()
-    assert app.watcher.seen.fingerprint
+        assert app._may_poll()
+    assert app.watcher.disk_state.fingerprint
     assert not app.screen_stack
     # timers outlast the screens
-    app._look()
+    app._poll()
     app._export_changed()
-    assert not app._may_look()
+    assert not app._may_poll()
 
 
 async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
@@ -264,20 +264,21 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
         await press(pilot, "2 j j")
-        before, profile, read = explorer(pilot).state, explorer(pilot).session.profile, app.watcher.seen.fingerprint
+        before, profile = explorer(pilot).state, explorer(pilot).session.profile
+        read = app.watcher.disk_state.fingerprint
         away = capture.parent / "below" / "away"
         away.parent.mkdir()
         capture.rename(away)
         await pilot.press("R")
-        await until(pilot, shows(pilot, "no such file or directory: what was read before stays."))
+        await until(pilot, shows(pilot, "no such file or directory: the earlier state stays open."))
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
-        seen = app.watcher.seen.fingerprint
+        seen = app.watcher.disk_state.fingerprint
         assert (explorer(pilot).state, explorer(pilot).manager.layout.tab, seen) == (before, "table", read)
         assert (app.failure, app.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)
-        await until(pilot, shows(pilot, "The capture on disk is as it was read."))
+        await until(pilot, shows(pilot, "The capture on disk has not changed."))
         touch(capture)
         await until(pilot, shows(pilot, "changed on disk: R reloads"))
         await pilot.press("R")
@@ -292,7 +293,7 @@ async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch
         profile = explorer(pilot).session.profile
         kept = (capture / "global.profile").read_bytes()
         (capture / "global.profile").unlink()
-        await until(pilot, shows(pilot, "what was read before stays"))
+        await until(pilot, shows(pilot, "the earlier state stays"))
         await pilot.pause(0.5)
         assert len(readings) == 1, "what cannot be read is not read again before it changes"
         assert explorer(pilot).session.profile is profile
@@ -307,7 +308,7 @@ async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, mon
         later = capture.parent / "later"
         later.mkdir()
         shutil.copy(next(capture.glob("cdmlib*")), later)
-        await until(pilot, shows(pilot, "what was read before stays"))
+        await until(pilot, shows(pilot, "the earlier state stays"))
         assert pilot.app.capture.path == str(capture)
         await until(pilot, shows(pilot, "later: could not be read"))
         shutil.copytree(capture, later, dirs_exist_ok=True)
@@ -317,7 +318,7 @@ async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, mon
 
 @pytest.mark.parametrize("follow", [True, False])
 async def test_what_could_not_be_opened_is_watched_too(capture, monkeypatch, follow):
-    monkeypatch.setattr(watching, "EVERY", 0.05)
+    monkeypatch.setattr(watching, "POLL_SECONDS", 0.05)
     kept = (capture / "global.profile").read_bytes()
     (capture / "global.profile").unlink()
     app = TpuprofApp(str(capture), follow=follow)

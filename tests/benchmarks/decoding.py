@@ -46,7 +46,7 @@ def row_detail(lane: Lane, row: int) -> None:
     known = lane.keys()
     for key in known:
         lane.take(key, one)
-    lane.reading(row)
+    lane.description(row)
     if lane.registers is not None and (operation := lane.registers.operation_of(row)) >= 0:
         for name in lane.registers.field_names(operation):
             lane.registers.field(operation, name, one)

@@ -20,7 +20,7 @@ CASES: Final = (
     ("imports, reading a capture", "import tpuprof_tui.sources.sophgo.read, tpuprof_tui.analysis", 120.0),
     (
         "imports, explorer",
-        "import tpuprof_tui.app; tpuprof_tui.app.be_patient(); "
+        "import tpuprof_tui.app; tpuprof_tui.app.set_gc_threshold(); "
         "import tpuprof_tui.app.shell.application, tpuprof_tui.app.explorer.screen",
         450.0,
     ),

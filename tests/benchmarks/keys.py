@@ -50,7 +50,7 @@ from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
 from tpuprof_tui.app.drawing import charts as drawing  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
-from tpuprof_tui.app.panes.summary import figures as summary_figures  # noqa: E402
+from tpuprof_tui.app.panes.summary import answers as summary_answers  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.views.query import Query  # noqa: E402
@@ -314,7 +314,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures that have targets, by name")
     options = parser.parse_args()
     path = str(Path(options.capture).resolve())
-    for owner, name in ((summary_figures, "at_rest"), (summary, "drawn"), (drawing, "_built")):
+    for owner, name in ((summary_answers, "at_rest"), (summary, "draw_curves"), (drawing, "_built")):
         CHARTS.on(owner, name)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ |= {"XDG_CONFIG_HOME": f"{scratch}/config", "XDG_STATE_HOME": f"{scratch}/state"}

@@ -135,7 +135,7 @@ async def listed(path: str) -> dict[str, float]:
             # looked at in passing: waiting for rest would be measured instead
             await asyncio.sleep(0.01)
             if isinstance(app.screen, ChooseScreen):
-                found = app.screen.query_one(CaptureList).found
+                found = app.screen.query_one(CaptureList).entries
                 if len(found) == MANY:
                     figures.setdefault("named_s", time.perf_counter() - begun)
                     if all(each.total or each.failed for each in found):

@@ -111,7 +111,7 @@ def test_it_is_what_a_folder_is(system, place, captures, tmp_path, capsys):
     assert main(["dataset", "query", out, "select count(*) from captures", "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "2"
     assert main(["dataset", "top", f"{out}/none"]) == 2
-    assert "is no data set" in capsys.readouterr().err
+    assert "is not a data set" in capsys.readouterr().err
     with pytest.raises(UsageError, match="not empty"):
         built(address(captures), captures)
     # captures of one day and source share files
@@ -130,7 +130,7 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(system, place, capture
         pass
 
     out = address(place)
-    take, count = building._take, [0]
+    take, count = building._record, [0]
 
     def killed(manifest, entry, result):
         count[0] += 1
@@ -139,8 +139,8 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(system, place, capture
         take(manifest, entry, result)
 
     with monkeypatch.context() as patched:
-        patched.setattr(storing, "_WAITING", -1.0)
-        patched.setattr(building, "_take", killed)
+        patched.setattr(storing, "_FLUSH_INTERVAL", -1.0)
+        patched.setattr(building, "_record", killed)
         with pytest.raises(Killed):
             built(out, captures)
     # two are in parts of the log, the files of the third are nobody's; a lock that is forgotten is no hindrance

@@ -218,7 +218,7 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(when, captures, tmp_pa
         pass
 
     count = {"between": 0, "within": 0}
-    write_table, take = building.write_table, building._take
+    write_table, take = building.write_table, building._record
 
     def within(*words):
         count["within"] += 1
@@ -233,7 +233,7 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(when, captures, tmp_pa
         take(manifest, entry, result)
 
     monkeypatch.setattr(building, "write_table", within)
-    monkeypatch.setattr(building, "_take", between)
+    monkeypatch.setattr(building, "_record", between)
     if when == "logging":
         building.build(out, words, building.local(1))
         log = (out / LOG).read_bytes()

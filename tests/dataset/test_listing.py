@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from tpuprof_tui.dataset import build as building
-from tpuprof_tui.dataset.listing import LIST, Listing, told_apart
+from tpuprof_tui.dataset.listing import LIST, Listing, shortened_paths
 from tpuprof_tui.formats.text import cell_len
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -31,13 +31,13 @@ SAMPLES = Path(__file__).parents[2] / "samples"
     ],
 )  # fmt: skip
 def test_names_that_are_too_wide_show_where_they_differ(paths, width, told):
-    assert told_apart(paths, width) == told
+    assert shortened_paths(paths, width) == told
 
 
 def test_no_name_is_wider_than_there_is_room_for():
     paths = ["日本/" + "語" * 20 + "/x", "日本/" + "語" * 19 + "y/x", "ascii/" + "z" * 50, "w"]
     for width in range(3, 40):
-        assert all(0 < cell_len(each) <= width for each in told_apart(paths, width))
+        assert all(0 < cell_len(each) <= width for each in shortened_paths(paths, width))
 
 
 def test_the_list_comes_from_one_file_that_builds_keep(tmp_path, monkeypatch):

@@ -120,7 +120,7 @@ def test_names_that_lead_out_of_the_copy_are_left_out(store, tmp_path, monkeypat
         return {**found, f"{path}/../../escaped": {"size": 1}} if isinstance(found, dict) else found
 
     monkeypatch.setattr(type(store), "find", hostile)
-    with places.on_this_machine("memory://bucket/a/aks_bmodel") as copy:
+    with places.local_copy("memory://bucket/a/aks_bmodel") as copy:
         assert Catalog().source_of(copy) is not None
         assert "escaped" not in os.listdir(Path(copy).parent.parent)
     assert not os.path.exists(copy)

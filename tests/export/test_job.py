@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.profiles import make_profile, small_profile
-from tpuprof_tui.cli.export import kinds_asked
+from tpuprof_tui.cli.export import requested_kinds
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, run_export
@@ -109,14 +109,14 @@ def test_what_is_no_file_is_not_replaced_by_one(kind: str, tmp_path: Path) -> No
     else:
         path.symlink_to("/dev/null")
     before = path.lstat()
-    with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(path):
+    with pytest.raises(WriteError, match="not a pipe, socket or device"), whole_file(path):
         pytest.fail("nothing may be written")
     assert path.lstat() == before
 
 
 def test_the_folders_of_devices_get_no_files() -> None:
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/none"):
-        with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(Path(path)):
+        with pytest.raises(WriteError, match="not a pipe, socket or device"), whole_file(Path(path)):
             pytest.fail("nothing may be written")
 
 
@@ -165,13 +165,13 @@ def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
 )
 def test_options_of_the_published_tool(options: str, kinds: str) -> None:
     parsed = build_parser("export").parse_args(["capture", *options.split()])
-    assert sorted(kinds_asked(parsed, outputs_of(VOCABULARY))) == kinds.split()
+    assert sorted(requested_kinds(parsed, outputs_of(VOCABULARY))) == kinds.split()
 
 
 def test_nothing_to_write_is_an_error() -> None:
     parsed = build_parser("export").parse_args(["capture", "--disable_web", "--disable_doc"])
     with pytest.raises(UsageError, match="nothing to write"):
-        kinds_asked(parsed, outputs_of(VOCABULARY))
+        requested_kinds(parsed, outputs_of(VOCABULARY))
 
 
 def test_unknown_options_are_an_error() -> None:
@@ -183,7 +183,7 @@ def test_a_choice_that_leaves_nothing_writes_nothing(tmp_path: Path, capsys) -> 
     sample = str(Path(__file__).parents[2] / "samples" / "aks_decode_mode0")
     for words in (["--range", "100s.."], ["--filter", "name=nothing"]):
         assert main(["export", sample, str(tmp_path / "out"), *words]) == 2
-        assert "No instruction is left by these options: nothing was written." in capsys.readouterr().err
+        assert "No instruction matches these options: nothing was written." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -13,14 +13,14 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_kinds, run_export
 from tpuprof_tui.export.outputs import PAGE, TABLES, explorer_outputs, keys_of, outputs_of, outputs_of_all
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, imported
+from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, import_entry
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.pages import info_report, summary_report
 
 SCHEMA = COLUMNS
-RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", files=("kitchen/recipe.txt",), place=5, turn=99)
+RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", ("kitchen/recipe.txt",), list_order=5, write_order=99)
 OVEN = Vocabulary(
     "oven", "oven", unit=Word("tray"), outputs=(RECIPE,), columns_entry=f"{__name__}:SCHEMA",
 )  # fmt: skip
@@ -44,7 +44,7 @@ def test_the_sophgo_source_writes_what_it_always_wrote():
 @pytest.mark.parametrize("output", [PAGE, *VOCABULARY.outputs], ids=lambda output: output.key)
 def test_every_entry_of_an_output_names_a_function(output):
     for where in (output.writer, output.names, output.prepare, output.finish):
-        assert not where or callable(imported(where))
+        assert not where or callable(import_entry(where))
 
 
 def test_tables_are_forms_of_one_command():
@@ -84,7 +84,7 @@ def test_the_command_line_names_the_outputs_in_its_help():
         titles = [output.title for output in known_outputs() if name in output.sets]
         assert titles
         assert all(title in told[flag] for title in titles)
-    assert told["--only"] == "just these: xlsx,web,pftrace,summary,regs,collapsed"
+    assert told["--only"] == "only these: xlsx,web,pftrace,summary,regs,collapsed"
     assert all(output.title in COMMANDS["export"].help for output in known_outputs())
 
 
@@ -95,7 +95,7 @@ def test_of_several_sources_each_key_is_listed_once():
 
 
 def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_path):
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, own={}, capabilities=frozenset())
+    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     outputs = outputs_of(OVEN)
     told = []
     written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
@@ -112,7 +112,7 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
 
 
 def test_what_is_told_of_a_source_of_other_words_names_no_tool_and_no_mode():
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, own={}, capabilities=frozenset())
+    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     text = f"{summary_report(profile).text()}\n{info_report(profile).text()}"
     assert "bigTpuProfile" not in text
     assert "CDMA ports" not in text

@@ -249,12 +249,12 @@ def test_parquet_never_goes_to_a_terminal():
         os.close(follower)
         os.close(leader)
     assert done.returncode == 2
-    assert "Parquet is no text for a terminal." in done.stderr
+    assert "Parquet cannot be printed to a terminal." in done.stderr
 
 
 @pytest.mark.parametrize("words", [["--columns", "nothing"], ["--sort", "nothing"], ["--sort", "dur:up"]])
 def test_wrong_words_are_one_sentence(words, capsys):
     assert main(["instructions", str(SAMPLES / "aks_host_trace"), *words]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("tpuprof: There is no column") or "is no order" in message
+    assert message.startswith("tpuprof: There is no column") or "is not a sort order" in message
     assert message.count("\n") == 1

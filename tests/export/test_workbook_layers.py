@@ -168,12 +168,12 @@ def test_odd_files_beside_a_capture_do_no_harm(tmp_path, text, request):
         (LOCATIONS, "{", "It is not valid JSON (line 1, column 2).", "error"),
         (LOCATIONS, "[" * 100_000, "It is nested too deeply to be read.", "error"),
         (LOCATIONS, "9" * 5000, "It is not valid JSON.", "error"),
-        (LOCATIONS, "{}", "It is no list of layers.", "error"),
+        (LOCATIONS, "{}", "It is not a list of layers.", "error"),
         (LOCATIONS, "[]", "The list of layers is empty.", "warning"),
-        (LOCATIONS, json.dumps([1, *entries([0])]), "A layer does not say which commands it is made of.", "error"),
+        (LOCATIONS, json.dumps([1, *entries([0])]), "A layer does not list its commands.", "error"),
         (NETWORK, "\x00garbage", "No line names the network (module @NAME).", "error"),
-        (NETWORK, None, f"{LOCATIONS} is there without {NETWORK}.", "note"),
-        (LOCATIONS, None, f"{NETWORK} is there without {LOCATIONS}.", "note"),
+        (NETWORK, None, f"{LOCATIONS} exists without {NETWORK}.", "note"),
+        (LOCATIONS, None, f"{NETWORK} exists without {LOCATIONS}.", "note"),
     ],
 )
 def test_what_is_wrong_with_the_files_is_told(capture, tmp_path, capsys, file, text, said, severity):

@@ -41,7 +41,7 @@ def built_while_a_node_dies(
     killer.start()
     began = time.perf_counter()
     try:
-        building.build(out, words, building.ray(cluster.address), told=told)
+        building.build(out, words, building.ray(cluster.address), progress=told)
         took = time.perf_counter() - began
         assert done.is_set()
         killer.join(60)

@@ -39,13 +39,13 @@ def test_groups_of_one_label_are_told_apart_by_what_is_above():
 
 
 def test_some_units_can_be_left_out():
-    assert RANKS.keeping([4]).units == (4,)
-    assert [group.label for group in RANKS.keeping([])] == [group.label for group in RANKS]
+    assert RANKS.with_units([4]).units == (4,)
+    assert [group.label for group in RANKS.with_units([])] == [group.label for group in RANKS]
 
 
 @pytest.mark.parametrize("parent", [0, 1, -2])
 def test_a_group_stands_behind_its_parent(parent):
-    with pytest.raises(ValueError, match="before its parent"):
+    with pytest.raises(ValueError, match="precedes its parent"):
         Groups((Group("a", "rank", parent),))
 
 
@@ -53,7 +53,7 @@ def test_a_problem_of_a_group_is_about_lanes_below_it():
     lane = make_lane(starts=[0], ends=[1])
     problem = Problem(Severity.NOTE, "Odd.", group=0, lane="TIU")
     assert problem.is_about(lane, Groups((Group("Core 0", "core", number=0, is_unit=True),)))
-    assert not problem.is_about(lane.taking(slice(0, 1)), Groups())
+    assert not problem.is_about(lane.select_rows(slice(0, 1)), Groups())
     assert problem.as_record(RANKS, "gpu")["gpu"] is None
     assert Problem(Severity.NOTE, "Odd.", group=2).as_record(RANKS, "gpu")["gpu"] == 7
 
@@ -66,34 +66,34 @@ def test_a_lane_of_some_rows_keeps_what_it_is():
         return np.arange(3)[rows] * 2
 
     lane = make_lane("GDMA", 4, starts=[1, 5, 9], ends=[4, 8, 12], double=double, role_guessed=True)
-    some = lane.taking(np.array([2, 0]))
+    some = lane.select_rows(np.array([2, 0]))
     assert (some.kind, some.group, some.activity, some.role_guessed) == ("GDMA", 4, Activity.TRANSFER, True)
     assert some["start"].tolist() == [9, 1]
     assert not asked
     assert some.take("double", slice(1, 2)).tolist() == [0]
     assert some["double"].tolist() == [4, 0]
-    assert lane.taking(slice(1, 3), only=("start", "end")).keys() == ("start", "end")
+    assert lane.select_rows(slice(1, 3), only=("start", "end")).keys() == ("start", "end")
 
 
 def test_rows_of_a_lane_lie_in_those_of_its_rows_that_enclose_them():
     lane = make_lane("thread", 4, starts=[0, 1, 2, 3], ends=[9, 8, 7, 6], parent=np.array([-1, 0, 1, 2]))
-    assert lane.taking(np.array([0, 3]))["parent"].tolist() == [-1, 0]
-    assert lane.taking(np.array([2, 3])).take("parent", slice(1, 2)).tolist() == [0]
-    assert lane.taking(slice(1, 3))["parent"].tolist() == [-1, 0]
+    assert lane.select_rows(np.array([0, 3]))["parent"].tolist() == [-1, 0]
+    assert lane.select_rows(np.array([2, 3])).take("parent", slice(1, 2)).tolist() == [0]
+    assert lane.select_rows(slice(1, 3))["parent"].tolist() == [-1, 0]
 
 
 def test_a_lane_says_what_its_events_do():
     columns = {"start": np.arange(3), "end": np.arange(3) + 1, "activity": np.array([0, 1, 2], np.int8)}
     mixed = Lane(kind="stream", group=2, label="stream 1", columns=columns)
     assert mixed.activity is None
-    assert mixed.may_do((Activity.HOST,))
-    moves = mixed.doing((Activity.TRANSFER, Activity.COMMUNICATION), slice(0, 3))
+    assert mixed.can_have_activity((Activity.HOST,))
+    moves = mixed.activity_mask((Activity.TRANSFER, Activity.COMMUNICATION), slice(0, 3))
     assert moves is not None
     assert moves.tolist() == [False, True, True]
     plain = make_lane("GDMA", starts=[0, 2], ends=[1, 3])
-    assert plain.doing((Activity.TRANSFER,), slice(0, 2)) is None
-    assert plain.doing((Activity.COMPUTE,), slice(0, 2)).tolist() == [False, False]  # type: ignore[union-attr]
-    assert not plain.may_do((Activity.COMPUTE,))
+    assert plain.activity_mask((Activity.TRANSFER,), slice(0, 2)) is None
+    assert plain.activity_mask((Activity.COMPUTE,), slice(0, 2)).tolist() == [False, False]  # type: ignore[union-attr]
+    assert not plain.can_have_activity((Activity.COMPUTE,))
 
 
 def test_ids_of_cores_need_not_be_their_numbers():

@@ -50,7 +50,7 @@ def test_a_lane_says_what_it_is():
     one = lane()
     assert len(one) == 3
     assert repr(one) == "<Lane TIU (TIU) of group 0: 3 events>"
-    assert one.reading(0) == ""
+    assert one.description(0) == ""
     assert not one.on_host
 
 

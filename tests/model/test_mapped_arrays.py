@@ -53,15 +53,15 @@ def test_the_first_arrays_stay_in_memory_and_others_have_the_same_values_in_a_fi
     arrays = MappedArrays(LARGE.nbytes)
     assert not arrays.spills
     first = LARGE + 0
-    assert arrays.kept(first) is first
+    assert arrays.stored(first) is first
     assert not arrays.spills
-    arrays.place(LARGE.nbytes)
-    kept = arrays.kept(LARGE * 2)
+    arrays.allocate(LARGE.nbytes)
+    kept = arrays.stored(LARGE * 2)
     assert arrays.spills
     assert not lies_in_memory(kept)
     assert kept.tolist() == (LARGE * 2).tolist()
     assert not kept.flags.writeable
-    arrays.give_back()
+    arrays.release_pages()
     assert kept.tolist() == (LARGE * 2).tolist()
 
 
@@ -69,16 +69,16 @@ def test_small_arrays_those_of_objects_and_parts_of_others_stay():
     arrays = MappedArrays(0)
     whole = LARGE.copy()
     for array in (np.arange(5), np.full(5_000, None), whole[10:90_000], whole[::2], np.zeros((0, 3))):
-        assert arrays.kept(array) is array
-    kept = arrays.kept(whole)
-    assert arrays.kept(kept) is kept
-    table = arrays.kept(np.arange(60_000).reshape(300, 200))
+        assert arrays.stored(array) is array
+    kept = arrays.stored(whole)
+    assert arrays.stored(kept) is kept
+    table = arrays.stored(np.arange(60_000).reshape(300, 200))
     assert table.shape == (300, 200)
     assert table[299, 199] == 59_999
 
 
 def test_what_is_pickled_is_moved_with_its_arrays():
-    moved = MappedArrays(0).moved({"columns": Columns(LARGE, "x"), "few": np.arange(3), "text": "y"})
+    moved = MappedArrays(0).with_stored_arrays({"columns": Columns(LARGE, "x"), "few": np.arange(3), "text": "y"})
     assert moved["columns"].name == "x"
     assert moved["columns"].start.tolist() == LARGE.tolist()
     assert moved["few"].tolist() == [0, 1, 2]
@@ -87,11 +87,11 @@ def test_what_is_pickled_is_moved_with_its_arrays():
 
 def test_attributes_are_put_away_where_there_is_more_than_what_stays():
     few = Holder()
-    MappedArrays().put_away(few)
+    MappedArrays().spill(few)
     assert lies_in_memory(few.found)
     arrays, many = MappedArrays(0), Holder()
-    arrays.place(1)
-    arrays.put_away(many)
+    arrays.allocate(1)
+    arrays.spill(many)
     for put, offset in ((many.found, 1), (many.columns.start, 2), (many.both[0].start, 3), (many.both[1].start, 4)):
         assert not lies_in_memory(put)
         assert put.tolist() == (LARGE + offset).tolist()
@@ -103,7 +103,7 @@ def test_attributes_are_put_away_where_there_is_more_than_what_stays():
 def test_a_file_goes_with_the_last_of_its_arrays(monkeypatch):
     monkeypatch.setattr(mapped_arrays, "_FILE", LARGE.nbytes)
     arrays = MappedArrays(0)
-    kept = [arrays.kept(LARGE + number) for number in range(3)]
+    kept = [arrays.stored(LARGE + number) for number in range(3)]
     assert [each[1] for each in kept] == [1, 2, 3]
     files = [file for file in arrays._maps if file() is not None]
     assert len(files) == 3
@@ -121,7 +121,7 @@ def test_without_room_for_a_file_arrays_stay_in_memory(call, monkeypatch):
         monkeypatch.setattr(tempfile, "TemporaryFile", full)
     else:
         monkeypatch.setattr(os, call, full)
-    kept = MappedArrays(0).kept(LARGE + 5)
+    kept = MappedArrays(0).stored(LARGE + 5)
     assert kept.tolist() == (LARGE + 5).tolist()
 
 

@@ -12,7 +12,7 @@ from options_tables import TABLES, checked
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import Order, Records, make, most_records, understood
+from tpuprof_tui.options.making import MakeRequest, Records, make, most_records, understood
 
 ASCEND, SOPHGO, TORCH = (TABLES[source] for source in ("ascend", "sophgo", "torch"))
 PRODUCTS = [None, *ASCEND.products]
@@ -21,7 +21,7 @@ POINTS = {"fp_point": "Conv_1", "bp_point": "Grad_9"}
 
 
 def made(*wishes, given=None, tables=ASCEND, records=None, **context):
-    return make(wishes, tables, Order(given or {}, records, Context(**context)))
+    return make(wishes, tables, MakeRequest(given or {}, records, Context(**context)))
 
 
 def lines(*wishes, **more):
@@ -208,7 +208,7 @@ def test_the_call_of_torch():
     ],
 )
 def test_the_record_size_from_an_earlier_capture(settings, said):
-    assert most_records(settings).said(SOPHGO).startswith(said)
+    assert most_records(settings).sentence(SOPHGO).startswith(said)
 
 
 def test_settings_that_count_nothing():
@@ -218,5 +218,5 @@ def test_settings_that_count_nothing():
 @given(st.integers(1, 10**12), st.integers(0, 10**12))
 def test_the_size_to_take_is_more_than_was_written(count, size):
     records = Records("TIU", count, size)
-    assert records.take > count
-    assert records.take >= size or size > count
+    assert records.new_size > count
+    assert records.new_size >= size or size > count

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from options_tables import KINDS, TABLES, checked, tables_of
 
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.options.checking import plain
+from tpuprof_tui.options.checking import json_value
 from tpuprof_tui.options.explaining import checked_json, checked_lines, overview_lines
 from tpuprof_tui.options.reading import from_environment, json_text, read, shell_words
 
@@ -23,7 +23,7 @@ def values(text, kind="PROFILING_OPTIONS"):
     tables = tables_of(kind)
     written = read(text, tables.kinds[kind], tables)
     assert not written.problem, written.problem
-    return {name: plain(value) for name, value in written.values.items()}
+    return {name: json_value(value) for name, value in written.values.items()}
 
 
 def problem(text, kind="PROFILING_OPTIONS"):
@@ -58,8 +58,8 @@ def test_lines_for_a_shell_and_the_object_itself(text):
         ("{l2:on}", "double quotes are gone"),
         ('PROFILING_OPTIONS={"l2": "on"}', "double quotes are gone"),
         ('PROFILING_OPTIONS=\'{"l2"', "quote is not closed"),
-        ("[]", "no object"),
-        ('"{}"', "no object"),
+        ("[]", "not an object"),
+        ('"{}"', "not an object"),
         ("", "nothing"),
         ('{"l2":"on"', "too early"),
         ('{"a":NaN}', "NaN"),
@@ -69,7 +69,7 @@ def test_lines_for_a_shell_and_the_object_itself(text):
         ("torch_npu.npu.profileConfig(A=True)", "--kind profileConfig"),
         ('{"a\udcff":"b"}', "UTF-8"),
         ('{\n"l2":"on"\n"l2"}', "line 3, column 1"),
-        ("$OPTIONS", "no JSON"),
+        ("$OPTIONS", "not JSON"),
     ],
 )
 def test_why_a_text_is_no_object(text, said):

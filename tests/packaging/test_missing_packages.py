@@ -142,9 +142,9 @@ asyncio.run(look())
 
 def test_our_own_mistakes_are_not_taken_for_missing_packages():
     code = """
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 try:
-    with needed_for("It"):
+    with requires_package("It"):
         import tpuprof_tui.nonsense
 except ModuleNotFoundError as error:
     print(type(error).__name__)

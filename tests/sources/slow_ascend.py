@@ -256,7 +256,7 @@ class _Maker:
                 lanes.append(self._lane(rank, kind, track, ids.get(kind, top + 1), launched))
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=WORDS, device=Device("Ascend"),
-            recording=self._recording(), capabilities=frozenset((NAMES,)), own={},
+            recording=self._recording(), capabilities=frozenset((NAMES,)), source_data={},
             groups=Groups(groups), lanes=tuple(lanes), scopes=Scopes(), problems=(),
             strings={key: builder.build() for key, builder in self._texts.items()}, steps=self._steps(),
             counters=tuple(self._counters(units)), links=lambda: self._links(lanes),

@@ -853,11 +853,11 @@ def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
         ("trace_view.json", lambda text: text[: len(text) // 2], "ends before its list"),
         ("trace_view.json", lambda text: text.replace('"ts": "17', '"ts": "x7', 1), "without a time"),
         ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"ph": "X" "a', 1), "cannot be decoded"),
-        ("trace_view.json", lambda text: text.replace('"name": "', '"name": "un"quoted ', 1), "Quotation marks"),
-        ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"bare": N/A, "ph": "X"', 1), "no JSON"),
-        ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1, column [0-9,]+ "),
+        ("trace_view.json", lambda text: text.replace('"name": "', '"name": "un"quoted ', 1), "quotation marks"),
+        ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"bare": N/A, "ph": "X"', 1), "not JSON"),
+        ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded after line 1, column [0-9,]+ "),
         ("step_trace_time.csv", lambda text: "", "no header"),
-        ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "is left empty|no number"),
+        ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "are left empty|not numbers"),
     ],
 )  # fmt: skip
 def test_damage_is_a_problem_of_its_file_and_the_rest_is_shown(made, tmp_path, capsys, file, damage, what):

@@ -152,7 +152,7 @@ def test_what_nobody_knows_says_what_is_looked_for(tmp_path):
         with pytest.raises(UnreadableError) as refusal:
             open_profile(path)
         assert str(refusal.value).startswith(
-            f"{path} {what} no capture that is known. Name a capture: a directory with "
+            f"{path} {what} no known kind of capture. Name a capture: a directory with "
         )
         assert "--why" in str(refusal.value)
 

@@ -78,7 +78,7 @@ def test_the_worked_example_gives_the_printed_result(tmp_path: Path) -> None:
         assert set(lane["batch"].tolist()) == {3}
     # core 0 alone of eight: idle ones are shown only where core_num asks for them
     assert profile.groups.numbers == (0,)
-    assert (profile.device.chip, profile.device.clock("TIU"), dict(profile.own)) == (
+    assert (profile.device.chip, profile.device.clock("TIU"), dict(profile.source_data)) == (
         "AKS",
         1000,
         {"mode": 1, "bmodel": False},

@@ -165,7 +165,7 @@ def test_what_needs_no_plug_in_loads_none(words):
 BROKEN = {
     "no_such_oven.source:OVEN": "ModuleNotFoundError: No module named 'no_such_oven'",
     "tpuprof_oven.source:NOTHING": "AttributeError",
-    "tpuprof_oven.recording:VERSION": "tpuprof_oven.recording:VERSION is no Source",
+    "tpuprof_oven.recording:VERSION": "tpuprof_oven.recording:VERSION is not a Source",
     "burnt_oven:OVEN": "ZeroDivisionError: too hot",
 }
 

@@ -92,7 +92,7 @@ def test_kernels_by_name(trace, table, oracle):
         wanted[row["Kernel name"]][1] += float(row["Kernel duration (µs)_sum"])
     found: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
-    kernels = stream.doing((Activity.COMPUTE,), slice(0, len(stream)))
+    kernels = stream.activity_mask((Activity.COMPUTE,), slice(0, len(stream)))
     for code, lasted in zip(stream["name"][kernels].tolist(), (stream["end"] - stream["start"])[kernels], strict=True):
         found[trace.text("name", code)][0] += 1
         found[trace.text("name", code)][1] += lasted / 1000
@@ -194,10 +194,10 @@ def test_commands_say_its_figures(folder, capsys):
 
 async def figures_without(pilot, view):
     """Whether a view is not computed when the first one that takes long has been."""
-    figures = explorer(pilot).panes.summary.figures
+    answers = explorer(pilot).panes.summary.answers
     for _ in range(1000):
-        if "overview" in figures.answers:
-            return view not in figures.answers
+        if "overview" in answers.by_view:
+            return view not in answers.by_view
         await pilot.pause(0.01)
     return False
 
@@ -231,7 +231,7 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
         await settled(pilot)
         assert len(explorer(pilot).session.profile.traces) == 3
         assert not explorer(pilot).session.profile.more_follows
-        assert "operators" in explorer(pilot).panes.summary.figures.answers
+        assert "operators" in explorer(pilot).panes.summary.answers.by_view
         assert not explorer(pilot).session.profile.problems
 
 
@@ -245,11 +245,11 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         summary = explorer(pilot).panes.summary
-        assert summary.figures.answers["operators"] is screen_views.DEFERRED
-        assert len(summary.figures.answers["overview"].table("workers")) == 2
+        assert summary.answers.by_view["operators"] is screen_views.DEFERRED
+        assert len(summary.answers.by_view["overview"].table("workers")) == 2
         summary.choose("operators")
         await settled(pilot)
-        assert summary.figures.answers["operators"].table("by_name").column("worker") == ["host_0", "host_1"]
+        assert summary.answers.by_view["operators"].table("by_name").column("worker") == ["host_0", "host_1"]
         session = explorer(pilot).session
     one = Query(session, scope=Scope(session.profile.traces[1].group))
     told = dict(screen_views.slow_views(one))

@@ -272,8 +272,8 @@ EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5
 @pytest.mark.parametrize(
     ("spoilt", "kept", "what"),
     [
-        (EVENT % (b"a", b'"x": NaN'), 3, "no JSON"),
-        (EVENT % (b"a", b'"x": N/A, "y": [01, -nan]'), 3, "no JSON"),
+        (EVENT % (b"a", b'"x": NaN'), 3, "not JSON"),
+        (EVENT % (b"a", b'"x": N/A, "y": [01, -nan]'), 3, "not JSON"),
         (EVENT % (b"\xff\xfe", b""), 3, "UTF-8"),
         (EVENT % (b"line\nbreak", b""), 3, "control"),
         (EVENT % (b"a", b'"correlation": 99999999999999999999999'), 3, "int64"),
@@ -288,7 +288,7 @@ EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "duration"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": null}', 2, "duration"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": "soon", "dur": 1}', 2, "duration"),
-        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": -1}', 3, "below 0"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": -1}', 3, "negative duration"),
         (b'{"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 5, "args": {"Addr": 18446744073709551616}}',
          2, "int64"),
     ],
@@ -310,9 +310,9 @@ def test_one_spoilt_event_costs_itself_alone_and_is_told_with_its_offset(tmp_pat
 @pytest.mark.parametrize(
     ("behind", "metadata", "what"),
     [
-        (b'], "a": 1}\n{"traceEvents": []}', {"a": 1}, "behind the trace"),
+        (b'], "a": 1}\n{"traceEvents": []}', {"a": 1}, "after the trace"),
         (b'], "a": 1, "traceEvents": [5]}', {"a": 1}, "second list"),
-        (b'], "a": 1, "b": {"c": ', {"a": 1}, "beside"),
+        (b'], "a": 1, "b": {"c": ', {"a": 1}, "next to the events"),
     ],
 )
 def test_what_stands_behind_the_events_is_kept_as_far_as_it_is_sound(tmp_path, behind, metadata, what):

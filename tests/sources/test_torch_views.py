@@ -145,7 +145,7 @@ def test_the_same_events_in_another_file_are_the_same_report(folder, record, tmp
         assert figures(found, "streams") == figures(record, "streams")
         assert found["views"]["operators"] == record["views"]["operators"]
         return
-    own = [view.id for view in VOCABULARY.views if not view.screen_alone]
+    own = [view.id for view in VOCABULARY.views if not view.screen_only]
     assert {view: found["views"][view] for view in own} == {view: record["views"][view] for view in own}
     (here,), (there,) = found["workers"], record["workers"]
     assert here["duration_us"] == there["duration_us"]
@@ -278,7 +278,7 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
     assert capsys.readouterr().out.startswith("stdin.json: NVIDIA H100")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
     assert main(["report", "-"]) == 2
-    assert "Standard input is no capture" in capsys.readouterr().err
+    assert "Standard input is no known kind of capture" in capsys.readouterr().err
     packed = tmp_path / "h100.json.zst"
     packed.write_bytes(b"\x28\xb5\x2f\xfd" + text[:100])
     monkeypatch.setitem(sys.modules, "zstandard", None)
@@ -429,7 +429,7 @@ def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, cap
     out = capsys.readouterr().out
     assert ("Tensor cores" in out) is told
     assert ("Unused: autocast" in out) is told
-    assert (f"kernels of {card} do not tell" in out) is not told
+    assert (f"kernel names of {card} do not show it" in out) is not told
     assert figures(report(path), "overview")["tensor_core_share"] == 0
     assert any(row["rule"] == "tensor_cores_unused" for row in rows(report(path), "findings", "findings")) is told
 
@@ -450,7 +450,7 @@ def test_recordings_that_lie_far_apart_are_shown_one_behind_the_other(tmp_path):
     for name, start, end in (("unit", 0, 2_000_000), ("findings", 0, 100)):
         query = Query(session, scope=Scope(profile.units[0]), range=(start, end), filter="name=nothing_has_it")
         assert answer(view_of(profile.vocabulary, name), query) is not None
-    empty = Session.build(profile.keeping([slice(0, 0)] * len(profile.lanes)))
+    empty = Session.build(profile.restricted_to([slice(0, 0)] * len(profile.lanes)))
     (pause,) = longest_pauses(empty, profile.units[0], 0, 10)
     assert (pause.start, pause.end) == (0, 10)
 
@@ -469,7 +469,7 @@ def test_of_a_recording_of_graphs_nobody_is_told_that_the_card_is_idle(tmp_path,
 SYNTHETIC = Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic" / "node0_4000.1700000000000.pt.trace.json.gz"
 #: What is asked for: a half of the recording, a step, a filter.
 ASKED = ({"range": (2_000_000, 7_000_000)}, {"step": 1}, {"filter": "type=kernel"})
-OWN_VIEWS = [view.id for view in VOCABULARY.views if not view.screen_alone]
+OWN_VIEWS = [view.id for view in VOCABULARY.views if not view.screen_only]
 
 
 @pytest.mark.parametrize("view", OWN_VIEWS)

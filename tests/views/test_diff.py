@@ -196,7 +196,7 @@ def test_work_on_another_core_has_moved(written):
     for kind in ("TIU", "GDMA"):
         mine, theirs = lanes[kind, 0], lanes[kind, 1]
         goes = np.flatnonzero(mine["kernel"] == kernel)
-        lanes[kind, 0] = mine.taking(np.flatnonzero(mine["kernel"] != kernel))
+        lanes[kind, 0] = mine.select_rows(np.flatnonzero(mine["kernel"] != kernel))
         keys = [key for key in mine.columns if key in theirs and key != "core"]
         columns = {key: np.concatenate([mine.take(key, goes), theirs[key]]) for key in keys}
         order = np.argsort(columns["start"], kind="stable")

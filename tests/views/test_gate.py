@@ -157,7 +157,7 @@ def test_a_program_recorded_in_another_mode_passes(capsys, tmp_path):
         told = json.loads(capsys.readouterr().out)
         assert "FAIL" not in {each["result"] for each in told["rules"]}
         assert not {each["status"] for each in told["verdict"]["contributors"]} & {"added", "removed"}
-        assert "otherwise than before" not in told["verdict"]["why"]
+        assert "differently than before" not in told["verdict"]["why"]
     # a rule may name an operation as either side does
     for name in ("MM2_NN", "mm2.nn", "MM2_NN (mm2.nn)"):
         assert main(["gate", paths[1], "--against", paths[0], "--fail-on", f"operation:{name}>50%"]) == 0
@@ -240,7 +240,7 @@ def test_files_of_results(capsys, written, tmp_path):
         assert main([*words, "--output", str(path)]) == 3
     assert json.loads(paths[0].read_text())["result"] == "FAIL"
     assert paths[1].read_text().startswith("### tpuprof gate: FAIL\n")
-    assert "What could be won:" in paths[1].read_text()
+    assert "Possible savings:" in paths[1].read_text()
     suite = ElementTree.parse(paths[2]).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert main([*words, "--output", str(tmp_path / "gate.txt")]) == 2

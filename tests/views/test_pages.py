@@ -44,7 +44,7 @@ def test_plain_tables_line_up():
 
 
 def test_too_wide_tables_are_turned_with_every_number_kept():
-    parts = NUMBERS.turned(7)
+    parts = NUMBERS.transposed(7)
     assert [part.header for part in parts] == [("A", "1"), ("A", "10")]
     assert [part.rows for part in parts] == [(("Bee", "2"), ("C", "3")), (("Bee", "20"), ("C", "30"))]
     assert NUMBERS.fitted(80) == [NUMBERS]
@@ -53,7 +53,7 @@ def test_too_wide_tables_are_turned_with_every_number_kept():
 def test_too_wide_tables_lose_spare_columns_and_say_so():
     (narrow,) = LANES.fitted(19)
     assert narrow.header == ("Lane", "Busy")
-    assert narrow.notes == ("Left out in so narrow a terminal: Idle.",)
+    assert narrow.notes == ("The terminal is too narrow for: Idle.",)
     assert LANES.fitted(24) == [LANES]
 
 
@@ -95,7 +95,7 @@ def test_guesses_are_marked_and_nothing_unknown_is_named():
     cores = report.tables[0]
     assert all(cell.startswith("~") for cell in cores.rows[0][1:])
     assert not any(cell.startswith("~") for cell in cores.rows[2][1:])  # the core without lanes
-    assert any("guesswork" in line for line in report.lines)
+    assert any("heuristics" in line for line in report.lines)
 
 
 def test_time_lost_against_the_peak_is_told_where_the_peak_is_known():

@@ -168,7 +168,7 @@ def check_parity(capsys, path, filter_text, window, group, step):
     workers = [each for each in workers_of(profile) if each.scope.everything or top in (-1, each.scope.group)]
     assert len(by_command["workers"]) == len(workers)
     for view in views_of(profile.vocabulary):
-        for worker in [None] if view.together else workers:
+        for worker in [None] if view.all_workers else workers:
             where = scope if worker is None or group else worker.scope
             in_python = query_of(profile, scope=where, range=window, filter=filter_text, step=step)
             on_screen = Query.of_state(session, replace(state, scope=where), where)

@@ -81,12 +81,12 @@ def test_what_repeats_is_marked_as_found():
     found = told(BMODEL, "steps")
     assert [row["step"] for row in rows(found, "steps")] == ["step 0", "step 1"]
     assert found.table("steps").guessed == {0, 1}
-    assert "Nobody marked" in found.notes[0]
+    assert "were marked" in found.notes[0]
 
 
 def test_no_steps():
     (missing,) = told(str(SAMPLES / "aks_decode_mode0"), "steps").missing
-    assert missing.sentence == ("No batches are told here, and nothing that is launched repeats. "
+    assert missing.sentence == ("No batches are recorded, and no sequence of launches repeats. "
                                 "It needs a profile of mode 1.")  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_report_as_json(capsys):
 
 def test_the_summary_of_a_step(capsys):
     text = printed(capsys, "summary", DECODE, "--step", "1")
-    assert text.splitlines()[0].endswith("14,556 instructions, batch 1 alone")
+    assert text.splitlines()[0].endswith("14,556 instructions, batch 1 only")
     assert "Total time        1.537 ms" in text
     assert "batch 0" not in text
     assert "batch 0" in printed(capsys, "summary", DECODE)
@@ -140,5 +140,5 @@ def test_a_step_that_is_not_there(command, capsys, tmp_path):
     assert main([command, DECODE, *words, "--step", "2"]) == 2
     assert "The capture has no batch 2. There are: 0, 1." in capsys.readouterr().err
     assert main([command, str(SAMPLES / "aks_decode_mode0"), *words, "--step", "0"]) == 2
-    assert "no batches, and nothing that it launches repeats" in capsys.readouterr().err
+    assert "no batches, and no sequence of its launches repeats" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

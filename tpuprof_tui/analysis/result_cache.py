@@ -191,7 +191,7 @@ def memory_of(session: Session) -> Memory:
     counter, profile = SizeCounter(), session.profile
     columns: dict[str, int] = {}
     for lane in profile.lanes:
-        columns[lane.kind] = columns.get(lane.kind, 0) + counter.of(*lane.kept_arrays())
+        columns[lane.kind] = columns.get(lane.kind, 0) + counter.of(*lane.stored_arrays())
     names = counter.of(profile.strings)
     records = counter.of(profile)
     derived: dict[str, int] = {}

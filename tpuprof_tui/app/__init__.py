@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
-from .shell.garbage_collection import STARTING, be_patient
+from .shell.memory_tuning import STARTUP_THRESHOLD, set_gc_threshold
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
@@ -47,8 +47,8 @@ def run(
         TpuprofError: The capture that was opened last could not be shown; the message is the one on the screen.
         Exception: The unexpected error that ended the explorer; the terminal has been restored.
     """
-    be_patient(STARTING)
-    with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
+    set_gc_threshold(STARTUP_THRESHOLD)
+    with requires_package("The explorer", "Without it, `tpuprof summary` prints where the time went."):
         from .shell.application import TpuprofApp
 
     path = paths[0] if len(paths) == 1 else None

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tpuprof_tui.exit_status import FINE
+from tpuprof_tui.exit_status import OK
 
 from .json_schema import commands as commands_with_schema
 from .main import COMMANDS, build_parser, entry
@@ -49,7 +49,7 @@ class Word(Struct, frozen=True):
 def print_script(options: argparse.Namespace) -> int:
     """Prints the script for a shell; returns the exit status."""
     print(completion_script(options.shell), end="")
-    return FINE
+    return OK
 
 
 def completion_script(shell: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.exit_status import FINE, LOST
+from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built
@@ -28,19 +28,19 @@ _MOST_NAMED: Final = 10
 
 HELP: Final = """\
 Many captures as one data set of Parquet files that DuckDB, Spark, polars or pandas query: tables captures, events,
-figures and problems, in folders by source, day and device. Needs pyarrow; questions need DuckDB: tpuprof-tui[dataset].
+figures and problems, in folders by source, day and device. Needs pyarrow; queries need DuckDB: tpuprof-tui[dataset].
 
-  build OUT PATH...   reads captures that are new or changed; PATH: a capture, a folder of some, a pattern, @list.txt
+  build OUT PATH...   reads captures that are new or changed; PATH: a capture, a folder of them, a pattern, @list.txt
   query OUT SQL       one SELECT over these tables
   top OUT             the kernels that take most time over all captures
   trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, overview.total_us)
-  outliers OUT        captures whose figures lie far from those of their neighbours
+  outliers OUT        captures whose figures differ strongly from their neighbours'
   schema              tables and columns
-  compact OUT         few large files in place of many small ones
+  compact OUT         merge many small files into few large ones
 
-A capture is known by its bytes: one that lies at two places counts once. A capture that cannot be read is a row of
-problems, and the exit status says so. A build that was killed is begun again with the same words: nothing is lost or
-counted twice. Captures that are deleted stay in the data set and are told; with --prune they go.
+A capture is identified by its content: copies count once. A capture that cannot be read becomes a row of problems and
+sets the exit status. After a killed build, run the same command again: nothing is lost or counted twice. Deleted
+captures stay in the data set and are reported; --prune removes them.
 """
 EXAMPLES: Final = """\
 examples:
@@ -57,7 +57,7 @@ examples:
 def _number(text: str) -> int:
     if text.isdecimal() and int(text[:9]) > 0 and len(text) < 10:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 up")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,15 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
     add("out", metavar="OUTDIR", nargs="?", help="folder of the data set, or its address (s3://...)")
     add("words", metavar="CAPTURE", nargs="*", help="build: what to read; query: the SQL; trend: the figure")
-    add("--jobs", type=_number, metavar="N", default=1, help="build: so many captures at a time (default: 1)")
+    add("--jobs", type=_number, metavar="N", default=1, help="build: number of captures read in parallel (default: 1)")
     add("--executor", choices=("local", "ray"), default="local",
-        help="build: by processes of this machine (default), or by Ray's, which see the same folders")  # fmt: skip
-    add("--address", metavar="ADDRESS", help="build: of the Ray cluster (default: one that is begun here)")
-    add("--prune", action="store_true", help="build: captures go that lie no more where they lay")
+        help="build: by processes of this machine (default) or of Ray, which must see the same folders")  # fmt: skip
+    add("--address", metavar="ADDRESS", help="build: address of the Ray cluster (default: start one here)")
+    add("--prune", action="store_true", help="build: remove captures that no longer exist")
     add("--among", choices=("chip", "device"), default="chip",
         help="outliers: neighbours are of the same source and chip (default), or also of the same device")  # fmt: skip
-    add("--limit", type=_number, metavar="N", help="rows at most (default: 20; all of what is written or for programs)")
-    add("--offset", type=_number, metavar="N", default=0, help="rows that are passed over")
+    add("--limit", type=_number, metavar="N", help="at most N rows (default: 20; all with --csv, --json, --parquet)")
+    add("--offset", type=_number, metavar="N", default=0, help="number of rows to skip")
     add("--csv", action="store_true", help="rows as CSV")
     add("--json", action="store_true", help="one JSON object")
     add("--parquet", metavar="FILE", help="query: rows as a Parquet file")
@@ -94,9 +94,9 @@ def run(options: argparse.Namespace, show: Callable[..., None]) -> int:
         raise UsageError(f"Name the data set: tpuprof dataset {action} OUT.", "See tpuprof dataset --help.")
     wanted = {"build": "what to read", "query": "the SQL, in quotes", "trend": "the figure, such as overview.total_us"}
     if action in wanted and not words:
-        raise UsageError(f"Say {wanted[action]}: tpuprof dataset {action} {options.out} ...")
+        raise UsageError(f"Give {wanted[action]}: tpuprof dataset {action} {options.out} ...")
     if action != "build" and len(words) > (action in wanted):
-        raise UsageError(f"Not understood: {words[-1]}.", "SQL and names with blanks stand in quotes.")
+        raise UsageError(f"Not understood: {words[-1]}.", "Put SQL and names with spaces in quotes.")
     if options.parquet is not None and action != "query":
         raise UsageError("--parquet goes with tpuprof dataset query.")
     if sum((options.csv, options.json, options.parquet is not None)) > 1:
@@ -118,19 +118,19 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
     if options.address is not None and options.executor != "ray":
         raise UsageError("--address goes with --executor ray.")
 
-    def told(done: int, count: int) -> None:
+    def print_progress(done: int, count: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{done:,} of {count:,} captures", end="\n" if done == count else "", file=sys.stderr, flush=True)
 
     executor = ray(options.address) if options.executor == "ray" else local(options.jobs)
-    built = build(out, words, executor, prune=options.prune, told=told)
+    built = build(out, words, executor, prune=options.prune, progress=print_progress)
     if options.json:
         from tpuprof_tui.formats.answers import answer_text
 
         print(answer_text({"action": "build", **asdict(built)}, indent=None))
     else:
         _print_built(out, built, pruned=options.prune)
-    return LOST if built.unreadable or built.missing or built.internal_errors else FINE
+    return DATA_LOSS if built.unreadable or built.missing or built.internal_errors else OK
 
 
 def _print_built(out: str, built: Built, *, pruned: bool) -> None:
@@ -140,8 +140,8 @@ def _print_built(out: str, built: Built, *, pruned: bool) -> None:
           f"{built.unchanged:,} unchanged, {len(built.same):,} the same as others")  # fmt: skip
     for title, paths in (
         ("unreadable (see the table problems)", built.unreadable),
-        ("deleted, and taken out" if pruned else "deleted, and kept (--prune takes them out)", built.deleted),
-        ("not there, or no capture", built.missing),
+        ("deleted, and removed" if pruned else "deleted, but kept (--prune removes them)", built.deleted),
+        ("missing, or not a capture", built.missing),
         ("with an internal error of tpuprof, to be reported", built.internal_errors),
     ):
         if paths:
@@ -160,7 +160,7 @@ def _compact(out: str, options: argparse.Namespace) -> int:
     else:
         alone = ": no folder (source, day, device) has two that can be joined" if before == after else ""
         print(f"{before:,} files became {after:,}{alone}")
-    return FINE
+    return OK
 
 
 # -- queries ----------------------------------------------------------------------
@@ -175,22 +175,22 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
                 raise UsageError("--limit and --offset do not go with --parquet.", "Write LIMIT in the SQL.")
             count = query.write_parquet(data, words[0], Path(options.parquet))
             print(f"{options.parquet}: {count:,} rows")
-            return FINE
-        asked: dict[str, Callable[[], Rows]] = {
+            return OK
+        queries: dict[str, Callable[[], Rows]] = {
             "query": lambda: query.asked(data, words[0]),
             "top": lambda: query.top(data),
             "trend": lambda: query.trend(data, words[0]),
             "outliers": lambda: query.outliers(data, options.among),
         }
-        found = asked[options.action]()
-        limit, passed = options.limit, sum(1 for _ in islice(found.rows, options.offset))
+        found = queries[options.action]()
+        limit, skipped = options.limit, sum(1 for _ in islice(found.rows, options.offset))
         if options.csv:
             _print_csv(found, limit)
         elif options.json:
-            _print_json(options.action, found, limit, passed)
+            _print_json(options.action, found, limit, skipped)
         else:
-            show([_page(out, options.action, found, limit or _ROWS, passed)], "--limit N shows all.")
-    return FINE
+            show([_page(out, options.action, found, limit or _ROWS, skipped)], "--limit N shows all.")
+    return OK
 
 
 def _print_csv(found: Rows, limit: int | None) -> None:
@@ -201,8 +201,8 @@ def _print_csv(found: Rows, limit: int | None) -> None:
         print(",".join("" if value is None else csv_text(str(value)) for value in row))
 
 
-def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> None:
-    """Prints one JSON object, streaming its rows; ``passed``: number of skipped rows before them."""
+def _print_json(action: str, found: Rows, limit: int | None, skipped: int) -> None:
+    """Prints one JSON object, streaming its rows; ``skipped``: number of skipped rows before them."""
     from tpuprof_tui.formats.answers import answer_text
 
     columns = [{"name": name, "type": kind} for name, kind in found.columns]
@@ -213,11 +213,11 @@ def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> Non
         # answer_text applies the common rules for NaN, infinity and types unknown to JSON
         text = answer_text({"row": list(row)}, indent=None)
         print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
-    total = passed + count + sum(1 for _ in found.rows)
+    total = skipped + count + sum(1 for _ in found.rows)
     print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
-def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report:
+def _page(out: str, action: str, found: Rows, limit: int, skipped: int) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
@@ -225,7 +225,7 @@ def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report
     more = next(found.rows, None) is not None
     notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
     left = frozenset(
-        place for place, (_, kind) in enumerate(found.columns)
+        index for index, (_, kind) in enumerate(found.columns)
         if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))
     )  # fmt: skip
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)
@@ -255,11 +255,11 @@ def _print_schema(options: argparse.Namespace) -> int:
 
         tables = {name: [asdict(field) for field in fields] for name, fields in FIELDS.items()}
         print(answer_text({"action": "schema", "version": SCHEMA, "folders": list(FOLDERS), "tables": tables}))
-        return FINE
+        return OK
     print(f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet")
     print("Every table also has source, day (UTC, of the host's clock or else of the newest file) and device.")
     for name, columns in FIELDS.items():
         print(f"\n{name}", *(f"  {field.name:13}{field.kind:7}{field.help}" for field in columns), sep="\n")
         if name == "events":
-            print("  SOURCE_COLUMN       Further columns of the source, as tpuprof help COLUMNS has them.")
-    return FINE
+            print("  SOURCE_COLUMN       Further columns of the source, see tpuprof help COLUMNS.")
+    return OK

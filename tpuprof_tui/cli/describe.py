@@ -19,7 +19,7 @@ from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.registry import missing_for, views_of
 
-from .opening import each
+from .opening import for_each_capture
 
 #: Maximum size of the text, and of the JSON without the path, bytes.
 MOST_BYTES: Final = 2000
@@ -31,7 +31,7 @@ _ASK: Final = (
     ("instructions PATH --columns LIST", "{events}; --sort COLUMN:desc --filter EXPR --limit N"),
     ("info PATH --json", "each {lane}, each problem"),
     ("export PATH DIR --only LIST", "files: {files}"),
-    ("help schema report", "the form of the JSON; help COLUMNS: columns"),
+    ("help schema report", "the JSON schema; help COLUMNS: columns"),
 )
 _MORE: Final = "..."
 
@@ -39,8 +39,10 @@ _MORE: Final = "..."
 def print_description(options: argparse.Namespace) -> int:
     """Prints descriptions, as text or as one line of JSON each; returns the exit status."""
     if options.json:
-        return each(options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False)
-    return each(options, lambda profile: print(_text(description_record(profile), profile), end=""))
+        return for_each_capture(
+            options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False
+        )
+    return for_each_capture(options, lambda profile: print(_text(description_record(profile), profile), end=""))
 
 
 def description_record(profile: Profile) -> dict[str, Any]:
@@ -110,11 +112,11 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
     yield "Device", "; ".join((", ".join((record["device"], *clocks)), record["recording"]))
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in record["lanes"]["kinds"].items())
     lanes = words.lane.of(record["lanes"]["count"])
-    held = [words.unit.of(record["units"]["count"]), f"{lanes} ({kinds})" if kinds else lanes,
+    holds = [words.unit.of(record["units"]["count"]), f"{lanes} ({kinds})" if kinds else lanes,
             words.event.of(record["events"]["count"])]  # fmt: skip
     if record["launches"]:
-        held.append(Word("launch", "launches").of(record["launches"]))
-    yield "Holds", ", ".join(held)
+        holds.append(Word("launch", "launches").of(record["launches"]))
+    yield "Holds", ", ".join(holds)
     yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
     if record["steps"]["count"]:
         guessed = " (found by repetition)" if record["steps"]["guessed"] else ""

@@ -6,7 +6,7 @@ import argparse
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.exit_status import FINE, LOST
+from tpuprof_tui.exit_status import DATA_LOSS, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
@@ -14,7 +14,7 @@ from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, markdown_report, selected_views
 from tpuprof_tui.views.query import Query
 
-from .opening import all_opened, check_step
+from .opening import check_step, open_captures
 from .pages import pages_of
 
 
@@ -39,7 +39,7 @@ def print_diff(options: argparse.Namespace) -> int:
     """Prints the comparison that the options request; returns the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
-    base, other = all_opened((options.base, options.other), options)
+    base, other = open_captures((options.base, options.other), options)
     both = compared(base, other, options.step, options.run_noise)
     views = selected_views(both, options.views)
     if options.json:
@@ -47,9 +47,9 @@ def print_diff(options: argparse.Namespace) -> int:
     else:
         limit = ROWS if options.limit is None else options.limit
         # text and Markdown contain only views that are named
-        told = views if options.views else []
+        selected = views if options.views else []
         if options.markdown:
-            print("\n".join(markdown_report(both, told, limit, options.offset)))
+            print("\n".join(markdown_report(both, selected, limit, options.offset)))
         else:
-            pages_of(options).show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
-    return LOST if has_lost_records(both) else FINE
+            pages_of(options).show(diff_reports(both, selected, limit, options.offset), "--limit N shows all.")
+    return DATA_LOSS if has_lost_records(both) else OK

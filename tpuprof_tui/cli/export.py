@@ -21,10 +21,10 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.vocabulary import Output, imported
+from tpuprof_tui.model.vocabulary import Output, import_entry
 from tpuprof_tui.sources.catalog import Catalog
 
-from .opening import filter_asked, opened, status_of
+from .opening import combined_filter, open_capture, status_of
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Minimum interval between progress reports, seconds.
@@ -32,7 +32,7 @@ _EVERY: Final = 0.1
 _BAR: Final = 24
 
 
-def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
+def requested_kinds(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
     """Keys of the outputs that the options request.
 
     Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, like
@@ -59,14 +59,14 @@ def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> froze
     return frozenset(kinds)
 
 
-def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
+def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
     """Converts the options to an export job.
 
     Raises:
         UsageError: A core, step, range or filter is invalid.
     """
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    text = filter_asked(options, profile)
+    text = combined_filter(options, profile)
     groups = profile.groups
     chosen = None if options.cores is None else parse_cores(options.cores, profile)
     selection = Selection(
@@ -78,11 +78,11 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     documents = None
     if options.num_core is not None:
         documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
-    kinds = kinds_asked(options, outputs_of(profile.vocabulary))
+    kinds = requested_kinds(options, outputs_of(profile.vocabulary))
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
 
 
-def run_asked(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Writes the requested files; prints progress, paths, and the table of the summary.
 
     Returns:
@@ -92,23 +92,23 @@ def run_asked(options: argparse.Namespace) -> int:
         TpuprofError: A file could not be written, or the capture has changed since ``--expect``.
     """
     check_expected(options.expect, options.capture)
-    profile = opened(options.capture, options)
-    job = job_asked(options, profile)
+    profile = open_capture(options.capture, options)
+    job = requested_job(options, profile)
     check_selection(profile, job.selection)
     outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
-    titles = {output.key: output.told or output.title for output in outputs}
+    titles = {output.key: output.progress_name or output.title for output in outputs}
     teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
     stop_as_interrupted()
     found = len(profile.problems)
     for output in outputs:
-        profile = imported(output.prepare)(profile) if output.prepare else profile
+        profile = import_entry(output.prepare)(profile) if output.prepare else profile
     if options.redact:
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
     written = run_export(profile, job, teller.progress)
     notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
-    ends = [imported(output.finish)(profile, job.selection) for output in outputs if output.finish]
+    ends = [import_entry(output.finish)(profile, job.selection) for output in outputs if output.finish]
     teller.written(written, [*notes, *(note for note, _ in ends if note)])
     if not options.machine:
         print(*(text() for _, text in ends), sep="", end="")
@@ -128,7 +128,7 @@ def check_expected(expected: str | None, capture: str | None) -> None:
     if expected is None or capture is None:
         return
     if not os.path.exists(capture):
-        raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
+        raise TpuprofError(f"The capture is gone: {capture} no longer exists.", "Nothing was written.")
 
     if Catalog().fingerprint(capture) != expected:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
@@ -151,13 +151,13 @@ class _Lines:
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._titles = titles
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
 
     def progress(self, kind: str, done: float) -> None:
         """Prints a line when an output begins."""
         del done
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._announced:
+            self._announced.add(kind)
             print(f"Writing {self._titles[kind]} ...", file=sys.stderr)
 
     def written(self, files: list[Written], notes: list[str]) -> None:

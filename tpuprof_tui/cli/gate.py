@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FAILED, FINE, LOST, UNCERTAIN
+from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
@@ -33,10 +33,10 @@ from tpuprof_tui.views.gating import (
 )
 from tpuprof_tui.views.query import Query
 
-from .opening import opened
+from .opening import open_capture
 from .pages import Pages
 
-_STATUS: Final = {"PASS": FINE, "FAIL": FAILED, "INCONCLUSIVE": UNCERTAIN}
+_STATUS: Final = {"PASS": OK, "FAIL": GATE_FAILED, "INCONCLUSIVE": GATE_INCONCLUSIVE}
 #: Suffixes of result files.
 _FORMS: Final = (".json", ".md", ".xml")
 _MOST_NAMED: Final = 6
@@ -47,18 +47,18 @@ def print_gate(options: argparse.Namespace) -> int:
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
     if not options.against:
-        raise UsageError("What to compare with is not said.", "Name it: tpuprof gate OTHER ... --against BASE ...")
+        raise UsageError("The base of the comparison is missing.", "Name it: tpuprof gate OTHER ... --against BASE ...")
     output = Path(options.output) if options.output else None
     if output is not None and output.suffix not in _FORMS:
         raise UsageError(
-            f"{output}: a file of results ends in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
+            f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
     rules = [_rule(text) for text in options.fail_on or ()]
     other, base = _side(options.others, options, findings=True), _side(options.against, options)
     refuse_unlike_sides(base, other)
     base, other, called = merge_renamed_operations(base, other)
     rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
-    _known(rules, base, other)
+    _check_figures(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
     record = answer_text(gate_record(result, base, other, why_gated(result, base, other)),
                          indent=None)  # fmt: skip
@@ -91,7 +91,7 @@ def save_baseline(options: argparse.Namespace) -> int:
 
 
 def _unread_status(*sides: Side) -> int:
-    return LOST if any(side.unread for side in sides) else FINE
+    return DATA_LOSS if any(side.unread for side in sides) else OK
 
 
 def _rule(text: str) -> Rule:
@@ -99,7 +99,7 @@ def _rule(text: str) -> Rule:
     try:
         return Rule.parse(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no rule.",
+        raise UsageError(f"{text!r} is not a rule.",
                          "Write FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'."
                          ) from None  # fmt: skip
 
@@ -118,7 +118,8 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
             if known.is_file() and is_baseline(known):
                 side = read_baseline(known)
             else:
-                side = side_of(Query(Session.of(opened(path, options))), path, findings=findings and found is None)
+                query = Query(Session.of(open_capture(path, options)))
+                side = side_of(query, path, findings=findings and found is None)
         except UnreadableError as error:
             unread.append((path, error))
             continue
@@ -130,7 +131,7 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
     return replace(found, unread=tuple((path, str(error)) for path, error in unread))
 
 
-def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
+def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
     """Checks that the figures of all rules exist.
 
     Raises:

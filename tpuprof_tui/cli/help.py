@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tpuprof_tui.errors import UsageError, needed_for
-from tpuprof_tui.exit_status import FINE
+from tpuprof_tui.errors import UsageError, requires_package
+from tpuprof_tui.exit_status import OK
 
 from .agent import PAGE
 from .json_schema import schema_text
@@ -26,7 +26,7 @@ _WIDEST: Final = 100
 def print_help(options: argparse.Namespace) -> int:
     """Prints help; returns the exit status."""
     print(help_text(options.topic, options.of), end="")
-    return FINE
+    return OK
 
 
 def help_text(topic: str | None, of: str | None = None) -> str:
@@ -57,7 +57,7 @@ def help_text(topic: str | None, of: str | None = None) -> str:
 
 def keys_text() -> str:
     """All keys of the explorer by pane, including the user's key settings."""
-    with needed_for("The list of keys"):
+    with requires_package("The list of keys"):
         from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
         from tpuprof_tui.app.settings.config import read_config
 

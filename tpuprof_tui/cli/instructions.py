@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.selection import Page, Selection
+from tpuprof_tui.export.selection import RowPage, Selection
 from tpuprof_tui.export.table import TableRows, known_columns, parse_columns, parse_sort, table_rows, write_table
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
@@ -22,10 +22,10 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 
 from .export import check_expected, stop_as_interrupted
-from .opening import filter_asked, opened, status_of
+from .opening import combined_filter, open_capture, status_of
 
 
-def write_asked(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Writes the requested events to stdout or to a file; returns the exit status.
 
     Raises:
@@ -34,16 +34,16 @@ def write_asked(options: argparse.Namespace) -> int:
         OSError: stdout could not be written.
     """
     check_expected(options.expect, options.capture)
-    profile = opened(options.capture, options)
+    profile = open_capture(options.capture, options)
     status = status_of(profile)
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
         say = profile.vocabulary.say
-        told = say("The capture has no {unit} {core}.", core=options.core)
-        raise UsageError(told, say("Its {units}: {known}.", known=known))
+        message = say("The capture has no {unit} {core}.", core=options.core)
+        raise UsageError(message, say("Its {units}: {known}.", known=known))
     if options.engine is not None:
         options.engine = _engine(options, profile)
-    selection, page = _selection(options, profile), Page(options.limit, options.offset)
+    selection, page = _selection(options, profile), RowPage(options.limit, options.offset)
     if options.redact:
         from tpuprof_tui.views.redacting import redacted
 
@@ -55,7 +55,7 @@ def write_asked(options: argparse.Namespace) -> int:
         _tell_cut(page, profile)
         return status
     if options.format == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
+        raise UsageError("Parquet cannot be printed to a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
     if options.limit is None and sys.stdout.isatty():
         _write_few(options, profile, selection)
@@ -70,7 +70,7 @@ def _write_few(options: argparse.Namespace, profile: Profile, selection: Selecti
     """Writes the first rows to a terminal, if no limit is given: at most ``ROWS`` and ``MOST_BYTES``."""
     from .pages import MOST_BYTES
 
-    page, text = Page(ROWS, options.offset), io.BytesIO()
+    page, text = RowPage(ROWS, options.offset), io.BytesIO()
     _write(options, profile, selection, page, text)
     lines = text.getvalue().splitlines(keepends=True)
     while len(lines) > 2 and sum(map(len, lines)) > MOST_BYTES:
@@ -81,11 +81,11 @@ def _write_few(options: argparse.Namespace, profile: Profile, selection: Selecti
     _tell_cut(page, profile, "--limit N shows more, and a pipe or --output gets all")
 
 
-def _tell_cut(page: Page, profile: Profile, more: str = "--limit, --offset") -> None:
+def _tell_cut(page: RowPage, profile: Profile, more: str = "--limit, --offset") -> None:
     """Reports on stderr that only some of the rows were written."""
     if page.taken < page.total:
-        told = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
-        print(f"tpuprof: {line_text(told)}", file=sys.stderr)
+        message = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
+        print(f"tpuprof: {line_text(message)}", file=sys.stderr)
 
 
 def _engine(options: argparse.Namespace, profile: Profile) -> str:
@@ -101,8 +101,8 @@ def _engine(options: argparse.Namespace, profile: Profile) -> str:
     found = next((kind for kind in kinds if kind.lower() == options.engine.lower()), None)
     if found is None:
         say, known = profile.vocabulary.say, ", ".join(kinds) or "none"
-        told = say("The capture has no {lane} {engine}.", engine=options.engine)
-        raise UsageError(told, say("Its {lanes}: {known}.", known=known))
+        message = say("The capture has no {lane} {engine}.", engine=options.engine)
+        raise UsageError(message, say("Its {lanes}: {known}.", known=known))
     return found
 
 
@@ -117,7 +117,7 @@ def _in_order(options: argparse.Namespace) -> bool:
     return options.sort is not None or options.lane is not None
 
 
-def _write(options: argparse.Namespace, profile: Profile, selection: Selection, page: Page, sink: BinaryIO) -> None:
+def _write(options: argparse.Namespace, profile: Profile, selection: Selection, page: RowPage, sink: BinaryIO) -> None:
     write = _own_writer(options, profile)
     if write is None:
         _write_table(options, _rows(options, profile, selection).on(page), sink)
@@ -131,7 +131,7 @@ def _write(options: argparse.Namespace, profile: Profile, selection: Selection, 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    text = filter_asked(options, profile)
+    text = combined_filter(options, profile)
     return Selection(None, start, end, compile_filter(text, profile) if text else None)
 
 
@@ -150,8 +150,8 @@ def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
 
     profile = rows.profile
-    asked = options.columns
-    columns = known_columns(profile) if asked is None else parse_columns(asked, profile.vocabulary)
+    names = options.columns
+    columns = known_columns(profile) if names is None else parse_columns(names, profile.vocabulary)
     if options.format == "parquet":
         from tpuprof_tui.export.table_parquet import write_parquet
 

@@ -51,7 +51,7 @@ def _schema_of_rows() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpuprof instructions PATH: a line",
         "description": "One row. Names are those of the published converter, or with --columns keys of columns; fields "
-        "of registers and columns of other sources come beside them. null: not known.",
+        "of registers and columns of other sources are added. null: not known.",
         "type": "object",
         "properties": columns,
         "additionalProperties": {"type": ["integer", "number", "string", "null"]},

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import Struct
 
 from tpuprof_tui.dataset import is_data_set
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, needed_for
-from tpuprof_tui.exit_status import FINE, LANGUAGES, STOPPED, help_lines
-from tpuprof_tui.model.vocabulary import imported, joined
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, requires_package
+from tpuprof_tui.exit_status import INTERRUPTED, LANGUAGES, OK, help_lines
+from tpuprof_tui.model.vocabulary import import_entry, join_words
 from tpuprof_tui.sources.catalog import SOURCES, Catalog
 
 from . import dataset, texts
-from .opening import check_step, each, given, must_exist, told
+from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error
 from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .pages import pages_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Error codes of a full disk.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Hint how to see what a shortened page leaves out.
-MORE: Final = "tpuprof report CAPTURE VIEW tells one view, --limit N all."
+MORE: Final = "tpuprof report CAPTURE VIEW shows one view, --limit N all rows."
 IN_ORDER: Final = "one answer each, in this order"
 #: Name and settings of an operand.
 Operand = tuple[str, dict[str, Any]]
@@ -82,9 +82,9 @@ class Command(Struct, frozen=True):
     completions: str = ""
 
 
-def entry(where: str) -> Any:
+def entry(path: str) -> Any:
     """Imports the function that an entry of a command ("module:function", within this package) refers to."""
-    return imported(f"{__package__}.{where}")
+    return import_entry(f"{__package__}.{path}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,31 +102,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
-        with needed_for("tpuprof"):
+        with requires_package("tpuprof"):
             # parse first: --help and usage errors need none of the command's imports
             options = parsed(name, rest)
             status: int = entry(COMMANDS[name].run)(options)
         sys.stdout.flush()
         return status
     except TpuprofError as error:
-        return told(str(error), error.exit_code)
+        return report_error(str(error), error.exit_code)
     except BrokenPipeError:
         # the reader closed the pipe, such as head
         _drop_output()
-        return FINE
+        return OK
     except KeyboardInterrupt:
-        return STOPPED
+        return INTERRUPTED
     except MemoryError:
-        return told(NO_MEMORY)
+        return report_error(NO_MEMORY)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             _drop_output()
-            return told(f"The output could not be written: {os.strerror(error.errno or 0)}.")
+            return report_error(f"The output could not be written: {os.strerror(error.errno or 0)}.")
         if "--debug" in words:
             raise
         from tpuprof_tui.crash_log import reported
 
-        return told(reported(error, words))
+        return report_error(reported(error, words))
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -135,16 +135,16 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     The command is the first word that is neither an option nor an option's value, so options may precede it.
     """
     valued = {flag for option in OPTIONS if "action" not in option.settings for flag in option.flags}
-    place = 0
-    while place < len(words):
-        word = words[place]
+    index = 0
+    while index < len(words):
+        word = words[index]
         if word == "--":
             break
         if word.startswith("-") and word != "-":
-            place += 2 if word in valued else 1
+            index += 2 if word in valued else 1
             continue
         if word in COMMANDS and word != "open":
-            return word, [*words[:place], *words[place + 1 :]]
+            return word, [*words[:index], *words[index + 1 :]]
         break
     return "open", list(words)
 
@@ -234,7 +234,7 @@ def open_command(options: argparse.Namespace) -> int:
     if not _is_terminal():
         if place != Place():
             raise UsageError(
-                "A place opens in a terminal alone.", "Here: tpuprof report CAPTURE --range A..B --core N."
+                "A place can only be opened in a terminal.", "Here: tpuprof report CAPTURE --range A..B --core N."
             )
         if against is not None:
             from .diff import print_diff
@@ -258,7 +258,7 @@ def info_command(options: argparse.Namespace) -> int:
     if options.why:
         from .source_choice import tell_source_choice
 
-        return tell_source_choice(given(options), as_json=options.json)
+        return tell_source_choice(capture_arguments(options), as_json=options.json)
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
     from tpuprof_tui.views.pages import info_report
@@ -273,13 +273,15 @@ def info_command(options: argparse.Namespace) -> int:
 
     limit, offset = options.limit, options.offset
     if options.json:
-        return each(
+        return for_each_capture(
             options,
             lambda profile: print(info_json(profile, memory(profile), limit=limit, offset=offset)),
             headed=False,
         )
     rows, show = ROWS if limit is None else limit, pages_of(options).show
-    return each(options, lambda profile: show([info_report(profile, memory(profile), limit=rows, offset=offset)], MORE))
+    return for_each_capture(
+        options, lambda profile: show([info_report(profile, memory(profile), limit=rows, offset=offset)], MORE)
+    )
 
 
 def summary_command(options: argparse.Namespace) -> int:
@@ -294,7 +296,7 @@ def summary_command(options: argparse.Namespace) -> int:
         check_step(step, profile)
         show([summary_report(profile, step, ROWS if limit is None else limit)], MORE)
 
-    return each(options, tell)
+    return for_each_capture(options, tell)
 
 
 def dataset_command(options: argparse.Namespace) -> int:
@@ -331,22 +333,22 @@ COMMANDS: Final = {
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
-        f"Explore a profile in the terminal: {joined((source.title for source in SOURCES), 'or')}.\n"
+        f"Explore a profile in the terminal: {join_words((source.title for source in SOURCES), 'or')}.\n"
         "Without a terminal the summary is printed.",
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
     "report": Command(
-        "all that is known, by view, as text or JSON",
+        "all figures, by view, as text or JSON",
         "report:print_report",
-        (_CAPTURE, _operand("views", "VIEW", "just these views (--list names them)", "*")),
+        (_CAPTURE, _operand("views", "VIEW", "only these views (--list names them)", "*")),
         texts.REPORT_HELP,
     ),
     "diff": Command(
         "what changed from one capture to another, and why",
         "diff:print_diff",
         (
-            _operand("base", "CAPTURE", "what is compared with"),
-            _operand("other", "CAPTURE", "what is compared"),
+            _operand("base", "CAPTURE", "base of the comparison"),
+            _operand("other", "CAPTURE", "capture to compare"),
             _operand("views", "VIEW", "also these views, with differences", "*"),
         ),
         texts.DIFF_HELP,
@@ -354,7 +356,7 @@ COMMANDS: Final = {
     "gate": Command(
         "whether a change may pass: PASS, FAIL or INCONCLUSIVE",
         "gate:print_gate",
-        (_operand("others", "CAPTURE", "runs that are judged", "+"),),
+        (_operand("others", "CAPTURE", "runs to judge", "+"),),
         texts.GATE_HELP,
     ),
     "baseline": Command(
@@ -362,13 +364,13 @@ COMMANDS: Final = {
         "gate:save_baseline",
         (
             ("what", {"choices": ("save",), "help": "what to do"}),
-            _operand("name", "FILE", "file to write (.json is added where it has no ending)"),
-            _operand("captures", "CAPTURE", "runs of the same", "+"),
+            _operand("name", "FILE", "file to write (.json is added if it has no suffix)"),
+            _operand("captures", "CAPTURE", "runs of the same program", "+"),
         ),
         texts.BASELINE_HELP,
     ),
     "describe": Command(
-        "in 2 kB what a profile holds, and what can be asked of it",
+        "what a profile holds and what can be queried, in 2 kB",
         "describe:print_description",
         (_captures(IN_ORDER),),
         texts.DESCRIBE_HELP,
@@ -379,23 +381,21 @@ COMMANDS: Final = {
         (_captures(IN_ORDER),),
         texts.INFO_HELP,
     ),
-    "instructions": Command(
-        texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:write_asked", (_CAPTURE,)
-    ),
+    "instructions": Command(texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)),
     "export": Command(
-        joined(output.title for output in known_outputs()),
-        "export:run_asked",
+        join_words(output.title for output in known_outputs()),
+        "export:run",
         (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?")),
     ),
     "dataset": Command(
-        "many captures as one data set, and questions to it",
+        "many captures as one data set, and queries on it",
         "main:dataset_command",
         description=dataset.HELP,
         epilog=dataset.EXAMPLES,
         arguments="dataset:add_arguments",
     ),
     "options": Command(
-        "the options that make a profile: explained, checked, made",
+        "profiling options: explain, check, make",
         "profiling_options:options_command",
         arguments="profiling_options:add_arguments",
         localise="profiling_options:localise",
@@ -406,14 +406,14 @@ COMMANDS: Final = {
         "help:print_help",
         (
             _operand("topic", "TOPIC", f"a command, or one of {', '.join(texts.TOPICS)}", "?"),
-            _operand("of", "COMMAND", "schema: the command whose JSON it is of", "?"),
+            _operand("of", "COMMAND", "schema: the command whose JSON it describes", "?"),
         ),
         texts.HELP_HELP,
         texts.HELP_EXAMPLES,
         reads=False,
     ),
     "completion": Command(
-        "a script that makes a shell complete these words",
+        "a script for shell completion",
         "completion:print_script",
         (("shell", {"choices": texts.SHELLS, "help": "the shell"}),),
         texts.COMPLETION_HELP,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FINE, LOST, NOTHING
+from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NAMED: Final = 8
 NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
 
 
-def told(message: str, status: int = NOTHING) -> int:
+def report_error(message: str, status: int = NO_RESULT) -> int:
     """Prints a sentence to stderr; returns the exit status."""
     from tpuprof_tui.formats.escape import line_text
 
@@ -32,7 +32,7 @@ def told(message: str, status: int = NOTHING) -> int:
     return status
 
 
-def given(options: argparse.Namespace) -> list[str]:
+def capture_arguments(options: argparse.Namespace) -> list[str]:
     """The captures on the command line.
 
     Raises:
@@ -44,41 +44,41 @@ def given(options: argparse.Namespace) -> list[str]:
 
 
 def status_of(profile: Profile) -> int:
-    """Exit status of a command that has shown a profile: `LOST` if it has errors."""
+    """Exit status of a command that has shown a profile: `DATA_LOSS` if it has errors."""
     from tpuprof_tui.model import Severity, worst
 
-    return LOST if worst(profile.problems) == Severity.ERROR else FINE
+    return DATA_LOSS if worst(profile.problems) == Severity.ERROR else OK
 
 
-def each(options: argparse.Namespace, answer: Callable[[Profile], object], *, headed: bool = True) -> int:
+def for_each_capture(options: argparse.Namespace, answer: Callable[[Profile], object], *, headed: bool = True) -> int:
     """Calls ``answer`` for each capture in order; returns the worst exit status.
 
     Of several captures, unreadable ones are reported and skipped.
     """
-    captures = given(options)
+    captures = capture_arguments(options)
     if len(captures) == 1:
-        profile = opened(captures[0], options)
+        profile = open_capture(captures[0], options)
         answer(profile)
         return status_of(profile)
-    status = FINE
-    for place, capture in enumerate(captures):
+    status = OK
+    for index, capture in enumerate(captures):
         try:
-            profile = opened(capture, options)
+            profile = open_capture(capture, options)
         except UnreadableError as error:
             sys.stdout.flush()
-            status = max(status, told(str(error), error.exit_code))
+            status = max(status, report_error(str(error), error.exit_code))
             continue
         if headed:
             from tpuprof_tui.formats.escape import line_text
 
-            between = "\n" if place else ""
+            between = "\n" if index else ""
             print(f"{between}==> {line_text(capture)} <==")
         answer(profile)
         status = max(status, status_of(profile))
     return status
 
 
-def opened(capture: str | None, options: argparse.Namespace) -> Profile:
+def open_capture(capture: str | None, options: argparse.Namespace) -> Profile:
     """Opens a capture, or standard input (``-``), with the given options.
 
     Raises:
@@ -101,22 +101,22 @@ def opened(capture: str | None, options: argparse.Namespace) -> Profile:
     return replace(profile, notes=notes) if notes else profile
 
 
-def all_opened(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
+def open_captures(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
     """Opens captures, in parallel if their source supports it."""
     from tpuprof_tui import open_profiles
 
     try:
         return open_profiles(captures, part=_part(options), **options.source)
     except UnreadableError:
-        return [opened(each, options) for each in captures]  # raises an error that names the capture
+        return [open_capture(each, options) for each in captures]  # raises an error that names the capture
 
 
 def _part(options: argparse.Namespace) -> Part | None:
     """The part of a profile that ``--range`` and ``--step`` select; None: all."""
     from tpuprof_tui.sources.catalog import Part
 
-    asked = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
-    return asked if asked != Part("", None) else None
+    part = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
+    return part if part != Part("", None) else None
 
 
 def _piped(options: argparse.Namespace) -> Profile:
@@ -131,7 +131,7 @@ def _piped(options: argparse.Namespace) -> Profile:
     from tpuprof_tui.sources.source import first_bytes
 
     if sys.stdin.isatty():
-        raise UsageError("Nothing comes by standard input.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
+        raise UsageError("Nothing is piped to stdin.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
     folder = tempfile.mkdtemp(prefix="tpuprof")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder, "stdin.json")
@@ -154,28 +154,28 @@ def must_exist(path: str, hint: str) -> None:
         UnreadableError: The path does not exist.
     """
     if "://" in path:
-        raise _elsewhere(path)
+        raise _remote_error(path)
     if not os.path.exists(path):
         raise UnreadableError(f"{path}: no such file or directory.", hint)
 
 
-def _elsewhere(path: str) -> UnreadableError:
-    return UnreadableError(f"{path} lies on another file system: there one data set at a time is opened.",
-                           f"Make one: tpuprof dataset build OUT {path}.")  # fmt: skip
+def _remote_error(path: str) -> UnreadableError:
+    return UnreadableError(f"{path} is on another file system: only one data set at a time can be opened there.",
+                           f"Build one: tpuprof dataset build OUT {path}.")  # fmt: skip
 
 
 def _folder_error(path: str) -> UnreadableError | None:
     """Error for a folder that contains captures, for a data set, or for a remote path; None for other paths."""
     if is_data_set(path):
-        return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
+        return UnreadableError(f"{path} is a data set.", f"Query it: tpuprof dataset query {path} 'SELECT ...'.")
     if "://" in path:
-        return _elsewhere(path)
+        return _remote_error(path)
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None
     named = ", ".join(str(capture) for capture in found[:3])
     return UnreadableError(
-        f"{path} is no capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
+        f"{path} is not a capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
         f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",
     )
 
@@ -192,12 +192,12 @@ def check_step(step: int | None, profile: Profile) -> None:
 
     found = steps_of(profile)
     if not len(found):
-        raise UsageError(f"The capture has no {found.word.plural}, and nothing that it launches repeats.", "")
+        raise UsageError(f"The capture has no {found.word.plural}, and no sequence of its launches repeats.", "")
     if not len(found.numbered(step)):
         raise UsageError(f"The capture has no {found.word.one} {step}.", f"There are: {found.numbers_text(_NAMED)}.")
 
 
-def filter_asked(options: argparse.Namespace, profile: Profile) -> str:
+def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
     """``--filter`` and ``--step`` combined into one filter; empty without both.
 
     Raises:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui import __version__
 from tpuprof_tui.export.outputs import TABLES, outputs_of_all
-from tpuprof_tui.model.vocabulary import Output, joined
+from tpuprof_tui.model.vocabulary import Output, join_words
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 
 from .texts import own_text, said
@@ -54,14 +54,14 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: write 2% or 0.02")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write 2% or 0.02")
     return value
 
 
 def _count(text: str) -> int:
     if text.isdecimal() and len(text) < 19:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
 
 
 def _core(text: str) -> int:
@@ -94,7 +94,7 @@ def output_keys() -> tuple[str, ...]:
 
 def _titles(name: str) -> str:
     """Joined titles of the export formats of a set (``Output.sets``)."""
-    return joined(output.title for output in known_outputs() if name in output.sets)
+    return join_words(output.title for output in known_outputs() if name in output.sets)
 
 
 def source_option(option: SourceOption) -> Option:
@@ -108,13 +108,13 @@ OWN_OPTIONS: Final = tuple(option for source in SOURCES for option in source.opt
 OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
     _switch("--json", "describe diff gate info report", "one JSON object"),
-    _switch("--list", "report", "name the views there are, a line each", dest="list_views"),
+    _switch("--list", "report", "list the views, one per line", dest="list_views"),
     _valued("--group", "open report", "GROUP", said("only this group: its number ({a_unit}'s) or its name")),
     _number("--rank", "report", "only the worker of this rank"),
     _number(
         "--limit",
         "summary report diff info instructions",
-        "rows of each table at most (default: as many as 8 kB of text hold; all with --json, and of instructions to a "
+        "maximum rows per table (default: as many as fit into 8 kB of text; all with --json, and for instructions to a "
         "pipe or file)",
     ),
     _switch("--markdown", "summary report diff gate", "Markdown, for a merge request"),
@@ -122,16 +122,16 @@ OPTIONS: Final = (
         "--run-noise",
         "diff gate",
         "SHARE",
-        "how far runs of the same lie apart where nothing measures it (default: 2%%)",
+        "assumed spread between runs where it is not measured (default: 2%%)",
         type=_share,
         default=0.02,
     ),
-    _valued("--against", "gate", "CAPTURE", "what they are compared with: runs, or a baseline file", nargs="+"),
-    _valued("--fail-on", "gate", "RULE", "what must not be, such as 'total>3%%'; any number of these", action="append"),
+    _valued("--against", "gate", "CAPTURE", "base of the comparison: runs or a baseline file", nargs="+"),
+    _valued("--fail-on", "gate", "RULE", "what must not happen, such as 'total>3%%'; can be repeated", action="append"),
     _valued("--level", "gate", "SHARE", "chance of a false alarm (default: 1%%)", type=_share, default=0.01),
-    _number("--offset", "report diff info instructions", "rows of each table that are passed over", default=0),
+    _number("--offset", "report diff info instructions", "number of rows to skip in each table", default=0),
     _switch("--why", "info", "open nothing, say which source would open it and what each of them looked for"),
-    _switch("--memory", "info", "also what the opened capture takes of memory, by what holds it"),
+    _switch("--memory", "info", "also the memory used by the opened capture, by holder"),
     Option(
         ("--format",),
         {
@@ -142,11 +142,11 @@ OPTIONS: Final = (
         ("instructions",),
     ),
     _valued(
-        "--columns", "instructions", "LIST", "the explorer's table: just these columns, empty where nothing is known"
+        "--columns", "instructions", "LIST", "the explorer's table: only these columns, empty where nothing is known"
     ),
-    _valued("--sort", "instructions", "COLUMN", said("rows of all {lanes} by a column, COLUMN:desc: largest first")),
-    _valued("--output", "instructions", "FILE", "a file instead of stdout; it appears whole or not at all"),
-    _valued("--output", "gate", "FILE", "also a file: .json, .md (Markdown) or .xml (JUnit) by how its name ends"),
+    _valued("--sort", "instructions", "COLUMN", said("sort rows of all {lanes}; COLUMN:desc: largest first")),
+    _valued("--output", "instructions", "FILE", "write to a file instead of stdout; complete or not at all"),
+    _valued("--output", "gate", "FILE", "also write a file, by suffix: .json, .md (Markdown) or .xml (JUnit)"),
     Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
     _number("--core", "open instructions report", own_text("instructions_core") or said("only {unit} N"), type=_core),
     # not ``choices``: the valid kinds depend on the profile
@@ -162,7 +162,7 @@ OPTIONS: Final = (
         "EXPR",
         said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'"),
     ),
-    _valued("--select", "open", "LANE:ROW", said("select {a_event}, as the command place tells it")),
+    _valued("--select", "open", "LANE:ROW", said("select {a_event}, as the command place prints it")),
     _valued(
         "--notes",
         "open export report",
@@ -180,7 +180,7 @@ OPTIONS: Final = (
         "for sharing: host1, user1, path1, capture1 in place of hosts, users, paths, addresses and names of captures; "
         "names of kernels, operations, modules and networks stay",
     ),
-    _valued("--only", "export", "KINDS", f"just these: {','.join(output_keys())}"),
+    _valued("--only", "export", "KINDS", f"only these: {','.join(output_keys())}"),
     _valued("--cores", "export", "LIST", said("only these {units}, and what they submitted to ports: 0,3 or 0-3")),
     _valued(
         "--range",
@@ -201,11 +201,11 @@ OPTIONS: Final = (
     ),
     _switch("--machine", "export", argparse.SUPPRESS),
     _valued("--expect", "export instructions", "FINGERPRINT", argparse.SUPPRESS),
-    _valued("--against", "open", "CAPTURE", "what it is compared with: the summary tells differences, the cause first"),
-    _switch("--ascii", "open", "draw with ASCII characters alone", "store_const", const=True, dest="ascii"),
+    _valued("--against", "open", "CAPTURE", "base to compare with: the summary shows differences, the cause first"),
+    _switch("--ascii", "open", "draw only with ASCII characters", "store_const", const=True, dest="ascii"),
     _switch("--unicode", "open", "draw with Unicode whatever the locale", "store_const", const=False, dest="ascii"),
     _switch("--no-mouse", "open", "leave the mouse to the terminal", "store_false", dest="mouse"),
-    _switch("--follow", "open", "read the capture again when it changes, and new ones beside it"),
+    _switch("--follow", "open", "read the capture again when it changes, and new ones in its folder"),
     _switch("--debug", "", "show the traceback of an unexpected error"),
     Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
 )

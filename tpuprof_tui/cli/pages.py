@@ -49,12 +49,12 @@ class Pages(Struct, frozen=True):
             pages: The reports.
             more: Hint how to see omitted parts, printed if reports are shortened.
         """
-        told = list(pages)
+        reports = list(pages)
         left_out = ""
         if not self.whole:
-            told, left_out = brief(told, _markdown if self.markdown else _text, more)
+            reports, left_out = shortened(reports, _markdown if self.markdown else _text, more)
         tell = (lambda page: print(_markdown(page))) if self.markdown else _for_stdout()
-        for number, page in enumerate(told):
+        for number, page in enumerate(reports):
             if number:
                 print()
             tell(page)
@@ -62,7 +62,7 @@ class Pages(Struct, frozen=True):
             print(f"\n{left_out}")
 
 
-def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
+def shortened(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
     """Shortens reports to at most `MOST_BYTES`; returns them and a line that lists omitted tables.
 
     Rows are removed before tables; tables of `_FIRST` are kept longest, then the first ones.
@@ -81,25 +81,25 @@ def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = ""
     room = MOST_BYTES - _ROOM
     cut: dict[int, Report] = {}
     left_out: list[str] = []
-    for place in sorted(range(len(shorter)), key=lambda place: min(map(_rank, shorter[place].tables), default=9)):
-        head = replace(shorter[place], tables=())
+    for index in sorted(range(len(shorter)), key=lambda index: min(map(_rank, shorter[index].tables), default=9)):
+        head = replace(shorter[index], tables=())
         if size((head,)) <= room - MOST_BYTES // 3:
             room -= size((head,))
-            cut[place] = head
+            cut[index] = head
         else:
             left_out.append(head.title)
-    tables = [(place, table) for place in cut for table in shorter[place].tables]
-    for place, table in sorted(tables, key=lambda each: (_rank(each[1]), each[0])):
-        need = size((replace(cut[place], title="", lines=(), tables=(table,)),))
+    tables = [(index, table) for index in cut for table in shorter[index].tables]
+    for index, table in sorted(tables, key=lambda each: (_rank(each[1]), each[0])):
+        need = size((replace(cut[index], title="", lines=(), tables=(table,)),))
         if need <= room:
             room -= need
-            cut[place] = replace(cut[place], tables=(*cut[place].tables, table))
+            cut[index] = replace(cut[index], tables=(*cut[index].tables, table))
         else:
             left_out.append(table.view or table.title)
     named = ", ".join(dict.fromkeys(left_out))
     if len(named) > _ROOM - 120:
         named = f"{named[: _ROOM - 140].rpartition(', ')[0]}, ..."
-    kept = [cut[place] for place in sorted(cut) if cut[place].tables or cut[place].lines]
+    kept = [cut[index] for index in sorted(cut) if cut[index].tables or cut[index].lines]
     return kept, f"Left out, as it is long: {named}. {more}".rstrip()
 
 

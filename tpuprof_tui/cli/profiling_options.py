@@ -14,13 +14,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.exit_status import FINE, LOST, NOTHING
+from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.options import explaining
 from tpuprof_tui.options.checking import check
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import Order, Records, largest, make, most_records
+from tpuprof_tui.options.making import MakeRequest, Records, largest, make, most_records
 from tpuprof_tui.options.reading import Written, from_environment, read
 from tpuprof_tui.options.tables import (
     LANGUAGES,
@@ -60,20 +60,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bp-point", metavar="NAME")
     parser.add_argument("--lang", choices=LANGUAGES)
     parser.add_argument("--json", action="store_true")
-    _tell(parser, help_texts(LANGUAGES[0]))
+    _set_help(parser, help_texts(LANGUAGES[0]))
 
 
 def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """Translates a parser's help to the language of ``--lang`` in ``words`` or of the locale; returns the language."""
-    asked = [after for word, after in pairwise(words) if word == "--lang"]
-    asked += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
-    language = next((word for word in asked if word in LANGUAGES), language_of(os.environ))
+    requested = [after for word, after in pairwise(words) if word == "--lang"]
+    requested += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
+    language = next((word for word in requested if word in LANGUAGES), language_of(os.environ))
     if language != LANGUAGES[0]:
-        _tell(parser, help_texts(language))
+        _set_help(parser, help_texts(language))
     return language
 
 
-def _tell(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
+def _set_help(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
     parser.description, parser.epilog = texts["description"], texts["epilog"]
     parser._positionals.title, parser._optionals.title = texts["headings"]["positional"], texts["headings"]["optional"]
     for action in parser._actions:
@@ -110,9 +110,9 @@ def options_command(options: argparse.Namespace) -> int:
         raise UsageError(f"{named} has no kind {options.kind}.", f"Its kinds: {', '.join(kinds)}.")
     name = options.kind or kinds[0]
     tables = load(sources[name], options.lang or language_of(os.environ))
-    given = [each for each in _GIVEN if getattr(options, each) is not None]
-    if given and options.action != "make":
-        raise UsageError(f"--{given[0].replace('_', '-')} is for tpuprof options make.")
+    inputs = [each for each in _GIVEN if getattr(options, each) is not None]
+    if inputs and options.action != "make":
+        raise UsageError(f"--{inputs[0].replace('_', '-')} is for tpuprof options make.")
     commands = {"explain": _explain, "check": _check, "make": _make}
     return commands[options.action](options, words, tables, tables.kinds[name])
 
@@ -135,7 +135,7 @@ def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, 
         _print_json(explaining.overview_json(written, kind, tables))
     else:
         _print(explaining.overview_lines(written, kind, tables))
-    return FINE
+    return OK
 
 
 def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Tables, Option]]:
@@ -153,7 +153,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
             _print_json(explaining.explained(option, tables))
         else:
             _print(explaining.lines_of(option, tables))
-        return FINE
+        return OK
     known = {str(each): each for each in ((True, False) if option.type == "boolean" else option.values)}
     if known and value not in known and not (option.custom and value.startswith(option.custom["prefix"])):
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
@@ -162,7 +162,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
         _print_json(explaining.explained(explaining.narrowed(option, meant), tables) | {"value": meant})
     else:
         _print(explaining.lines_of(option, tables, meant))
-    return FINE
+    return OK
 
 
 # -- check ------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
     written = read(_text(words[0]), kind, tables) if words else from_environment(os.environ, kind, tables)
     if written is None:
         names = kind.variable or ", ".join(tables.of_kind(kind.name)) if kind.form != "call" else ""
-        what = f"Of {names} none is set." if names and not kind.variable else f"{names} is not set."
+        what = f"None of {names} is set." if names and not kind.variable else f"{names} is not set."
         raise UsageError(what if names else f"No text of {kind.name} given.", "Give a text, a file, or - for stdin.")
     context = replace(_context(options), here=not words)
     checked = check(written, kind, tables, context)
@@ -185,7 +185,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
         _print_json(explaining.checked_json(checked, notes, tables))
     else:
         _print(explaining.checked_lines(checked, notes, tables))
-    return NOTHING if not checked.readable else LOST if checked.verdict == "errors" else FINE
+    return NO_RESULT if not checked.readable else DATA_LOSS if checked.verdict == "errors" else OK
 
 
 # -- make -------------------------------------------------------------------------
@@ -194,14 +194,14 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
 def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
     if kind.name != tables.making["kind"]:
         raise UsageError(f"{kind.name} can be explained and checked, not made.", "Superseded: make torch NPU.")
-    given = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
+    inputs = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
     records = _records(options.capture) if options.capture is not None else None
-    made = make(words, tables, Order(given, records, _context(options, records=False)))
+    made = make(words, tables, MakeRequest(inputs, records, _context(options, records=False)))
     if options.json:
         _print_json(explaining.made_json(made, kind))
     else:
         _print(explaining.made_lines(made, tables))
-    return FINE
+    return OK
 
 
 # -- input ------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _text(word: str) -> str:
     else:
         return word
     if len(data) > _MOST_BYTES:
-        raise UnreadableError(f"{word} is longer than {_MOST_BYTES >> 20} MiB: no options are.")
+        raise UnreadableError(f"{word} is longer than {_MOST_BYTES >> 20} MiB: too long for options.")
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -241,7 +241,7 @@ def _no_options(word: str, written: Written, kind: Kind, tables: Tables) -> tupl
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])
     if near:
-        return f"There is no option {word}, and no file of that name.", f"The nearest: {near}."
+        return f"There is no option {word}, and no file of that name.", f"Similar: {near}."
     return rule.says.format(reason=written.problem), f"{rule.fix[:1].upper()}{rule.fix[1:]}."
 
 

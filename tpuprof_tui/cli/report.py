@@ -17,7 +17,7 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import Worker, report_record, report_text, workers_of
 
-from .opening import check_step, opened, status_of
+from .opening import check_step, open_capture, status_of
 from .pages import pages_of
 
 
@@ -27,7 +27,7 @@ def print_report(options: argparse.Namespace) -> int:
     Raises:
         UsageError: A view, group, worker, step, range or filter is unknown.
     """
-    profile = opened(options.capture, options)
+    profile = open_capture(options.capture, options)
     status = status_of(profile)
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
@@ -59,10 +59,10 @@ def print_report(options: argparse.Namespace) -> int:
         return status
     if not workers and not options.views:
         # without workers, views per worker have no content
-        views = [view for view in views if view.together or view.untimed]
+        views = [view for view in views if view.all_workers or view.untimed]
     limit = ROWS if options.limit is None else options.limit
-    told = report_text(query, views, workers, limit, options.offset)
-    pages_of(options).show(told, "Name one of them, or --limit N tells all.")
+    reports = report_text(query, views, workers, limit, options.offset)
+    pages_of(options).show(reports, "Name one of them, or --limit N shows all.")
     return status
 
 
@@ -80,5 +80,5 @@ def _chosen(workers: tuple[Worker, ...], rank: int | None) -> tuple[Worker, ...]
     found = tuple(worker for worker in workers if worker.rank == rank)
     if not found:
         ranks = ", ".join(str(worker.rank) for worker in workers if worker.rank is not None)
-        raise UsageError(f"There is no rank {rank}.", f"Ranks: {ranks or 'none are told'}.")
+        raise UsageError(f"There is no rank {rank}.", f"Ranks: {ranks or 'none are recorded'}.")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.exit_status import FINE, NOTHING
+from tpuprof_tui.exit_status import NO_RESULT, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.sources.catalog import WHY, Catalog, SourceOption, chosen
@@ -26,7 +26,7 @@ def tell_source_choice(paths: Sequence[str], *, as_json: bool) -> int:
     else:
         print("\n\n".join("\n".join(_lines(record)) for record in records))
     sys.stdout.flush()
-    return NOTHING if any(record["source"] is None for record in records) else FINE
+    return NO_RESULT if any(record["source"] is None for record in records) else OK
 
 
 def source_choice_record(catalog: Catalog, path: str) -> dict[str, Any]:

@@ -12,18 +12,18 @@ FILE: Final = "FILE"
 
 #: Environment variables that affect the program.
 ENVIRONMENT: Final = (
-    ("NO_COLOR", "when set to anything, the explorer uses bold, dim and reverse in place of colours"),
-    ("TERM", "linux, vt100 and vt220 are drawn in ASCII; dumb, unknown or nothing means no explorer"),
-    ("LC_ALL, LC_CTYPE, LANG", "the first that is set decides between Unicode and ASCII"),
-    ("LC_ALL, LC_MESSAGES, LANG", "the first that is set decides whether tpuprof options speaks Chinese or English"),
-    ("PROFILING_OPTIONS, PROFILING_MODE", "what tpuprof options check checks when nothing is named"),
+    ("NO_COLOR", "if set, the explorer uses bold, dim and reverse instead of colours"),
+    ("TERM", "linux, vt100 and vt220 are drawn in ASCII; no explorer if dumb, unknown or unset"),
+    ("LC_ALL, LC_CTYPE, LANG", "the first one set decides between Unicode and ASCII"),
+    ("LC_ALL, LC_MESSAGES, LANG", "the first one set selects Chinese or English for tpuprof options"),
+    ("PROFILING_OPTIONS, PROFILING_MODE", "what tpuprof options check checks by default"),
     ("XDG_CONFIG_HOME", "folder of tpuprof/config.json, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of tpuprof's logs of unexpected errors, ~/.local/state by default"),
 )
 
 #: Files that the program reads or writes by default.
 FILES: Final = (
-    ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; nothing needs it"),
+    ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; optional"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
 
@@ -31,51 +31,51 @@ INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
 
 With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
-for. Formats of other profilers are told by name, with what opens or converts them. Sources that other packages install
-have options that no --help lists: they are told here, of the source that opens the path.
+for. Formats of other profilers are named, with tools that open or convert them. Options of sources that other packages
+install are in no --help: they are listed here, for the source that opens the path.
 """
 #: Hint to options that ``--help`` does not list: finding them would import all installed packages with sources.
 MORE_OPTIONS: Final = "options of sources that other packages install: tpuprof info PATH --why\n"
 DESCRIBE_HELP: Final = """\
 What a profile holds, what was not recorded and how to record it, which views and columns there are, and the commands
-that ask for them: at most 2 kB, with --json on one line (and the path). Lists that are cut end in "...".
+that show them: at most 2 kB, with --json on one line (and the path). Shortened lists end in "...".
 """
 REPORT_HELP: Final = """\
-What can be said of a profile, view by view: the screen's figures as text, or with --json as one object for programs.
+The figures of a profile, view by view: those of the screen as text, or with --json as one object for programs.
 
-Durations are us in JSON, shares 0 to 1, what is not known null; keys are stable and "schema" is their version. A range
+Durations are us in JSON, shares 0 to 1, unknown values null; keys are stable and "schema" is their version. A range
 counts events by their start and cuts unions at its edges.
 """
 DIFF_HELP: Final = """\
 What changed from one capture to another: the total, the cause first, what contributes, and whether it is noise.
 
-Something is more or less only beyond what repeats within each capture differ by and beyond what runs differ by, which
-is assumed (--run-noise) for one capture a side. Views: those of report, waits and alignment, joined by what names their
-rows. Status 0 whatever the difference; tpuprof gate judges.
+A value is more or less only beyond the spread of repeats within each capture and the spread between runs, which is
+assumed (--run-noise) for one capture per side. Views: those of report, waits and alignment, joined by the names of
+their rows. The exit status is 0 for any difference; tpuprof gate judges.
 """
 GATE_HELP: Final = """\
-Whether a change may pass, for continuous integration: medians of several runs a side are compared.
+Whether a change may pass, for continuous integration: medians of several runs per side are compared.
 
 A rule fails where the low end of the difference's interval is beyond its limit, passes where the high end is not, and
-is inconclusive else. Without --fail-on: total>5%, and no kernel function or operation longer beyond noise.
-From three runs a side on noise between runs is measured, else assumed (--run-noise). Many figures are looked through at
-once: the share of false alarms is held (--level).
+is inconclusive otherwise. Without --fail-on: total>5%, and no kernel function or operation longer beyond noise.
+With three or more runs per side, noise between runs is measured, otherwise assumed (--run-noise). Many figures are
+tested at once: --level limits the share of false alarms.
 
 RULE is FIGURE>NUMBER% or FIGURE>NUMBERus; FIGURE is total, step, kernel:NAME, operation:NAME or VIEW.figure as report
---json names them; names with > stand in quotes.
+--json names them; names with > need quotes.
 """
 BASELINE_HELP: Final = """\
-Keeps figures of captures in a small file: what tpuprof gate --against takes in place of them, without the captures.
+Saves figures of captures in a small file, which tpuprof gate --against takes in place of the captures.
 
-Several runs of the same say how far runs lie apart: save three or more.
+Several runs of the same program show the spread between runs: save three or more.
 """
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 
   KEYS     all keys of the explorer, by pane, with the ids that config.json maps to other keys
-  COLUMNS  what can be known of an instruction: names in filters and files, units, meaning
-  schema   the form of what a command prints as JSON (a JSON Schema); alone: the commands that print some
-  agent    how a program works with this one: rules, and five worked questions
+  COLUMNS  columns of an instruction: names in filters and files, units, meaning
+  schema   the JSON Schema of a command's output; alone: the commands that print JSON
+  agent    how programs use tpuprof: rules, and five worked questions
   man      the manual page, for man -l -
 """
 HELP_EXAMPLES: Final = """\
@@ -87,7 +87,7 @@ examples:
 """
 
 COMPLETION_HELP: Final = """\
-Prints a script that makes a shell complete commands, options, their values and captures.
+Prints a shell script that completes commands, options, their values and captures.
 """
 COMPLETION_EXAMPLES: Final = """\
 examples:

@@ -13,15 +13,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.child_process import share_cores
-from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
+from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
-from .listing import LIST, keep_list
+from .listing import LIST, write_list
 from .manifest import Entry, Manifest
-from .places import captures_of, fingerprint, is_address, lies
+from .places import captures_of, exists, fingerprint, is_address
 from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
 from .store import Store, store_at
-from .tables import GROUP, Folders, OneCapture, partitions
+from .tables import GROUP, CachingCatalog, Folders, partitions
 
 #: Integer columns whose values seldom repeat: times, counters, and columns with these units or suffixes.
 _TIMES: Final = ("start", "end", "duration")
@@ -77,7 +77,7 @@ def write_capture(out: str, path: str) -> Entry:
         out: Path or address of the data set.
         path: Path or address of the capture.
     """
-    store, catalog = store_at(out), OneCapture()
+    store, catalog = store_at(out), CachingCatalog()
     found = fingerprint(path, catalog)
     files: list[str] = []
 
@@ -162,7 +162,7 @@ def local(jobs: int) -> Executor:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
             except BrokenExecutor:
-                raise TpuprofError("A process that read a capture has been killed, as where memory runs out.",
+                raise TpuprofError("A process that read a capture was killed, as happens when memory runs out.",
                                    "What was read is kept: build again, with fewer --jobs.") from None  # fmt: skip
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -202,7 +202,7 @@ def ray(address: str | None) -> Executor:
     """
 
     def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
-        with needed_for("--executor ray"):
+        with requires_package("--executor ray"):
             import ray as cluster
 
         begun = not cluster.is_initialized()
@@ -221,7 +221,7 @@ def ray(address: str | None) -> Executor:
                     # Ray raises errors of the function as instances of both RayError and their own class
                     if isinstance(error, TpuprofError):
                         raise
-                    raise TpuprofError("A worker that read a capture died each time, as where memory runs out.",
+                    raise TpuprofError("A worker that read a capture died each time, as happens when memory runs out.",
                                        "What was read is kept: build again.") from None  # fmt: skip
                 waiting += [task.remote(path) for path in islice(rest, len(done))]
         finally:
@@ -237,7 +237,7 @@ def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
 
 
 def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, prune: bool = False,
-          told: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
+          progress: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
     """Brings a data set up to date with captures.
 
     Args:
@@ -245,7 +245,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         words: Captures to read, see `captures_of`; captures of the data set that they do not name are kept.
         run: Executor.
         prune: Whether to remove captures whose path no longer exists; they are reported in any case.
-        told: Progress callback: number of captures done, and in total.
+        progress: Progress callback: number of captures done, and in total.
 
     Raises:
         UsageError: The folder contains something else, or another process writes the data set.
@@ -258,15 +258,15 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     if not paths and len(built.missing) == len(words):
         raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
-    place = os.fspath(out) if is_address(out) else os.path.abspath(out)
-    with Manifest.opened(place) as manifest:
-        there = manifest.sweep()
-        built.deleted = [path for path in manifest.entries if not lies(path)]
+    target = os.fspath(out) if is_address(out) else os.path.abspath(out)
+    with Manifest.opened(target) as manifest:
+        existing = manifest.sweep()
+        built.deleted = [path for path in manifest.entries if not exists(path)]
         for path in built.deleted if prune else ():
             gone = manifest.entries[path]
             manifest.log(gone=[path])
             _delete_rows(manifest, gone, set())
-        due = [path for path in paths if not _is_current(manifest, path, catalog, there)]
+        due = [path for path in paths if not _is_current(manifest, path, catalog, existing)]
         built.unchanged = len(paths) - len(due)
         known = filter(None, map(manifest.entries.get, due))
         if any(entry.internal_error or entry.schema != SCHEMA for entry in known):
@@ -274,26 +274,26 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
             manifest.delete([LIST])
         # second round: copies of a capture whose files were replaced in the first round are now read themselves
         for _ in range(2):
-            for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
-                _take(manifest, entry, built)
-                told(done, len(due))
+            for done, entry in enumerate(run(partial(write_capture, target), due) if due else (), 1):
+                _record(manifest, entry, built)
+                progress(done, len(due))
             entries = manifest.entries.values()
-            due = [each.path for each in entries if each.capture not in manifest.owners and lies(each.path)]
+            due = [each.path for each in entries if each.capture not in manifest.owners and exists(each.path)]
             if not due:
                 break
         manifest.rewrite()
-        keep_list(manifest)
+        write_list(manifest)
     return built
 
 
-def _is_current(manifest: Manifest, path: str, catalog: Catalog, there: set[str]) -> bool:
+def _is_current(manifest: Manifest, path: str, catalog: Catalog, existing: set[str]) -> bool:
     known = manifest.entries.get(path)
     if known is None or known.schema != SCHEMA or not known.fingerprint or known.internal_error:
         return False
-    return there.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
+    return existing.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
 
 
-def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
+def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
     """Logs a written capture, and deletes files that it replaces."""
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
@@ -306,7 +306,7 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
     if not all(manifest.has(file) for file in entry.files):
         # its files were deleted meanwhile with an identical capture that was replaced: the second round reads it again
         manifest.log([replace(entry, files=())])
-    elif owner is not None and lies(owner.path):
+    elif owner is not None and exists(owner.path):
         surplus = set(entry.files) - set(owner.files)
         entry = replace(entry, files=())
         manifest.log([entry])
@@ -374,7 +374,7 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
     with Manifest.opened(out) as manifest:
         manifest.sweep()
         before = len(manifest.files)
-        for parts in list(_joined(manifest)):
+        for parts in list(_files_to_join(manifest)):
             tables = [_read(manifest, file) for file in parts]
             renamed = f"{parts[0].rpartition('/')[0]}/"
             owners = {path for file in parts for path in manifest.sharing[file]}
@@ -386,11 +386,11 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
             manifest.join(parts, renamed)
             manifest.delete(set(parts) - {renamed})
         manifest.rewrite()
-        keep_list(manifest)
+        write_list(manifest)
         return before, len(manifest.files)
 
 
-def _joined(manifest: Manifest) -> Iterator[list[str]]:
+def _files_to_join(manifest: Manifest) -> Iterator[list[str]]:
     """Groups of files to join: adjacent files of a folder, up to `_MOST_ROWS` rows together."""
     from itertools import groupby
 

@@ -100,15 +100,15 @@ class Listing(Struct, frozen=True):
         values = np.concatenate([np.zeros(0), *(_numbers(each, np.float64) for each in table["value"].chunks)])
         values = np.nan_to_num(values)
         # ignore captures that were removed since the list file was written
-        there = np.array([each in manifest.owners for each in ids], np.bool_)[captures]
-        totals = np.bincount(codes[there], values[there], len(names))
+        present = np.array([each in manifest.owners for each in ids], np.bool_)[captures]
+        totals = np.bincount(codes[present], values[present], len(names))
         kernels = [code for code, name in enumerate(names) if name.startswith("kernel:") and totals[code] > 0]
         longest = sorted(kernels, key=lambda code: (-totals[code], names[code]))[:_KERNELS]
-        asked = [(names.index(key), Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
-        asked += [(code, Figure(names[code].partition(":")[2], "ns")) for code in longest]
+        wanted = [(names.index(key), Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
+        wanted += [(code, Figure(names[code].partition(":")[2], "ns")) for code in longest]
         measured: dict[Figure, dict[int, float]] = {}
-        for code, figure in asked:
-            rows = there & (codes == code)
+        for code, figure in wanted:
+            rows = present & (codes == code)
             found = dict(zip(captures[rows].tolist(), values[rows].tolist(), strict=True))
             if found:
                 measured[figure] = found | measured.get(figure, {})
@@ -121,12 +121,12 @@ class Listing(Struct, frozen=True):
             if differs and (figure.kind == "ns" or len(figures) < room):
                 figures.append(figure)
                 columns.append(column)
-        own = there & (codes == names.index(_ITSELF)) if _ITSELF in names else there
-        facts = [[texts[code] for code in column[own].tolist()]
+        itself = present & (codes == names.index(_ITSELF)) if _ITSELF in names else present
+        facts = [[texts[code] for code in column[itself].tolist()]
                  for column, texts in (_codes(table, name) for name in (*FOLDERS, "chip"))]  # fmt: skip
         found_rows = []
-        for capture, problems, source, day, device, chip in zip(captures[own].tolist(), values[own].tolist(), *facts,
-                                                                strict=True):  # fmt: skip
+        for capture, problems, source, day, device, chip in zip(captures[itself].tolist(), values[itself].tolist(),
+                                                                *facts, strict=True):  # fmt: skip
             path = manifest.owners[ids[capture]]
             words = " ".join(filter(None, (path, source, chip, device, day)))
             known = tuple(column.get(capture) for column in columns)
@@ -151,7 +151,7 @@ class Listing(Struct, frozen=True):
         return [*known, *(row for row in rows if row.values[column] is None)]
 
 
-def told_apart(paths: Sequence[str], width: int) -> list[str]:
+def shortened_paths(paths: Sequence[str], width: int) -> list[str]:
     """Shortens paths to ``width`` cells by removing common parts, if any path is wider.
 
     First removes common leading and trailing folders, then common prefixes and suffixes of names of each level, then
@@ -185,14 +185,14 @@ def _without_common(names: Sequence[str]) -> list[str]:
     first = names[0]
     begin = len(re.sub(r"[^\W_]+$", "", first[: _in_common(names)]))
     end = len(re.sub(r"[^\W_]+$", "", first[::-1][: _in_common([name[begin:][::-1] for name in names])]))
-    before, behind = ELLIPSIS if begin > 1 else first[:begin], ELLIPSIS if end > 1 else first[len(first) - end :]
-    return [before + name[begin : len(name) - end] + behind for name in names]
+    prefix, suffix = ELLIPSIS if begin > 1 else first[:begin], ELLIPSIS if end > 1 else first[len(first) - end :]
+    return [prefix + name[begin : len(name) - end] + suffix for name in names]
 
 
 def _in_common(sequences: Sequence[Any]) -> int:
     """Length of the longest common prefix of all sequences."""
     least, most = min(sequences), max(sequences)
-    return next((place for place, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
+    return next((index for index, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
                 min(len(least), len(most)))  # fmt: skip
 
 
@@ -219,12 +219,12 @@ def spark_line(values: Sequence[float], width: int, levels: str) -> str:
     least, most = min(values), max(values)
     span = (most - least) or 1.0
     count = min(width, len(values))
-    bounds = [place * len(values) // count for place in range(count + 1)]
+    bounds = [index * len(values) // count for index in range(count + 1)]
     means = (statistics.fmean(values[first:last]) for first, last in pairwise(bounds))
     return "".join(levels[1 + round((mean - least) / span * (len(levels) - 2))] for mean in means)
 
 
-def keep_list(manifest: Manifest) -> None:
+def write_list(manifest: Manifest) -> None:
     """Writes the data of the list for all captures into one file, so that the list opens fast."""
     import pyarrow
     from pyarrow import compute
@@ -232,8 +232,8 @@ def keep_list(manifest: Manifest) -> None:
     from .build import write_table
 
     table = _listed(manifest)
-    there = compute.is_in(table["capture"].cast(pyarrow.string()), pyarrow.array(list(manifest.owners)))
-    write_table(table.filter(there), manifest.store, LIST)
+    present = compute.is_in(table["capture"].cast(pyarrow.string()), pyarrow.array(list(manifest.owners)))
+    write_table(table.filter(present), manifest.store, LIST)
 
 
 def _listed(manifest: Manifest) -> Any:

@@ -77,22 +77,22 @@ class Manifest:
         try:
             log = self.store.read_log()
         except OSError as error:
-            raise UnreadableError(f"{out}: its log cannot be read.", "Build it anew into another folder.") from error
+            raise UnreadableError(f"{out}: its log cannot be read.", "Build it again into another folder.") from error
         if log is None:
-            raise UnreadableError(f"{out} is no data set.", f"Make it: tpuprof dataset build {out} PATH ...")
+            raise UnreadableError(f"{out} is not a data set.", f"Make it: tpuprof dataset build {out} PATH ...")
         lines = log.split(b"\n")
-        for place, line in enumerate(lines):
+        for number, line in enumerate(lines):
             try:
-                self._take(json.loads(line))
+                self._replay(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # the last line may be truncated by a killed build
-                if line and place < len(lines) - 1:
+                if line and number < len(lines) - 1:
                     raise UnreadableError(
-                        f"{self.store.path(LOG)}: line {place + 1} cannot be read.",
-                        "Build it anew into another folder.",
+                        f"{self.store.path(LOG)}: line {number + 1} cannot be read.",
+                        "Build it again into another folder.",
                     ) from None
 
-    def _take(self, record: dict[str, Any]) -> None:
+    def _replay(self, record: dict[str, Any]) -> None:
         if "gone" in record:
             self._drop(str(record["gone"]))
             return
@@ -139,7 +139,7 @@ class Manifest:
             UsageError: The folder contains something else, or another process writes the data set.
         """
         found = cls(store_at(out))
-        with found.store.held():
+        with found.store.locked():
             if found.store.read_log() is None:
                 found.rewrite()
             found._read()
@@ -192,9 +192,9 @@ class Manifest:
 
     def sweep(self) -> set[str]:
         """Deletes files that are not in the manifest, such as of a killed build; returns the valid existing ones."""
-        kept, there = self.files, {name for table in FIELDS for name in self.store.names(table)}
-        self.delete(sorted(there - kept))
-        return there & kept
+        valid, existing = self.files, {name for table in FIELDS for name in self.store.names(table)}
+        self.delete(sorted(existing - valid))
+        return existing & valid
 
 
 def _line(record: dict[str, Any]) -> bytes:

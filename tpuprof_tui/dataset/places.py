@@ -17,7 +17,7 @@ from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
-from tpuprof_tui.errors import MissingPackageError, UnreadableError, needed_for
+from tpuprof_tui.errors import MissingPackageError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
 #: Maximum depth of folders to search.
@@ -64,13 +64,13 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
             found = _captures_at(word, catalog)
         else:
             matches = [word] if os.path.lexists(word) or not has_magic(word) else sorted(glob(word, recursive=True))
-            found = [path for match in matches for path in _found(match, catalog)]
+            found = [path for match in matches for path in _captures_below(match, catalog)]
         if not found:
             missing.append(word)
         yield from found
 
 
-def _found(path: str, catalog: Catalog) -> list[str]:
+def _captures_below(path: str, catalog: Catalog) -> list[str]:
     if not os.path.exists(path):
         return []
     # a source may open a folder of captures as one profile; here the captures are wanted individually
@@ -80,13 +80,13 @@ def _found(path: str, catalog: Catalog) -> list[str]:
     return [str(catalog.whole(each)) for each in found]
 
 
-def lies(path: str) -> bool:
+def exists(path: str) -> bool:
     """Whether a path or address exists; True if this cannot be determined."""
     if not is_address(path):
         return os.path.lexists(path)
-    system, place = system_of(path)
+    system, inner_path = system_of(path)
     try:
-        return bool(tried(path, lambda: system.exists(place)))
+        return bool(with_retries(path, lambda: system.exists(inner_path)))
     except UnreadableError:
         return True
 
@@ -95,9 +95,9 @@ def fingerprint(path: str, catalog: Catalog) -> str:
     """Short text that changes with the files of a capture; empty if they cannot be accessed."""
     if not is_address(path):
         return catalog.fingerprint(path)
-    system, place = system_of(path)
+    system, inner_path = system_of(path)
     try:
-        listed = _listed(path, system, place)
+        listed = _listed(path, system, inner_path)
     except UnreadableError:
         return ""
     seen = [(file, details.get("size"), str(next((details[key] for key in _VERSIONS if details.get(key)), "")))
@@ -106,7 +106,7 @@ def fingerprint(path: str, catalog: Catalog) -> str:
 
 
 @contextmanager
-def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
+def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
     """Context manager that returns a local path of a capture; remote ones are copied, with names and times.
 
     Raises:
@@ -117,19 +117,19 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
         yield os.fspath(path)
         return
     address = os.fspath(path)
-    system, place = system_of(address)
-    listed = _listed(address, system, place)
+    system, inner_path = system_of(address)
+    listed = _listed(address, system, inner_path)
     if not listed:
         raise UnreadableError(f"{address}: no such file or folder.")
     with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
-        copy = os.path.join(folder, posixpath.basename(place.rstrip("/")) or "capture")
+        copy = os.path.join(folder, posixpath.basename(inner_path.rstrip("/")) or "capture")
         for file, details in listed.items():
-            inner = "" if file == place else posixpath.relpath(file, place)
+            inner = "" if file == inner_path else posixpath.relpath(file, inner_path)
             if ".." in PurePosixPath(inner).parts or "\0" in inner:
                 continue
             target = os.path.join(copy, inner) if inner else copy
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            tried(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
+            with_retries(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
             changed = _seconds(details)
             if changed is not None:
                 os.utime(target, (changed, changed))
@@ -138,20 +138,20 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def system_of(address: str) -> tuple[Any, str]:
     """The fsspec file system of an address, and the path in it."""
-    with needed_for(
+    with requires_package(
         "An address of another file system", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."
     ):
         from fsspec.core import url_to_fs
     try:
-        system, place = url_to_fs(address)
+        system, path = url_to_fs(address)
     except ImportError as error:
         raise MissingPackageError(f"{address}: {error}.") from None
     except ValueError as error:
         raise UnreadableError(f"{address}: {error}.") from None
-    return system, str(place)
+    return system, str(path)
 
 
-def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
+def with_retries(address: str, action: Callable[[], _Answer]) -> _Answer:
     """Runs an action on another file system, with retries.
 
     Raises:
@@ -177,14 +177,14 @@ def _reason(error: Exception) -> str:
     return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
-def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
+def _listed(address: str, system: Any, path: str) -> dict[str, dict[str, Any]]:
     """Files at and below a path with their listing details; empty if nothing exists."""
 
     def listing() -> dict[str, dict[str, Any]]:
         system.invalidate_cache()
-        return {str(file): dict(details) for file, details in system.find(place, detail=True).items()}
+        return {str(file): dict(details) for file, details in system.find(path, detail=True).items()}
 
-    return tried(address, listing)
+    return with_retries(address, listing)
 
 
 def _seconds(details: dict[str, Any]) -> float | None:
@@ -200,27 +200,27 @@ def _seconds(details: dict[str, Any]) -> float | None:
 
 def _captures_at(address: str, catalog: Catalog) -> list[str]:
     """Addresses of the captures at and below an address, or at addresses that a pattern matches."""
-    system, place = system_of(address)
-    places = tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
+    system, path = system_of(address)
+    paths = with_retries(address, lambda: list(map(str, system.glob(path)))) if has_magic(path) else [path]
     found: dict[str, None] = {}
-    for each in places:
+    for each in paths:
         files = list(_listed(address, system, each))
         if files == [each]:
             # a file that belongs to a capture of several files selects the whole capture
             folder = posixpath.dirname(each)
-            beside = _names_in(address, system, folder)
-            whole = catalog.found_in(Path(folder), beside) == [Path(folder)]
-            found[folder if whole else each] = None
+            names = _names_in(address, system, folder)
+            is_folder = catalog.found_in(Path(folder), names) == [Path(folder)]
+            found[folder if is_folder else each] = None
         else:
-            found |= dict.fromkeys(_among(files, each, catalog))
+            found |= dict.fromkeys(_captures_among(files, each, catalog))
     return [system.unstrip_protocol(each) for each in found]
 
 
 def _names_in(address: str, system: Any, folder: str) -> list[str]:
-    return [posixpath.basename(str(name)) for name in tried(address, lambda: system.ls(folder, detail=False))]
+    return [posixpath.basename(str(name)) for name in with_retries(address, lambda: system.ls(folder, detail=False))]
 
 
-def _among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:
+def _captures_among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:
     """Captures among files below a root, recognized by file names; does not search within captures."""
     inside: dict[str, set[str]] = {}
     for file in files:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.errors import UnreadableError, UsageError, needed_for
+from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 
@@ -71,7 +71,7 @@ select capture, path, source, chip, device, day, count(*) as figures,
 from scored where abs(z) > 3.5 group by all order by figures desc, max(abs(z)) desc, path
 """
 #: SQL expression by which neighbours are grouped, by name of the grouping.
-AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
+GROUP_BY: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
 
 
 class Rows(Struct):
@@ -130,7 +130,7 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
     folder = manifest.store.out
     if utf8_text(folder) != folder:
         raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
-    with needed_for("Asking a data set", "Its Parquet files can be read with anything else."):
+    with requires_package("Querying a data set", "Other tools can read its Parquet files."):
         import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -214,22 +214,22 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
     _only_select(sql)
     try:
-        cursor = _answered(data, sql, lambda: data.connection.execute(sql, list(parameters)))
+        cursor = _run_with_views(data, sql, lambda: data.connection.execute(sql, list(parameters)))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
 
     def rows() -> Iterator[tuple[Any, ...]]:
         try:
             while part := cursor.fetchmany(_ROWS):
                 yield from part
         except duckdb.Error as error:
-            raise _wrong(error) from None
+            raise _sql_error(error) from None
 
     return Rows(columns, rows())
 
 
-def _answered(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
+def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
     """Runs a query after creating the views that it names; retries with all views if DuckDB misses one."""
     import duckdb
 
@@ -253,9 +253,9 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
 
     _only_select(sql)
     try:
-        relation = _answered(data, sql, lambda: data.connection.sql(sql))
+        relation = _run_with_views(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
-            raise _no_select()
+            raise _not_one_select()
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         count = 0
         with whole_file(file) as stream:
@@ -265,7 +265,7 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
                     writer.write_batch(batch)
                     count += batch.num_rows
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
     return count
 
 
@@ -275,19 +275,19 @@ def _only_select(sql: str) -> None:
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        raise _wrong(error) from None
+        raise _sql_error(error) from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise _no_select()
+        raise _not_one_select()
 
 
-def _no_select() -> UsageError:
-    return UsageError("Only one SELECT can be asked.", f"Its tables: {', '.join(FIELDS)}.")
+def _not_one_select() -> UsageError:
+    return UsageError("Only one SELECT is allowed.", f"Its tables: {', '.join(FIELDS)}.")
 
 
-def _wrong(error: Exception) -> UsageError:
+def _sql_error(error: Exception) -> UsageError:
     """Error with the first line of DuckDB's message."""
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
-    return UsageError(f"{said.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
+    message = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
+    return UsageError(f"{message.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
 
 
 # predefined queries
@@ -311,7 +311,7 @@ def trend(data: DataSet, figure: str) -> Rows:
     days = list(found.rows)
     if not days:
         known = [name for (name,) in asked(data, ALIKE, [figure, figure]).rows]
-        raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
+        raise UnreadableError(f"No capture has the figure {figure}.", f"Similar: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):
         values = list(same)
@@ -322,4 +322,4 @@ def trend(data: DataSet, figure: str) -> Rows:
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
-    return asked(data, OUTLIERS.replace("{among}", AMONG[among]))
+    return asked(data, OUTLIERS.replace("{among}", GROUP_BY[among]))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tpuprof_tui import __version__
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 #: Version of the tables: minor version for added columns, major version for changed or removed ones. Captures of other
 #: versions are read again by the next build.
@@ -33,24 +33,24 @@ class Field(Struct, frozen=True):
     help: str
 
 
-_CAPTURE: Final = Field("capture", "text", "Capture: hash of the bytes of its files and of what its name tells.")
+_CAPTURE: Final = Field("capture", "text", "Capture: hash of the content of its files and of the facts in its name.")
 #: The columns of each table; events have additional ones of their source.
 FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     "captures": (
         _CAPTURE,
-        Field("path", "text", "Where it lay when it was read."),
+        Field("path", "text", "Its path when it was read."),
         Field("name", "text", "Its short name."),
-        Field("chip", "text", "Chip, as the source says it."),
+        Field("chip", "text", "Chip, as named by the source."),
         Field("mode", "text", "How it was recorded."),
-        Field("call", "int", "Number of the call that the name tells."),
+        Field("call", "int", "Call number in its name."),
         Field("changed_ns", "int", "Last change of its newest file, ns since 1970."),
-        Field("epoch_ns", "int", "What its time line counts from, ns since 1970; null: its own start."),
+        Field("epoch_ns", "int", "Origin of its time line, ns since 1970; null: its own start."),
         Field("duration_ns", "int", "From the first start to the last end; null without times."),
         Field("units", "int", "Units (cores, GPUs, NPUs)."),
         Field("lanes", "int", "Lanes with events."),
         Field("events", "int", "Events, as in the table events."),
         Field("problems", "int", "Problems, as in the table problems."),
-        Field("errors", "int", "Those of them by which something is lost or unreadable."),
+        Field("errors", "int", "Problems that mean lost or unreadable data."),
         Field("bytes", "int", "Size of its files."),
         Field("tpuprof", "text", "Version of tpuprof that read it."),
     ),
@@ -83,8 +83,8 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
         Field("kind", "text", "kernel, operation, or the view."),
         Field("name", "text", "What of that kind."),
         Field("value", "float", "The figure; of kernels and operations the sum of durations of their work, ns."),
-        Field("count", "int", "Of how many events it is the sum; null of other figures."),
-        Field("longest", "float", "The longest of these, ns; null of other figures."),
+        Field("count", "int", "Number of events summed; null for other figures."),
+        Field("longest", "float", "The longest of these, ns; null for other figures."),
     ),
     "problems": (
         _CAPTURE,
@@ -97,7 +97,7 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
         Field("unit", "int", "Number of the unit concerned."),
         Field("lane", "text", "Lane concerned."),
         Field("count", "int", "How many times it happened."),
-        Field("lost", "int", "Records known to be lost by it."),
+        Field("lost", "int", "Number of records known to be lost."),
     ),
 }
 
@@ -123,7 +123,7 @@ def needs_pyarrow() -> None:
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
+    with requires_package("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
         import pyarrow  # noqa: F401
 
 

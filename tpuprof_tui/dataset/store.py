@@ -19,16 +19,16 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 
 from . import LOG
-from .places import is_address, system_of, tried
+from .places import is_address, system_of, with_retries
 
 _LOCK: Final = "_tpuprof.lock"
 #: Folder for log lines on file systems where files cannot be appended to; query engines ignore it.
 _PARTS: Final = "_tpuprof"
 #: Time for which log lines are collected before they are written as such a file, seconds.
-_WAITING: Final = 1.0
+_FLUSH_INTERVAL: Final = 1.0
 #: Age at which a lock is considered stale, and interval at which its owner renews it, seconds.
-_FORGOTTEN: Final = 600.0
-_SIGN: Final = 60.0
+_STALE_AFTER: Final = 600.0
+_RENEWAL_INTERVAL: Final = 60.0
 #: Number of files that are opened in parallel.
 AT_A_TIME: Final = 16
 _Answer = TypeVar("_Answer")
@@ -91,7 +91,7 @@ class FolderStore:
             (self._folder / name).unlink(missing_ok=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Context manager that holds the write lock of the data set; creates the folder.
 
         Raises:
@@ -101,7 +101,7 @@ class FolderStore:
 
         out = self._folder
         if not self.has(LOG) and out.exists() and (not out.is_dir() or set(os.listdir(out)) - {_LOCK}):
-            raise _no_data_set(self.out)
+            raise _not_a_data_set(self.out)
         try:
             out.mkdir(parents=True, exist_ok=True)
             stream = (out / _LOCK).open("ab")
@@ -133,11 +133,11 @@ class AddressStore:
 
     def __init__(self, out: str) -> None:
         self.out = out
-        self._system, place = system_of(out)
-        self._root = place.rstrip("/")
+        self._system, path = system_of(out)
+        self._root = path.rstrip("/")
         self._next = 0
-        self._waiting = bytearray()
-        self._since = time.monotonic()
+        self._pending_lines = bytearray()
+        self._last_flush = time.monotonic()
 
     def path(self, name: str) -> str:
         """See `FolderStore`."""
@@ -147,27 +147,27 @@ class AddressStore:
         """See `FolderStore`."""
         for _ in range(3):
             parts = self._listed(_PARTS)
-            found = self._got(LOG)
+            found = self._read_file(LOG)
             if found is None:
                 return None
-            later = [self._got(part) for part in parts]
+            later = [self._read_file(part) for part in parts]
             # a missing part was merged into a newer log meanwhile: read again
             known = [part for part in later if part is not None]
             if len(known) == len(parts):
                 self._next = max((int(part[len(_PARTS) + 1 :].partition(".")[0]) for part in parts), default=0) + 1
                 return b"".join((found, *known))
-        raise UnreadableError(f"{self.out}: its log changes while it is read.", "Try again.")
+        raise UnreadableError(f"{self.out}: its log changed while it was read.", "Try again.")
 
     def append_log(self, lines: bytes) -> None:
         """See `FolderStore`."""
-        self._waiting += lines
-        if time.monotonic() - self._since > _WAITING:
+        self._pending_lines += lines
+        if time.monotonic() - self._last_flush > _FLUSH_INTERVAL:
             self._flush()
 
     def write_log(self, lines: bytes) -> None:
         """See `FolderStore`."""
-        self._put(LOG, lines)
-        self._waiting.clear()
+        self._write_file(LOG, lines)
+        self._pending_lines.clear()
         for part in self._listed(_PARTS):
             self._remove(part)
 
@@ -177,11 +177,11 @@ class AddressStore:
 
     def has(self, name: str) -> bool:
         """See `FolderStore`."""
-        return bool(self._tried(lambda: self._fresh().exists(self._place(name))))
+        return bool(self._with_retries(lambda: self._uncached_system().exists(self._path(name))))
 
     def open(self, name: str) -> BinaryIO:
         """See `FolderStore`."""
-        return cast(BinaryIO, Steady(self._fresh(), self.out).open(self._place(name)))
+        return cast(BinaryIO, RetryingFileSystem(self._uncached_system(), self.out).open(self._path(name)))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
@@ -189,7 +189,7 @@ class AddressStore:
         with tempfile.NamedTemporaryFile(prefix="tpuprof") as stream:
             yield stream  # type: ignore[misc]
             stream.flush()
-            self._written(name, lambda: self._system.put_file(stream.name, self._place(name)))
+            self._retry_write(name, lambda: self._system.put_file(stream.name, self._path(name)))
 
     def delete(self, names: Iterable[str]) -> None:
         """See `FolderStore`."""
@@ -198,26 +198,26 @@ class AddressStore:
             self._remove(name)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """See `FolderStore`."""
-        if self._got(LOG) is None and set(self._beside()) - {_LOCK, _PARTS}:
-            raise _no_data_set(self.out)
-        mine = {"host": socket.gethostname(), "process": os.getpid(), "token": os.urandom(8).hex()}
-        self._take_lock(mine)
+        if self._read_file(LOG) is None and set(self._root_names()) - {_LOCK, _PARTS}:
+            raise _not_a_data_set(self.out)
+        lock = {"host": socket.gethostname(), "process": os.getpid(), "token": os.urandom(8).hex()}
+        self._acquire_lock(lock)
         ended = threading.Event()
 
-        def live() -> None:
-            while not ended.wait(_SIGN):
+        def renew() -> None:
+            while not ended.wait(_RENEWAL_INTERVAL):
                 with suppress(WriteError):
-                    self._put(_LOCK, _lock_text(mine))
+                    self._write_file(_LOCK, _lock_text(lock))
 
-        sign = threading.Thread(target=live, daemon=True)
-        sign.start()
+        renewal = threading.Thread(target=renew, daemon=True)
+        renewal.start()
         try:
             yield
         finally:
             ended.set()
-            sign.join()
+            renewal.join()
             with suppress(WriteError):
                 self._remove(_LOCK)
 
@@ -225,10 +225,10 @@ class AddressStore:
         """See `FolderStore`."""
         from pyarrow import fs
 
-        system = fs.PyFileSystem(fs.FSSpecHandler(Steady(self._fresh(), self.out)))
+        system = fs.PyFileSystem(fs.FSSpecHandler(RetryingFileSystem(self._uncached_system(), self.out)))
         return fs.SubTreeFileSystem(self._root, system)
 
-    def _take_lock(self, mine: dict[str, Any]) -> None:
+    def _acquire_lock(self, lock: dict[str, Any]) -> None:
         """Creates the lock file; replaces a stale one.
 
         Raises:
@@ -236,14 +236,14 @@ class AddressStore:
         """
         for _ in range(2):
             with suppress(FileExistsError):
-                self._written(_LOCK, lambda: self._system.pipe_file(self._place(_LOCK), _lock_text(mine),
+                self._retry_write(_LOCK, lambda: self._system.pipe_file(self._path(_LOCK), _lock_text(lock),
                                                                     mode="create"))  # fmt: skip
                 return
-            found = _lock_of(self._got(_LOCK) or b"")
-            if found.get("token") == mine["token"]:
+            found = _lock_of(self._read_file(_LOCK) or b"")
+            if found.get("token") == lock["token"]:
                 # an attempt that reported an error did succeed
                 return
-            if not _is_forgotten(found):
+            if not _is_stale(found):
                 who = f"process {found.get('process')} of {found.get('host')}"
                 raise UsageError(f"{self.out} is being written by another process ({who}).",
                                  f"Wait until it has ended; if it has, delete {self.path(_LOCK)}.")  # fmt: skip
@@ -251,67 +251,67 @@ class AddressStore:
         raise UsageError(f"{self.out} is being written by another process.", "Wait until it has ended.")
 
     def _flush(self) -> None:
-        if self._waiting:
-            self._put(f"{_PARTS}/{self._next:09}.jsonl", bytes(self._waiting))
+        if self._pending_lines:
+            self._write_file(f"{_PARTS}/{self._next:09}.jsonl", bytes(self._pending_lines))
             self._next += 1
-            self._waiting.clear()
-        self._since = time.monotonic()
+            self._pending_lines.clear()
+        self._last_flush = time.monotonic()
 
-    def _place(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _fresh(self) -> Any:
+    def _uncached_system(self) -> Any:
         """The file system with its listing cache cleared."""
         self._system.invalidate_cache()
         return self._system
 
-    def _tried(self, action: Callable[[], _Answer]) -> _Answer:
-        return tried(self.out, action)
+    def _with_retries(self, action: Callable[[], _Answer]) -> _Answer:
+        return with_retries(self.out, action)
 
-    def _got(self, name: str) -> bytes | None:
+    def _read_file(self, name: str) -> bytes | None:
         def got() -> bytes | None:
             try:
-                return bytes(self._system.cat_file(self._place(name)))
+                return bytes(self._system.cat_file(self._path(name)))
             except FileNotFoundError:
                 return None
 
-        return self._tried(got)
+        return self._with_retries(got)
 
     def _listed(self, folder: str) -> list[str]:
-        found = self._tried(lambda: self._fresh().find(self._place(folder)))
+        found = self._with_retries(lambda: self._uncached_system().find(self._path(folder)))
         return sorted(posixpath.relpath(str(each), self._root) for each in found)
 
-    def _beside(self) -> list[str]:
+    def _root_names(self) -> list[str]:
         def names() -> list[str]:
             try:
                 return [posixpath.basename(str(each).rstrip("/")) for each in
-                        self._fresh().ls(self._root, detail=False)]  # fmt: skip
+                        self._uncached_system().ls(self._root, detail=False)]  # fmt: skip
             except FileNotFoundError:
                 return []
 
-        return self._tried(names)
+        return self._with_retries(names)
 
-    def _put(self, name: str, data: bytes) -> None:
-        self._written(name, lambda: self._system.pipe_file(self._place(name), data))
+    def _write_file(self, name: str, data: bytes) -> None:
+        self._retry_write(name, lambda: self._system.pipe_file(self._path(name), data))
 
     def _remove(self, name: str) -> None:
         def remove() -> None:
             with suppress(FileNotFoundError):
-                self._system.rm_file(self._place(name))
+                self._system.rm_file(self._path(name))
 
-        self._written(name, remove)
+        self._retry_write(name, remove)
 
-    def _written(self, name: str, action: Callable[[], object]) -> None:
+    def _retry_write(self, name: str, action: Callable[[], object]) -> None:
         def within_folder() -> None:
             try:
                 action()
             except FileNotFoundError:
                 # file systems with real folders: create the folder first
-                self._system.makedirs(posixpath.dirname(self._place(name)), exist_ok=True)
+                self._system.makedirs(posixpath.dirname(self._path(name)), exist_ok=True)
                 action()
 
         try:
-            self._tried(within_folder)
+            self._with_retries(within_folder)
         except UnreadableError as error:
             if isinstance(error.__cause__, FileExistsError):
                 raise error.__cause__ from None
@@ -326,11 +326,11 @@ Store = FolderStore | AddressStore
 
 def store_at(out: str | os.PathLike[str]) -> Store:
     """Storage of the data set at a path or address."""
-    told = os.fspath(out)
-    return AddressStore(told) if is_address(told) else FolderStore(told)
+    address = os.fspath(out)
+    return AddressStore(address) if is_address(address) else FolderStore(address)
 
 
-class Steady:
+class RetryingFileSystem:
     """Read-only fsspec file system with retries; implements what pyarrow needs.
 
     Args:
@@ -342,20 +342,20 @@ class Steady:
         self._system, self._address = system, address
         self.protocol = system.protocol
 
-    def open(self, place: str, mode: str = "rb") -> Any:
+    def open(self, path: str, mode: str = "rb") -> Any:
         """Opens a file for reading with retries."""
-        return _SteadyFile(tried(self._address, lambda: self._system.open(place, mode)), self._address)
+        return _RetryingFile(with_retries(self._address, lambda: self._system.open(path, mode)), self._address)
 
-    def info(self, place: str) -> Any:
+    def info(self, path: str) -> Any:
         """Details of a file."""
-        return tried(self._address, lambda: self._system.info(place))
+        return with_retries(self._address, lambda: self._system.info(path))
 
-    def isfile(self, place: str) -> bool:
+    def isfile(self, path: str) -> bool:
         """True for any path: pyarrow asks for files only."""
-        return bool(place)
+        return bool(path)
 
 
-class _SteadyFile(io.BufferedIOBase):
+class _RetryingFile(io.BufferedIOBase):
     """A file whose reads are retried from the same offset."""
 
     def __init__(self, file: Any, address: str) -> None:
@@ -364,13 +364,13 @@ class _SteadyFile(io.BufferedIOBase):
 
     def read(self, count: int | None = -1) -> Any:
         """Reads bytes from the current position."""
-        place = self._file.tell()
+        offset = self._file.tell()
 
         def read() -> Any:
-            self._file.seek(place)
+            self._file.seek(offset)
             return self._file.read(-1 if count is None else count)
 
-        return tried(self._address, read)
+        return with_retries(self._address, read)
 
     def readable(self) -> bool:
         """Always True."""
@@ -380,9 +380,9 @@ class _SteadyFile(io.BufferedIOBase):
         """Always True."""
         return True
 
-    def seek(self, place: int, whence: int = 0) -> int:
+    def seek(self, offset: int, whence: int = 0) -> int:
         """Sets the position; returns it."""
-        return int(self._file.seek(place, whence))
+        return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
         """Current position."""
@@ -394,12 +394,12 @@ class _SteadyFile(io.BufferedIOBase):
         super().close()
 
 
-def _no_data_set(out: str) -> UsageError:
-    return UsageError(f"{out} is no data set, and not empty.", "Name another folder, or one that is not there.")
+def _not_a_data_set(out: str) -> UsageError:
+    return UsageError(f"{out} is not a data set, and not empty.", "Choose another folder, or a new one.")
 
 
-def _lock_text(mine: dict[str, Any]) -> bytes:
-    return json.dumps({**mine, "time": time.time()}).encode("ascii")
+def _lock_text(lock: dict[str, Any]) -> bytes:
+    return json.dumps({**lock, "time": time.time()}).encode("ascii")
 
 
 def _lock_of(data: bytes) -> dict[str, Any]:
@@ -410,8 +410,8 @@ def _lock_of(data: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_forgotten(lock: dict[str, Any]) -> bool:
-    """Whether a lock is stale: its process on this machine has ended, or it was not renewed for ``_FORGOTTEN`` s."""
+def _is_stale(lock: dict[str, Any]) -> bool:
+    """Whether a lock is stale: its process on this machine has ended, or it was not renewed for ``_STALE_AFTER`` s."""
     process, seen = lock.get("process"), lock.get("time")
     if lock.get("host") == socket.gethostname() and isinstance(process, int) and process > 0:
         try:
@@ -420,4 +420,4 @@ def _is_forgotten(lock: dict[str, Any]) -> bool:
             return True
         except OSError:
             return False
-    return not isinstance(seen, (int, float)) or time.time() - seen > _FORGOTTEN
+    return not isinstance(seen, (int, float)) or time.time() - seen > _STALE_AFTER

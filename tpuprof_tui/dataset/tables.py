@@ -27,7 +27,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severi
 from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.sources.catalog import Catalog
 
-from .places import on_this_machine
+from .places import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class Tables(Struct, frozen=True):
 
 
 #: Consumer of the events of a capture: gets its identity, partition values, and a reader of Arrow record batches.
-Taker = Callable[[str, Folders, Any], Any]
+Consumer = Callable[[str, Folders, Any], Any]
 
 
-class OneCapture(Catalog):
+class CachingCatalog(Catalog):
     """Catalog that caches the source and the files of paths; to be used for one capture."""
 
     def __init__(self) -> None:
@@ -90,48 +90,48 @@ class OneCapture(Catalog):
 
     def source_of(self, path: str | os.PathLike[str]) -> Source | None:
         """The source that opens a path; None if no source does."""
-        told = os.fspath(path)
-        if told not in self._found:
-            self._found[told] = super().source_of(path)
-        return self._found[told]
+        key = os.fspath(path)
+        if key not in self._found:
+            self._found[key] = super().source_of(path)
+        return self._found[key]
 
     def files(self, path: str | os.PathLike[str]) -> list[Path]:
         """The files of a profile; for other paths, the path itself."""
-        told = os.fspath(path)
-        if told not in self._files:
-            self._files[told] = super().files(path)
-        return self._files[told]
+        key = os.fspath(path)
+        if key not in self._files:
+            self._files[key] = super().files(path)
+        return self._files[key]
 
 
-def partitions(path: str | os.PathLike[str], take: Taker | None = None, catalog: Catalog | None = None) -> Tables:
+def partitions(path: str | os.PathLike[str], consume: Consumer | None = None, catalog: Catalog | None = None) -> Tables:
     """Reads a capture and converts it to Arrow tables with the columns of `FIELDS`.
 
     An unreadable capture raises no error but gives a row in ``problems`` with severity ``fatal``.
 
     Args:
         path: Path or address of the capture.
-        take: Consumes the events; its result becomes the table ``events``. None: a table in memory.
+        consume: Consumes the events; its result becomes the table ``events``. None: a table in memory.
         catalog: The sources.
 
     Raises:
         MissingPackageError: pyarrow, or the package for the address, is not installed.
-        WriteError: ``take`` could not write.
+        WriteError: ``consume`` could not write.
     """
     needs_pyarrow()
-    told = os.fspath(path)
+    given_path = os.fspath(path)
     try:
-        with on_this_machine(path) as here:
-            whole: Taker = lambda capture, folders, batches: batches.read_all()  # noqa: E731
-            return _tables(here, told, take or whole, catalog or OneCapture())
+        with local_copy(path) as local_path:
+            read_all: Consumer = lambda capture, folders, batches: batches.read_all()  # noqa: E731
+            return _tables(local_path, given_path, consume or read_all, catalog or CachingCatalog())
     except UnreadableError as error:
-        capture = _identity_of_path(told)
-        return Tables(capture, (None, _day(0), None), _fatal(capture, told, error.message), False, fetched=False)
+        capture = _identity_of_path(given_path)
+        return Tables(capture, (None, _day(0), None), _fatal(capture, given_path, error.message), False, fetched=False)
 
 
-def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
+def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> Tables:
     files = catalog.files(path)
     device, call = catalog.device_and_call(path)
-    capture = _identity(path, told, files, (device, call))
+    capture = _identity(path, given_path, files, (device, call))
     source = catalog.source_of(path)
     states = list(map(_size_and_change, files))
     newest = max((changed for _, changed in states), default=0)
@@ -145,14 +145,15 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
         profile = query.session.profile
         problems: list[dict[str, Any]] = [
             {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
-             "offset": _known(each.offset), "unit": _known(profile.groups.unit_number(each.group)),
-             "lane": each.lane or None, "count": each.count, "lost": each.lost}
+             "offset": _none_if_negative(each.offset),
+             "unit": _none_if_negative(profile.groups.unit_number(each.group)), "lane": each.lane or None,
+             "count": each.count, "lost": each.lost}
             for each in profile.problems
         ]  # fmt: skip
         facts, fault = _facts(query, problems)
         figures = [*facts, *_sums(profile)]
         row = {
-            "capture": capture, "path": told, "name": profile.name, "chip": profile.device.chip or None,
+            "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
@@ -163,21 +164,22 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
         tables = {
             "captures": _of_rows("captures", [row]),
             "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
-            "events": take(capture, folders, _events(profile, capture)),
+            "events": consume(capture, folders, _events(profile, capture)),
         }  # fmt: skip
     except (ImportError, WriteError):
         raise
     # one unreadable capture must not end the build
     except Exception as error:
-        what, fault = _told_of(error)
-        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), False, internal_error=fault)
+        message, fault = _message_and_location(error)
+        fatal = _fatal(capture, given_path, message.replace(path, given_path))
+        return Tables(capture, folders, fatal, False, internal_error=fault)
     if problems:
-        about = {"capture": capture, "path": told}
+        about = {"capture": capture, "path": given_path}
         tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
     return Tables(capture, folders, tables, readable=True, internal_error=fault)
 
 
-def _told_of(error: Exception) -> tuple[str, str]:
+def _message_and_location(error: Exception) -> tuple[str, str]:
     """Message for an error; and for bugs of this package the type and location, empty for other errors."""
     if isinstance(error, TpuprofError):
         return error.message, ""
@@ -185,37 +187,37 @@ def _told_of(error: Exception) -> tuple[str, str]:
         return NO_MEMORY, ""
     if isinstance(error, OSError):
         return f"It cannot be read: {(error.strerror or type(error).__name__).lower()}.", ""
-    from tpuprof_tui.crash_log import type_and_place
+    from tpuprof_tui.crash_log import type_and_location
 
-    fault = type_and_place(error)
+    fault = type_and_location(error)
     return f"Internal error of tpuprof: {fault}.", fault
 
 
-def _fatal(capture: str, path: str, what: str) -> dict[str, Any]:
+def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
     """Tables of a capture that could not be read."""
-    row = {"capture": capture, "path": path, "severity": "fatal", "what": what, "done": "It is in no other table.",
-           "count": 1}  # fmt: skip
+    row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "count": 1,
+           "done": "It is not in any other table."}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
 
 
-def _identity(path: str, told: str, files: Sequence[Path], named: tuple[int | None, int | None]) -> str:
+def _identity(path: str, given_path: str, files: Sequence[Path], device_and_call: tuple[int | None, int | None]) -> str:
     """Hash of the names and contents of a capture's files, and of the device and call from its name.
 
     Returns:
         24 hexadecimal digits; if a file cannot be read, the hash of the path.
     """
-    hashed = hashlib.blake2b(repr(named).encode(), digest_size=12)
-    whole = Path(path)
-    inside = whole.is_dir()
+    hashed = hashlib.blake2b(repr(device_and_call).encode(), digest_size=12)
+    root = Path(path)
+    inside = root.is_dir()
     try:
         for file in files:
-            name = os.path.relpath(file, whole) if inside else file.name
+            name = os.path.relpath(file, root) if inside else file.name
             hashed.update(f"{name!a} {file.stat().st_size};".encode())
             with file.open("rb") as stream:
                 while part := stream.read(1 << 20):
                     hashed.update(part)
     except OSError:
-        return _identity_of_path(told)
+        return _identity_of_path(given_path)
     return hashed.hexdigest()
 
 
@@ -223,7 +225,7 @@ def _identity_of_path(path: str) -> str:
     return hashlib.blake2b(os.fsencode(path), digest_size=12).hexdigest()
 
 
-def _known(number: int) -> int | None:
+def _none_if_negative(number: int) -> int | None:
     return number if number >= 0 else None
 
 
@@ -249,8 +251,8 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
         return pyarrow.Table.from_pylist(rows, schema=schema)
     except (UnicodeEncodeError, pyarrow.ArrowTypeError):
         texts = [field.name for field in FIELDS[table] if field.kind == "text"]
-        told = [{name: utf8_text(str(row[name])) for name in texts if row.get(name) is not None} for row in rows]
-        return pyarrow.Table.from_pylist([row | more for row, more in zip(rows, told, strict=True)], schema=schema)
+        escaped = [{name: utf8_text(str(row[name])) for name in texts if row.get(name) is not None} for row in rows]
+        return pyarrow.Table.from_pylist([row | more for row, more in zip(rows, escaped, strict=True)], schema=schema)
 
 
 # events
@@ -355,16 +357,16 @@ def _arrow(key: str, kind: Any, texts: Any, parts: Sequence[_Part], known: Mappi
     for value, count in zip(found, counts, strict=True):
         start, stop = stop, stop + count
         if dtype is np.int64 and isinstance(value, np.ndarray) and value.dtype != np.int64:
-            gone = ~np.isfinite(value) if value.dtype.kind == "f" else is_missing(value)
-            value = np.where(gone, INT_MISSING, np.where(gone, 0, value).astype(np.int64))
+            absent = ~np.isfinite(value) if value.dtype.kind == "f" else is_missing(value)
+            value = np.where(absent, INT_MISSING, np.where(absent, 0, value).astype(np.int64))
         values[start:stop] = missing if value is None else value
     if texts is not None:
         # as unsigned numbers negative codes are larger than any valid code
-        there = values.view(np.uint32) < len(texts)
+        valid = values.view(np.uint32) < len(texts)
     else:
-        there = np.isfinite(values) if dtype is np.float64 else values != INT_MISSING
+        valid = np.isfinite(values) if dtype is np.float64 else values != INT_MISSING
     # packbits is ten times as fast as pyarrow's conversion of a mask
-    bits = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
+    bits = None if valid.all() else pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
     stored = pyarrow.int32() if texts is not None else kind
     array = pyarrow.Array.from_buffers(stored, len(values), [bits, buffer])
     return array if texts is None else pyarrow.DictionaryArray.from_arrays(array, texts, safe=False)
@@ -385,7 +387,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     rows: dict[str, dict[str, Any]] = {}
     fault = ""
     for view in views_of(query.vocabulary):
-        if not view.compared or view.together or not (view.facts or view.id in _TABLES):
+        if not view.compared or view.all_workers or not (view.facts or view.id in _TABLES):
             continue
         try:
             found = answer(view, query) if view.id in _TABLES else None
@@ -396,9 +398,9 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
                       for column, value in zip(table.columns[1:], row[1:], strict=True)]  # fmt: skip
         # a failing view must not make the capture unreadable: report it as a problem
         except Exception as error:
-            what, place = _told_of(error)
-            fault = place or fault
-            problems.append({"severity": "warning", "what": f"The view {view.id} failed. {what}",
+            message, location = _message_and_location(error)
+            fault = location or fault
+            problems.append({"severity": "warning", "what": f"The view {view.id} failed. {message}",
                              "done": "Its figures are missing.", "count": 1})  # fmt: skip
             continue
         for key, value in known:
@@ -415,13 +417,13 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
     """Rows of figures: sum, count and maximum of durations of device work, by kernel, operation and so on.
 
-    The text columns to group by are ``Vocabulary.work_cuts``.
+    The text columns to group by are ``Vocabulary.work_breakdowns``.
     """
     lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
     works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
     times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
              for lane, rows in zip(lanes, works, strict=True)]  # fmt: skip
-    for view, key in dict(profile.vocabulary.work_cuts).items():
+    for view, key in dict(profile.vocabulary.work_breakdowns).items():
         kind = _PARTS.get(view, view)
         texts = profile.strings.get(key, ())
         known = [each for each in zip(lanes, works, times, strict=True) if has_column(profile, each[0], key)]

@@ -18,7 +18,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import row_count
-from tpuprof_tui.model.vocabulary import Output, imported
+from tpuprof_tui.model.vocabulary import Output, import_entry
 
 from .outputs import outputs_of
 from .selection import Selection
@@ -73,19 +73,19 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     # not Path.resolve, which raises for circular links
     capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
     if target == capture or capture in target.parents:
-        raise WriteError(f"{job.folder} lies inside the capture.", "Choose an output folder outside it.")
-    outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.turn)
+        raise WriteError(f"{job.folder} is inside the capture.", "Choose an output folder outside it.")
+    outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.write_order)
     chosen = [output for output in outputs if output.key in job.kinds]
-    before, existed = _own_files(job.folder, outputs), os.path.exists(job.folder)
+    before, existed = _listed_files(job.folder, outputs), os.path.exists(job.folder)
     planned = {name for output in chosen for name in output.files}
-    planned |= {name for output in chosen if output.names for name in imported(output.names)(profile, job)}
+    planned |= {name for output in chosen if output.names for name in import_entry(output.names)(profile, job)}
     # written first, so that the next export knows these files even if this process is killed
     _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
         for output in chosen:
             paths = [job.folder / name for name in output.files]
-            written += imported(output.writer)(profile, job, paths, partial(report, output.key))
+            written += import_entry(output.writer)(profile, job, paths, partial(report, output.key))
     except BaseException:
         _write_list(
             job.folder, {name for name in before | planned if name in before or os.path.exists(job.folder / name)}
@@ -94,7 +94,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
             _remove_empty(job.folder, chosen)
         raise
     names = {path.relative_to(job.folder).as_posix() for path in written}
-    stale = {name for name in before - names if _own(name, chosen)}
+    stale = {name for name in before - names if _is_export_file(name, chosen)}
     for name in stale:
         with contextlib.suppress(OSError):
             os.unlink(job.folder / name)
@@ -114,14 +114,14 @@ def check_selection(profile: Profile, selection: Selection) -> None:
         if row_count(selection.rows(profile, lane)):
             return
     say = profile.vocabulary.say
-    told = say("No {event} is left by these options: nothing was written.")
-    raise UsageError(told, say("Look at {units}, range, filter."))
+    message = say("No {event} matches these options: nothing was written.")
+    raise UsageError(message, say("Check {units}, range, filter."))
 
 
 # -- files of earlier exports -------------------------------------------------
 
 
-def _own_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
+def _listed_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
     """Files listed by earlier exports in this folder; names that no export writes are ignored."""
     try:
         list_ = folder / OWN_LIST
@@ -130,10 +130,10 @@ def _own_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
         return set()
     if not isinstance(names, list):
         return set()
-    return {name for name in names if isinstance(name, str) and _own(name, outputs)}
+    return {name for name in names if isinstance(name, str) and _is_export_file(name, outputs)}
 
 
-def _own(name: str, outputs: Iterable[Output]) -> bool:
+def _is_export_file(name: str, outputs: Iterable[Output]) -> bool:
     """Whether one of the outputs writes a file of this name; other files are never deleted, even if listed."""
     return any(name in each.files or (each.pattern and re.fullmatch(each.pattern, name)) for each in outputs)
 
@@ -183,7 +183,7 @@ def parse_cores(text: str, profile: Profile) -> frozenset[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         if match is None:
-            raise UsageError(say("{text!r} is no list of {units}.", text=text), "Write them as 0,3 or 0-3.")
+            raise UsageError(say("{text!r} is not a list of {units}.", text=text), "Write them as 0,3 or 0-3.")
         first, last = int(match[1]), int(match[2] or match[1])
         cores.update(core for core in known if first <= core <= last)
         if not any(first <= core <= last for core in known):

@@ -16,35 +16,35 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary
 #: Self-contained web page.
 PAGE: Final = Output(
     "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), letter="w",
-    help="Write the web view, one page that opens anywhere.", short="Web", place=20, turn=50,
+    help="Write the web view, one page that opens anywhere.", short="Web", list_order=20, write_order=50,
     sets=frozenset(("web", "num_core")), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
 )  # fmt: skip
 #: Workbook of the views, one sheet per table.
 WORKBOOK: Final = Output(
     "xlsx", "workbook", "tpuprof_tui.export.workbook:write_view_workbook", files=("profile.xlsx",), action="workbook",
-    letter="x", short="Workbook", place=10, turn=40, sets=frozenset(("doc", "enable_doc", "num_core")),
+    letter="x", short="Workbook", list_order=10, write_order=40, sets=frozenset(("doc", "enable_doc", "num_core")),
 )  # fmt: skip
 #: Trace for Perfetto.
 TRACE: Final = Output(
     "pftrace", "Perfetto trace", "tpuprof_tui.export.trace:write_trace", files=("perfetto.pftrace",),
-    action="perfetto", letter="p", help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
-    sets=frozenset(("perfetto", "enable_doc")),
+    action="perfetto", letter="p", help="Write the trace for Perfetto.", short="Perfetto", list_order=30,
+    write_order=20, sets=frozenset(("perfetto", "enable_doc")),
 )  # fmt: skip
 #: Self time by call path, for flame graphs.
 COLLAPSED: Final = Output(
     "collapsed", "collapsed stacks", "tpuprof_tui.export.collapsed:write_collapsed",
     files=("calltree.collapsedstack.txt",), letter="f",
     help="Write time by call path as collapsed stacks, for speedscope and flamegraph.pl.",
-    place=55, turn=60,
+    list_order=55, write_order=60,
 )  # fmt: skip
 #: The explorer's table of events; keys are values of ``tpuprof instructions --format``.
 TABLES: Final = (
     Output("csv", "table as CSV", letter="c",
-           help="Write the {events} of the table as CSV.", short="CSV", place=60),
+           help="Write the {events} of the table as CSV.", short="CSV", list_order=60),
     Output("jsonl", "table as JSON lines", action="json", letter="j",
-           help="Write the {events} of the table as JSON lines.", short="JSON", place=70),
+           help="Write the {events} of the table as JSON lines.", short="JSON", list_order=70),
     Output("parquet", "table as Parquet", letter="t",
-           help="Write the {events} of the table as Parquet (needs pyarrow).", needs="pyarrow", place=80),
+           help="Write the {events} of the table as Parquet (needs pyarrow).", needs="pyarrow", list_order=80),
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
         for output in (*vocabulary.outputs, WORKBOOK, TRACE, PAGE, COLLAPSED):
             files = vocabulary.output_files.get(output.key)
             found.setdefault(output.key, replace(output, files=files) if files else output)
-    return tuple(sorted(found.values(), key=lambda output: output.place))
+    return tuple(sorted(found.values(), key=lambda output: output.list_order))
 
 
 def explorer_outputs(*vocabularies: Vocabulary) -> tuple[Output, ...]:
@@ -77,4 +77,4 @@ def output_named(name: str, vocabulary: Vocabulary) -> Output | None:
 
 def keys_of(outputs: Iterable[Output]) -> tuple[str, ...]:
     """Keys of outputs on the command line, in the order of writing."""
-    return tuple(output.key for output in sorted(outputs, key=lambda output: output.turn))
+    return tuple(output.key for output in sorted(outputs, key=lambda output: output.write_order))

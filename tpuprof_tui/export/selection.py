@@ -70,12 +70,12 @@ def selected_profile(profile: Profile, selection: Selection) -> Profile:
     """The profile restricted to the selected events and units; columns are lazy."""
     if selection.everything:
         return profile
-    groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
+    groups = profile.groups.with_units([unit for unit in profile.units if selection.has_unit(unit)])
     rows = [selection.rows(profile, lane) for lane in profile.lanes]
-    return replace(profile.keeping([some if row_count(some) else None for some in rows]), groups=groups)
+    return replace(profile.restricted_to([some if row_count(some) else None for some in rows]), groups=groups)
 
 
-class Page(Struct):
+class RowPage(Struct):
     """A page (offset and limit) of a sequence of rows that arrive in parts.
 
     Attributes:

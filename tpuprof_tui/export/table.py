@@ -23,7 +23,7 @@ from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows, row_numbers
 
-from .selection import Page, Selection
+from .selection import RowPage, Selection
 
 Ints = npt.NDArray[np.int64]
 TextForm = Literal["jsonl", "csv"]
@@ -76,7 +76,7 @@ def parse_sort(text: str, vocabulary: Vocabulary) -> Sort:
     if column is None:
         raise UsageError(f"There is no column {name!r} to sort by.", _known_keys(vocabulary))
     if way not in ("", "asc", "desc"):
-        raise UsageError(f"{text!r} is no order.", "Write a column, or COLUMN:desc for the largest first.")
+        raise UsageError(f"{text!r} is not a sort order.", "Write a column, or COLUMN:desc for the largest first.")
     return Sort(column.key, way == "desc")
 
 
@@ -111,7 +111,7 @@ class TableRows(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def on(self, page: Page) -> TableRows:
+    def on(self, page: RowPage) -> TableRows:
         """The rows of a page."""
         return replace(self, numbers=self.numbers[page.take(len(self.numbers))], whole=self.numbers)
 
@@ -184,15 +184,15 @@ def table_rows(
 # -- text ---------------------------------------------------------------------
 
 
-def write_lines(rows: TableRows, spell: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink) -> int:
+def write_lines(rows: TableRows, render_lines: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink) -> int:
     """Writes the lines of rows in order; returns their number.
 
-    ``spell``: by lane, a function (rows, number of rows) that returns their lines.
+    ``render_lines``: by lane, a function (rows, number of rows) that returns their lines.
     """
     for part in rows.parts(SLICE):
         lines = np.empty(sum(len(places) for _, _, places in part), dtype=object)
         for lane, some, places in part:
-            lines[places] = spell[lane](some, len(some))
+            lines[places] = render_lines[lane](some, len(some))
         sink.write("".join(lines.tolist()).encode("utf-8"))
     return len(rows)
 
@@ -206,19 +206,19 @@ def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form
         sink.write((",".join(csv_text(column.key) for column in columns) + "\n").encode())
     total = rows.total_ns if SHARE in columns else 0
     opening, closing = ("", "\n") if form == "csv" else ("{", "}\n")
-    spell = {}
+    render_lines = {}
     for number, lane in enumerate(rows.profile.lanes):
         if len(lane):
             fields = [
-                _field(rows.profile, lane, column, place, form == "csv", total) for place, column in enumerate(columns)
+                _field(rows.profile, lane, column, index, form == "csv", total) for index, column in enumerate(columns)
             ]
-            spell[number] = partial(rendered_rows, opening, fields, closing)
-    return write_lines(rows, spell, sink)
+            render_lines[number] = partial(rendered_rows, opening, fields, closing)
+    return write_lines(rows, render_lines, sink)
 
 
-def _field(profile: Profile, lane: Lane, column: Column, place: int, csv: bool, total: int) -> Field | str:
+def _field(profile: Profile, lane: Lane, column: Column, index: int, csv: bool, total: int) -> Field | str:
     """Rendering field of a column in a lane; a constant string if the lane does not have the column."""
-    lead = ("," if csv else ", ") if place else ""
+    lead = ("," if csv else ", ") if index else ""
     absent = lead
     if not csv:
         lead += f"{json_text(column.key)}: "

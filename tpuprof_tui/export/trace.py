@@ -80,7 +80,7 @@ class _Writer:
         leaving, reaching = self._flows()
         for number, (lane, rows) in enumerate(zip(self._profile.lanes, self._chosen, strict=True)):
             if len(rows):
-                self._lane(number, lane, rows, leaving.get(number), reaching.get(number))
+                self._write_lane(number, lane, rows, leaving.get(number), reaching.get(number))
         for number, counter in enumerate(self._profile.counters):
             track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
             known = np.flatnonzero(np.isfinite(counter.values))
@@ -94,10 +94,10 @@ class _Writer:
         if group < 0:
             return None
         if group not in self._groups:
-            told = self._profile.groups[group]
-            parent = self._group(told.parent)
+            info = self._profile.groups[group]
+            parent = self._group(info.parent)
             taken = {each.path for each in self._groups.values()}
-            track = Track(told.label, parent, group, ordered=True)
+            track = Track(info.label, parent, group, ordered=True)
             while track.path in taken:
                 track = Track(f"{track.name} ({group})", parent, group, ordered=True)
             self._groups[group] = track
@@ -128,24 +128,24 @@ class _Writer:
         for ends, into in zip((links.from_row[kept], links.to_row[kept]), found, strict=True):
             lane_of = np.searchsorted(offsets, ends, side="right") - 1
             for number in np.unique(lane_of).tolist():
-                mine = np.flatnonzero(lane_of == number)
-                into[number] = Flows(ends[mine] - offsets[number], kept[mine] + 1, len(lanes[number]))
+                of_lane = np.flatnonzero(lane_of == number)
+                into[number] = Flows(ends[of_lane] - offsets[number], kept[of_lane] + 1, len(lanes[number]))
         return found
 
-    def _lane(self, number: int, lane: Lane, rows: I64, leaving: Flows | None, reaching: Flows | None) -> None:
+    def _write_lane(self, number: int, lane: Lane, rows: I64, leaving: Flows | None, reaching: Flows | None) -> None:
         track = Track(lane.label, self._group(lane.group), number)
-        told = tuple(self._told(lane))
-        for place, (places, begins) in enumerate(nested_tracks(lane.take("start", rows), lane.take("end", rows)), 1):
-            sequence = self._sequence(track if place == 1 else track.overflow(place))
-            steps = rows[places]
+        columns = tuple(self._annotated_columns(lane))
+        for index, (indices, begins) in enumerate(nested_tracks(lane.take("start", rows), lane.take("end", rows)), 1):
+            sequence = self._sequence(track if index == 1 else track.overflow(index))
+            steps = rows[indices]
             for first in range(0, len(steps), BLOCK):
                 some = slice(first, first + BLOCK)
-                encoder = _Slices(self._profile, lane, sequence, self._base, told, leaving, reaching)
+                encoder = _Slices(self._profile, lane, sequence, self._base, columns, leaving, reaching)
                 self._sink.write(encoder.encoded(steps[some], begins[some]))
                 self._done += len(steps[some]) // 2
                 self._progress(min(self._done / self._total, 1.0))
 
-    def _told(self, lane: Lane) -> Iterator[Column]:
+    def _annotated_columns(self, lane: Lane) -> Iterator[Column]:
         """Columns that are written as annotations of slices."""
         for column in self._profile.vocabulary.columns:
             if column.key in lane and column.key not in _OWN and column.group != COUNTERS:
@@ -156,12 +156,12 @@ class _Slices:
     """Encoder of blocks of slices of a lane."""
 
     def __init__(
-        self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, told: Sequence[Column],
+        self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, columns: Sequence[Column],
         leaving: Flows | None, reaching: Flows | None,
     ) -> None:  # fmt: skip
         self._profile, self._lane, self._sequence, self._base = profile, lane, sequence, base
-        self._told = told
-        self._leaving, self._reaching = leaving, reaching
+        self._columns = columns
+        self._outgoing, self._incoming = leaving, reaching
 
     def encoded(self, steps: I64, begins: npt.NDArray[np.bool_]) -> bytes:
         """Encodes begin and end events of rows, in order."""
@@ -169,13 +169,13 @@ class _Slices:
         parts: list[Shaped] = []
         if len(opening):
             rows = steps[opening]
-            values = [self._lane.take(column.key, rows) for column in self._told]
+            values = [self._lane.take(column.key, rows) for column in self._columns]
             counts = [np.zeros(len(rows), np.int64) if flows is None else flows.counts[rows]
-                      for flows in (self._leaving, self._reaching)]  # fmt: skip
-            known = [_known(column, each) for column, each in zip(self._told, values, strict=True)]
-            for shape, mine in by_shape([*counts, *known]):
-                told = [column_values[mine] for column_values in values]
-                parts.append((opening[mine], self._begins(rows[mine], told, shape)))
+                      for flows in (self._outgoing, self._incoming)]  # fmt: skip
+            known = [_known(column, each) for column, each in zip(self._columns, values, strict=True)]
+            for shape, group in by_shape([*counts, *known]):
+                selected = [column_values[group] for column_values in values]
+                parts.append((opening[group], self._begins(rows[group], selected, shape)))
         if len(closing):
             ends = self._lane.take("end", steps[closing]) + self._base
             event = varint_field(EVENT_TYPE, SLICE_END)
@@ -191,10 +191,10 @@ class _Slices:
             event += varint_field(
                 EVENT_CATEGORY, sequence.iids(CATEGORIES, "type", self._profile.strings["type"], codes)
             )
-        for column, each, told in zip(self._told, values, known, strict=True):
-            if told:
+        for column, each, has_value in zip(self._columns, values, known, strict=True):
+            if has_value:
                 event += sequence.annotation(column.title, self._value(column, each))
-        for field, flows, count in ((EVENT_FLOW, self._leaving, leaving), (EVENT_FLOW_END, self._reaching, reaching)):
+        for field, flows, count in ((EVENT_FLOW, self._outgoing, leaving), (EVENT_FLOW_END, self._incoming, reaching)):
             event += flows.fields(field, rows, count) if flows is not None else []
         times = self._lane.take("start", rows) + self._base
         return messages(sequence.packet(times, event), len(rows))

@@ -33,7 +33,7 @@ def write_view_workbook(
         page = book.page(sheet.title)
         page.table(sheet.header, sheet.rows, sheet.forms)
         if sheet.cut:
-            page.put(page.height, 1, f"{sheet.cut + 1:,} rows more do not fit a sheet.", PLAIN)
+            page.put(page.height, 1, f"{sheet.cut + 1:,} more rows do not fit into the sheet.", PLAIN)
     add_charts(book, query)
     if not book.workbook.worksheets:
         book.page("Empty").put(1, 1, "Nothing was recorded.", PLAIN)

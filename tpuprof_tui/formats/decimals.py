@@ -75,13 +75,13 @@ class Numbers(Struct, frozen=True, eq=False):
         more = per_unit - self.places
         factor = _POWERS[np.clip(more, 0, 18)]
         fits = np.abs(self.mantissa) < _MOST_NS // factor
-        whole = np.where(fits, self.mantissa, 0) * factor
+        rounded_ns = np.where(fits, self.mantissa, 0) * factor
         rows, rounded, _ = self._rounded(per_unit)
-        whole[rows], fits[rows] = rounded, True
-        found = np.where(self.known & fits, whole, INT_MISSING)
-        for place, number in self.others:
+        rounded_ns[rows], fits[rows] = rounded, True
+        found = np.where(self.known & fits, rounded_ns, INT_MISSING)
+        for index, number in self.others:
             ns = int(number.scaleb(per_unit, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))
-            found[place] = ns if abs(ns) < _MOST_NS else INT_MISSING
+            found[index] = ns if abs(ns) < _MOST_NS else INT_MISSING
         return found
 
     def finer(self, per_unit: int = 3) -> npt.NDArray[np.float32]:
@@ -89,9 +89,9 @@ class Numbers(Struct, frozen=True, eq=False):
         found = np.zeros(len(self.mantissa), np.float32)
         rows, _, rest = self._rounded(per_unit)
         found[rows] = rest
-        for place, number in self.others:
+        for index, number in self.others:
             ns = number.scaleb(per_unit, _EXACT)
-            found[place] = float(ns - ns.to_integral_value(ROUND_HALF_EVEN, _EXACT)) if abs(ns) < _MOST_NS else 0
+            found[index] = float(ns - ns.to_integral_value(ROUND_HALF_EVEN, _EXACT)) if abs(ns) < _MOST_NS else 0
         return found
 
     def _rounded(self, per_unit: int) -> tuple[I64, I64, F64]:
@@ -107,10 +107,10 @@ class Numbers(Struct, frozen=True, eq=False):
         found = self.mantissa / _POWERS[np.clip(self.places, 0, 18)]
         found[~self.known] = np.nan
         # the quotient of two exact floats is correctly rounded; a mantissa beyond 2**53 is not exact
-        for place in np.flatnonzero(self.known & (np.abs(self.mantissa) > _MOST_EXACT)).tolist():
-            found[place] = float(Decimal(int(self.mantissa[place])).scaleb(-int(self.places[place]), _EXACT))
-        for place, number in self.others:
-            found[place] = float(number)
+        for index in np.flatnonzero(self.known & (np.abs(self.mantissa) > _MOST_EXACT)).tolist():
+            found[index] = float(Decimal(int(self.mantissa[index])).scaleb(-int(self.places[index]), _EXACT))
+        for index, number in self.others:
+            found[index] = float(number)
         return found
 
 
@@ -125,13 +125,13 @@ class Bytes:
         words = np.frombuffer(padded, "<u8", len(padded) // 8)
         self._words, self._next = words[:-1], words[1:]
 
-    def words(self, places: I64) -> Words:
+    def words(self, offsets: I64) -> Words:
         """The 8-byte little-endian word at each offset; offsets from -16 to ``WIDEST`` after the end are valid."""
-        places = places + _BEFORE
-        whole = places >> 3
-        bits = ((places & 7) << 3).view(np.uint64)
+        offsets = offsets + _BEFORE
+        word_index = offsets >> 3
+        bits = ((offsets & 7) << 3).view(np.uint64)
         # numpy defines a shift by 64 bits as 0
-        found: Words = (self._words.take(whole) >> bits) | (self._next.take(whole) << (_WORD - bits))
+        found: Words = (self._words.take(word_index) >> bits) | (self._next.take(word_index) << (_WORD - bits))
         return found
 
 
@@ -142,17 +142,17 @@ def numbers(text: Bytes, begin: I64, end: I64) -> Numbers:
         text: The text; a number may be surrounded by quotes and blanks.
         begin, end: int64, byte offsets of each range.
     """
-    mantissa, places, known = _plain(text, begin, end)
+    mantissa, places, known = _parse_fast(text, begin, end)
     rows = np.flatnonzero(~known & (end > begin))
     # N/A is frequent: skip it before the slow path
     rows = rows[(end[rows] - begin[rows] != 3) | (text.words(begin[rows]) & MASKS[3] != _NOTHING)]
     others, bad = [], []
     for low in range(0, len(rows), _ROWS):
-        mine = rows[low : low + _ROWS]
-        found = _some(text.array, begin[mine], end[mine])
-        mantissa[mine], places[mine], known[mine] = found.mantissa, found.places, found.known
-        others += [(int(mine[row]), number) for row, number in found.others]
-        bad += mine[list(found.bad)].tolist()
+        chunk = rows[low : low + _ROWS]
+        found = _parse_slow(text.array, begin[chunk], end[chunk])
+        mantissa[chunk], places[chunk], known[chunk] = found.mantissa, found.places, found.known
+        others += [(int(chunk[row]), number) for row, number in found.others]
+        bad += chunk[list(found.bad)].tolist()
     return Numbers(mantissa, places, known, others, tuple(bad))
 
 
@@ -162,7 +162,7 @@ def numbers_in(text: bytes) -> Numbers:
     return numbers(Bytes(text), np.append(0, ends[:-1] + 1)[: len(ends)], ends)
 
 
-def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
+def _parse_fast(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
     """Fast path: parses digits with an optional point that fit into int64, eight bytes at a time.
 
     Returns:
@@ -213,7 +213,7 @@ def _eight(words: Words, digits: I64) -> tuple[Words, Mask]:
     return words, sound
 
 
-def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
+def _parse_slow(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     """Slow path: parses any decimal numbers, byte by byte, and unusual ones (exponents, many digits) one by one."""
     count = len(begin)
     width = int(min((end - begin).max(initial=0), _WIDEST))
@@ -222,10 +222,10 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     odd |= end - begin > _WIDEST
     last = len(data) - 1
     for step in range(width):
-        place = begin + step
-        sign = data[np.minimum(place, last)]
-        sign[place >= end] = 9
-        digit = sign - np.uint8(48)
+        offset = begin + step
+        character = data[np.minimum(offset, last)]
+        character[offset >= end] = 9
+        digit = character - np.uint8(48)
         is_digit = digit < 10
         odd |= is_digit & over
         np.copyto(mantissa, mantissa * 10 + digit, where=is_digit)
@@ -233,13 +233,13 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
         places += is_digit & point
         if is_digit.all():
             continue
-        is_point = sign == 0x2E
+        is_point = character == 0x2E
         odd |= is_point & (point | over)
         point |= is_point
-        is_minus = sign == 0x2D
+        is_minus = character == 0x2D
         odd |= is_minus & (minus | point | over | (digits > 0))
         minus |= is_minus
-        blank = (sign == 9) | (sign == 32) | (sign == 13) | (sign == 0x22)
+        blank = (character == 9) | (character == 32) | (character == 13) | (character == 0x22)
         over |= blank & ((digits > 0) | point | minus)
         odd |= ~(is_digit | is_point | is_minus | blank)
     odd |= mantissa < 0
@@ -248,7 +248,7 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     others, bad = [], []
     for row in np.flatnonzero(odd).tolist():
         text = data[begin[row] : min(end[row], begin[row] + 4 * _LONGEST)].tobytes().strip(_BLANK)
-        number = _one(text)
+        number = _parse_decimal(text)
         if number is not None:
             others.append((row, number))
         elif text not in _NONE:
@@ -256,7 +256,7 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
     return Numbers(np.where(minus, -mantissa, mantissa), places, known, others, tuple(bad))
 
 
-def _one(text: bytes) -> Decimal | None:
+def _parse_decimal(text: bytes) -> Decimal | None:
     if not text or len(text) > _LONGEST or b"_" in text:
         return None
     try:

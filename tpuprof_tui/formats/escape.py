@@ -80,10 +80,10 @@ def json_text(text: str) -> str:
     Control and writing-direction characters are escaped; a JSON parser restores them.
     """
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNSAFE_IN_JSON.sub(_escaped, quoted)
+    return _UNSAFE_IN_JSON.sub(_unicode_escape, quoted)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _unicode_escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
@@ -94,7 +94,7 @@ def csv_text(text: str) -> str:
     and writing-direction characters are escaped. A lone ``-`` (missing value) and negative numbers are unchanged.
     """
     harmless = _INNER_FORMULA.sub(r"\1'", f"'{text}" if starts_formula(text) else text)
-    cell = _CONTROLS.sub(_named, harmless)
+    cell = _CONTROLS.sub(_hex_escape, harmless)
     if _NEEDS_QUOTES.search(cell):
         return '"' + cell.replace('"', '""') + '"'
     return cell
@@ -110,7 +110,7 @@ def line_text(text: str, most: int = 0) -> str:
 
     Truncated to ``most`` characters, including three dots; 0: unlimited.
     """
-    line = _LINE_CONTROLS.sub(_named, text)
+    line = _LINE_CONTROLS.sub(_hex_escape, text)
     return line if not most or len(line) <= most else f"{line[: most - 3]}..."
 
 
@@ -129,7 +129,7 @@ def html_text(text: str) -> str:
 def script_json(value: Any) -> str:
     """Plain values as JSON that is safe inside a script element; slashes are escaped, so it contains no URL."""
     written = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
-    return _UNSAFE_IN_JSON.sub(_escaped, written).translate(_UNSAFE_IN_SCRIPTS)
+    return _UNSAFE_IN_JSON.sub(_unicode_escape, written).translate(_UNSAFE_IN_SCRIPTS)
 
 
 def sheet_text(text: str) -> str:
@@ -152,6 +152,6 @@ def utf8_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _named(found: re.Match[str]) -> str:
+def _hex_escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

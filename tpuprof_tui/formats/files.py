@@ -35,8 +35,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     temporary: str | None = None
     try:
-        if _special(path):
-            raise OSError(errno.EINVAL, "only files can be replaced, no pipe, socket or device")
+        if _is_special(path):
+            raise OSError(errno.EINVAL, "only files can be replaced, not a pipe, socket or device")
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = _new_file(path)
         with os.fdopen(descriptor, "wb") as stream:
@@ -44,7 +44,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             stream.flush()
             os.fchmod(descriptor, 0o666 & ~_umask())
             if temporary is None:
-                temporary = _named(descriptor, path)
+                temporary = _link_temporary(descriptor, path)
         os.replace(temporary, path)
         temporary = None
     except OSError as error:
@@ -56,7 +56,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
                 os.unlink(temporary)
 
 
-def _special(path: Path) -> bool:
+def _is_special(path: Path) -> bool:
     """Whether a path must not be replaced by a file: pipes, sockets, devices, and paths in /dev and /proc."""
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
@@ -81,7 +81,7 @@ def _new_file(path: Path) -> tuple[int, str | None]:
     return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
 
 
-def _named(descriptor: int, path: Path) -> str:
+def _link_temporary(descriptor: int, path: Path) -> str:
     """Links an unnamed file to a temporary name in the folder of ``path``."""
     name = f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -90,13 +90,13 @@ def _named(descriptor: int, path: Path) -> str:
         os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
     except OSError:
         # a file system without hard links: copy the bytes to a named file
-        _copied(descriptor, path.parent / name)
+        _copy_to(descriptor, path.parent / name)
     finally:
         os.close(folder)
     return str(path.parent / name)
 
 
-def _copied(descriptor: int, path: Path) -> None:
+def _copy_to(descriptor: int, path: Path) -> None:
     """Copies an open file to ``path``; deletes the copy on failure."""
     import shutil  # seldom needed, and slow to import
 

@@ -59,15 +59,15 @@ def time_typed(text: str, base: TimeBase) -> int:
     """
     match = _TIME.fullmatch(_without_marks(text))
     if match is None:
-        raise TypedError(f"{text.strip()!r} is no time.", "Write 12.5ms, 1200us, 30%, +5us, 12500c (cycles) or ns.")
+        raise TypedError(f"{text.strip()!r} is not a time.", "Write 12.5ms, 1200us, 30%, +5us, 12500c (cycles) or ns.")
     sign, number, unit = match[1], Fraction(f"0{match[2]}"), (match[3] or "").lower()
     if unit == "%":
         if sign:
-            raise TypedError("Percent count from the start.", "Write 30%.")
+            raise TypedError("Percentages count from the start.", "Write 30%.")
         return base.start + _whole((base.end - base.start) * number / 100)
     if unit.startswith("c") or (not unit and base.cycles):
         if not base.mhz:
-            raise TypedError("This capture tells no clock.", "Write 12.5ms, 1200us, 30% or +5us.")
+            raise TypedError("This capture records no clock rate.", "Write 12.5ms, 1200us, 30% or +5us.")
         time = round(number * 1000 / base.mhz)
     else:
         time = _whole(number * _NS[unit])
@@ -82,7 +82,7 @@ def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
     """
     sides = [side.strip() for side in text.split("..")]
     if len(sides) != 2:
-        raise TypedError(f"{text.strip()!r} is no range of time.", "Write 1.2ms..3.4ms, 30%..40% or 1.2ms..+5us.")
+        raise TypedError(f"{text.strip()!r} is not a time range.", "Write 1.2ms..3.4ms, 30%..40% or 1.2ms..+5us.")
     start = time_typed(sides[0], base) if sides[0] else None
     from_start = base if start is None else TimeBase(base.start, base.end, start, base.mhz, base.cycles)
     end = time_typed(sides[1], from_start) if sides[1] else None
@@ -106,7 +106,7 @@ def number_typed(text: str, unit: str) -> int | float:
     match = _NUMBER.fullmatch(text.strip())
     named = match["unit"].strip().lower() if match else ""
     if match is None or named not in scales:
-        raise TypedError(f"{text!r} is no number.", f"A number; units: {', '.join(name for name in scales if name)}.")
+        raise TypedError(f"{text!r} is not a number.", f"Units: {', '.join(name for name in scales if name)}.")
     digits = _without_marks(match["number"])
     return (int(digits, 16) if "0x" in digits else float(digits)) * scales[named]
 

@@ -52,8 +52,8 @@ class Redactor:
         stay = {name.casefold() for name in names}
         known = {word.casefold(): kind for word, kind in (users | dict(words)).items() if word}
         self._kinds = {word: kind for word, kind in known.items() if word not in stay}
-        looked_for = sorted((word for word in self._kinds if len(word) >= _SHORTEST), key=len, reverse=True)
-        word = rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, looked_for))})(?![A-Za-z0-9])" if looked_for else r"(?!)"
+        searched = sorted((word for word in self._kinds if len(word) >= _SHORTEST), key=len, reverse=True)
+        word = rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, searched))})(?![A-Za-z0-9])" if searched else r"(?!)"
         paths = "|".join(_PATHS)
         self._in_names = re.compile(f"(?P<path>{paths})|(?P<host>{_ADDRESS})|(?i:(?P<word>{word}))")
         self._anywhere = re.compile(f"(?P<path>{paths}|{_ANY_PATH})|(?P<host>{_ADDRESS})|(?i:(?P<word>{word}))")
@@ -75,10 +75,10 @@ class Redactor:
         return self._found[key]
 
     def _replaced(self, pattern: re.Pattern[str], text: str) -> str:
-        whole = self._kinds.get(text.casefold())
-        return self.placeholder(whole, text.casefold()) if whole else pattern.sub(self._one, text)
+        kind = self._kinds.get(text.casefold())
+        return self.placeholder(kind, text.casefold()) if kind else pattern.sub(self._placeholder_of_match, text)
 
-    def _one(self, found: re.Match[str]) -> str:
+    def _placeholder_of_match(self, found: re.Match[str]) -> str:
         kind = str(found.lastgroup)
         if kind == "word":
             return self.placeholder(self._kinds[found[0].casefold()], found[0].casefold())

@@ -90,18 +90,18 @@ def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, row
             run.clear()
 
     for field in fields:
-        piece = field if isinstance(field, str) else _piece(field, field.values(rows))
-        if isinstance(piece, _Codes):
-            if prod(part.size for part in (*run, piece)) > _CODE_LIMIT:
+        part = field if isinstance(field, str) else _field_part(field, field.values(rows))
+        if isinstance(part, _Codes):
+            if prod(codes.size for codes in (*run, part)) > _CODE_LIMIT:
                 end_run()
-            run.append(piece)
+            run.append(part)
             continue
         end_run()
-        if isinstance(piece, str):
-            template.append(_verbatim(piece))
+        if isinstance(part, str):
+            template.append(_verbatim(part))
         else:
-            template.append(piece[0])
-            lists.append(piece[1])
+            template.append(part[0])
+            lists.append(part[1])
     end_run()
     template.append(_verbatim(closing))
     row = "".join(template)
@@ -110,7 +110,7 @@ def rendered_rows(opening: str, fields: Sequence[Field | str], closing: str, row
     return list(map(row.__mod__, zip(*lists, strict=True)))
 
 
-def _piece(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
+def _field_part(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
     """Converts a field of a slice to constant text, codes to combine, or a template with one value per row."""
     floats = values.dtype.kind == "f"
     missing = ~np.isfinite(values) if floats else is_missing(values)
@@ -128,8 +128,8 @@ def _piece(field: Field, values: Array) -> str | _Codes | tuple[str, list[Any]]:
         codes[missing] = 0
         return _Codes(codes, high - low + 2, lambda code: field.text(code - 1 + low) if code else field.absent)
     if gaps or (field.inexact and max(high, -low) > EXACT):
-        spelled = zip(values.tolist(), missing.tolist(), strict=True)
-        return "%s", [field.absent if gap else field.text(value) for value, gap in spelled]
+        pairs = zip(values.tolist(), missing.tolist(), strict=True)
+        return "%s", [field.absent if gap else field.text(value) for value, gap in pairs]
     return _verbatim(field.lead) + field.form + _verbatim(field.after), values.tolist()
 
 
@@ -139,12 +139,12 @@ def _combined(run: Sequence[_Codes]) -> list[str]:
     for part in run[1:]:
         key = key * part.size + part.codes
     distinct, inverse = np.unique(key, return_inverse=True)
-    pieces: list[list[str]] = []
+    columns: list[list[str]] = []
     for part in reversed(run):
         distinct, codes = np.divmod(distinct, part.size)
         known = {code: part.text(code) for code in np.unique(codes).tolist()}
-        pieces.append([known[code] for code in codes.tolist()])
-    texts = ["".join(parts) for parts in zip(*reversed(pieces), strict=True)]
+        columns.append([known[code] for code in codes.tolist()])
+    texts = ["".join(parts) for parts in zip(*reversed(columns), strict=True)]
     return list(map(texts.__getitem__, inverse.tolist()))
 
 

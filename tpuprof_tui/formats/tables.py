@@ -43,9 +43,9 @@ class Table(Struct, frozen=True):
     hint: str = "--limit shows them"
     view: str = ""
 
-    def align(self, place: int) -> Align:
+    def align(self, column: int) -> Align:
         """Alignment of a column, by index."""
-        return "left" if place in self.left else "right"
+        return "left" if column in self.left else "right"
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Table(Struct, frozen=True):
         if self.width <= width or self.wraps:
             return [self]
         if not self.left:
-            return self.turned(width)
+            return self.transposed(width)
         for place, title in enumerate(self.spare, 1):
             narrow = self._without(self.spare[:place])
             if narrow.width <= width or title == self.spare[-1]:
@@ -76,13 +76,13 @@ class Table(Struct, frozen=True):
         return [self]
 
     def _without(self, titles: tuple[str, ...]) -> Table:
-        kept = [place for place, title in enumerate(self.header) if title not in titles]
+        kept = [column for column, title in enumerate(self.header) if title not in titles]
         return replace(
             self,
-            header=tuple(self.header[place] for place in kept),
-            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
-            left=frozenset(number for number, place in enumerate(kept) if place in self.left),
-            notes=(*self.notes, f"Left out in so narrow a terminal: {', '.join(titles)}."),
+            header=tuple(self.header[column] for column in kept),
+            rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
+            left=frozenset(number for number, column in enumerate(kept) if column in self.left),
+            notes=(*self.notes, f"The terminal is too narrow for: {', '.join(titles)}."),
             spare=(),
         )
 
@@ -95,21 +95,21 @@ class Table(Struct, frozen=True):
         notes = self.notes[:-1] if self.more else self.notes
         return replace(self, rows=kept, more=more, notes=(*notes, f"{more:,} more; {self.hint}."))
 
-    def turned(self, width: int) -> list[Table]:
+    def transposed(self, width: int) -> list[Table]:
         """The transposed table, split into parts that fit into ``width`` characters."""
         parts: list[Table] = []
-        place = 0
-        while place < len(self.rows):
-            count = len(self.rows) - place
-            part = self._turned(place, count)
+        first = 0
+        while first < len(self.rows):
+            count = len(self.rows) - first
+            part = self._transposed_part(first, count)
             while part.width > width and count > 1:
                 count -= 1
-                part = self._turned(place, count)
+                part = self._transposed_part(first, count)
             parts.append(part)
-            place += count
+            first += count
         return parts
 
-    def _turned(self, first: int, count: int) -> Table:
+    def _transposed_part(self, first: int, count: int) -> Table:
         chosen = self.rows[first : first + count]
         columns = list(zip(self.header, *chosen, strict=True))
         return Table(
@@ -163,7 +163,7 @@ def markdown_lines(table: Table) -> Iterator[str]:
 
 def _line(table: Table, cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = [
-        cell.ljust(width) if table.align(place) == "left" else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cell.ljust(width) if table.align(column) == "left" else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return _GAP.join(padded).rstrip()

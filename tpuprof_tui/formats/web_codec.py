@@ -70,6 +70,6 @@ def scaled(values: npt.NDArray[np.floating[Any]], scale: int) -> Ints:
     return np.where(fine, np.rint(np.minimum(np.where(fine, values, 0), LARGEST / scale) * scale), -1).astype(np.int64)
 
 
-def known(values: npt.NDArray[Any]) -> Ints:
+def or_minus_one(values: npt.NDArray[Any]) -> Ints:
     """Integers or codes as int64; -1 for missing and negative ones."""
     return np.maximum(values.astype(np.int64), -1)

@@ -47,30 +47,30 @@ class Groups(tuple[Group, ...]):
     def __new__(cls, groups: Iterable[Group] = ()) -> Groups:
         """Builds the tuple and checks the order of parents and children."""
         made = super().__new__(cls, groups)
-        if any(not NO_GROUP <= group.parent < place for place, group in enumerate(made)):
-            raise ValueError("a group stands before its parent")
+        if any(not NO_GROUP <= group.parent < index for index, group in enumerate(made)):
+            raise ValueError("a group precedes its parent")
         return made
 
     @cached_property
     def units(self) -> tuple[int, ...]:
         """Ids of the groups that figures are computed for, ascending."""
-        return tuple(place for place, group in enumerate(self) if group.is_unit)
+        return tuple(index for index, group in enumerate(self) if group.is_unit)
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the units, in the order of `units`."""
         return tuple(self[unit].number for unit in self.units)
 
-    def keeping(self, units: Collection[int]) -> Groups:
+    def with_units(self, units: Collection[int]) -> Groups:
         """The same groups with only ``units`` (ids) marked as units."""
-        return Groups(replace(group, is_unit=place in units) for place, group in enumerate(self))
+        return Groups(replace(group, is_unit=index in units) for index, group in enumerate(self))
 
     @cached_property
     def _within(self) -> tuple[frozenset[int], ...]:
-        below: list[set[int]] = [{place} for place in range(len(self))]
-        for place in range(len(self) - 1, -1, -1):
-            if self[place].parent >= 0:
-                below[self[place].parent] |= below[place]
+        below: list[set[int]] = [{index} for index in range(len(self))]
+        for index in range(len(self) - 1, -1, -1):
+            if self[index].parent >= 0:
+                below[self[index].parent] |= below[index]
         return tuple(map(frozenset, below))
 
     def within(self, group: int) -> frozenset[int]:
@@ -84,8 +84,8 @@ class Groups(tuple[Group, ...]):
     @cached_property
     def _unit_of(self) -> tuple[int, ...]:
         found: list[int] = []
-        for place, group in enumerate(self):
-            found.append(place if group.is_unit else found[group.parent] if group.parent >= 0 else NO_GROUP)
+        for index, group in enumerate(self):
+            found.append(index if group.is_unit else found[group.parent] if group.parent >= 0 else NO_GROUP)
         return tuple(found)
 
     def unit_of(self, group: int) -> int:
@@ -140,7 +140,7 @@ class Groups(tuple[Group, ...]):
 
     def at_path(self, path: tuple[str, ...]) -> int:
         """Id of the first group with this path (see `path`); -1 if there is none."""
-        return next((place for place in range(len(self)) if self.path(place) == path), NO_GROUP)
+        return next((index for index in range(len(self)) if self.path(index) == path), NO_GROUP)
 
     def numbered(self, number: int) -> int:
         """Id of the first unit with this number; -1 if there is none."""
@@ -148,14 +148,14 @@ class Groups(tuple[Group, ...]):
 
     def units_of(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Unit ids of an array of group ids (int64; missing or negative: no group); -1 without a unit."""
-        return self._looked_up([*self._unit_of, NO_GROUP], owners)
+        return self._lookup([*self._unit_of, NO_GROUP], owners)
 
     def unit_numbers(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Unit numbers of an array of group ids, as in `units_of`; ``INT_MISSING`` without a unit."""
         known = [self[unit].number if unit >= 0 else -1 for unit in self._unit_of]
-        return self._looked_up([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], owners)
+        return self._lookup([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], owners)
 
-    def _looked_up(self, table: list[int], owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _lookup(self, table: list[int], owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.asarray(np.array(table, np.int64)[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
 
 

@@ -26,8 +26,8 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
-#: Maximum number of rows that `last_kept` caches.
-_MOST_KEPT = 1 << 14
+#: Maximum number of rows that `cache_last_slice` caches.
+_MOST_CACHED = 1 << 14
 Columns = TypeVar("Columns", bound=Struct)
 
 
@@ -46,13 +46,13 @@ def row_part(rows: Rows, first: int, last: int) -> Rows:
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
 
 
-def rows_at(rows: Rows, places: Rows) -> npt.NDArray[np.int64]:
-    """Row indices (int64) at positions ``places`` of a selection; a slice ``rows`` must have both ends."""
+def rows_at(rows: Rows, positions: Rows) -> npt.NDArray[np.int64]:
+    """Row indices (int64) at positions ``positions`` of a selection; a slice ``rows`` must have both ends."""
     if not isinstance(rows, slice):
-        return np.asarray(rows[places], np.int64)
-    if not isinstance(places, slice):
-        return np.asarray(places + rows.start, np.int64)
-    first, last, stride = places.indices(rows.stop - rows.start)
+        return np.asarray(rows[positions], np.int64)
+    if not isinstance(positions, slice):
+        return np.asarray(positions + rows.start, np.int64)
+    first, last, stride = positions.indices(rows.stop - rows.start)
     return np.arange(rows.start + first, rows.start + last, stride, dtype=np.int64)
 
 
@@ -67,7 +67,7 @@ def row_parts(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
         yield row_part(rows, first, last), last - first
 
 
-def taken(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
+def select_rows(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
     """Selects rows of a struct whose fields are columns of one length."""
     return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))
 
@@ -76,13 +76,13 @@ def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     """A lazy column of ``count`` rows that all hold ``value``."""
 
     def values(rows: Rows) -> Array:
-        asked = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
-        return np.full(asked, value, dtype)
+        length = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+        return np.full(length, value, dtype)
 
     return values
 
 
-def last_kept(read: LazyColumn) -> LazyColumn:
+def cache_last_slice(read: LazyColumn) -> LazyColumn:
     """Caches the result of ``read`` for the last slice, for columns that are derived from it one after the other.
 
     Callers must not modify the arrays.
@@ -91,11 +91,11 @@ def last_kept(read: LazyColumn) -> LazyColumn:
 
     def values(rows: Rows) -> Array:
         nonlocal last
-        known = last
-        if isinstance(rows, slice) and known is not None and known[0] == rows:
-            return known[1]
+        cached = last
+        if isinstance(rows, slice) and cached is not None and cached[0] == rows:
+            return cached[1]
         found = read(rows)
-        last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_KEPT else None
+        last = (rows, found) if isinstance(rows, slice) and len(found) <= _MOST_CACHED else None
         return found
 
     return values
@@ -212,7 +212,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         """Whether sums over several lanes include its events; sums of this lane alone always do."""
         return self.counted and not self.on_host
 
-    def doing(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
+    def activity_mask(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
         """Mask of the rows with one of the wanted activities; None if all rows have one.
 
         Reads no column if all events of the lane have the same activity.
@@ -223,11 +223,11 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
             return None
         return np.zeros(len(self.take("start", rows)), np.bool_)
 
-    def may_do(self, wanted: Collection[Activity]) -> bool:
+    def can_have_activity(self, wanted: Collection[Activity]) -> bool:
         """Whether events can have one of the wanted activities; always True for lanes of mixed activities."""
         return self.activity is None or self.activity in wanted
 
-    def reading(self, row: int) -> str:
+    def description(self, row: int) -> str:
         """One line that describes the event of a row; empty if the lane has no ``describe``."""
         return "" if self.describe is None else self.describe(row)
 
@@ -248,7 +248,7 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         """A copy of the lane with a column added or replaced."""
         return replace(self, columns={**self.columns, key: values})
 
-    def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
+    def select_rows(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
         """A lane with the selected rows, in that order, without registers; ``parent`` is renumbered to the new rows.
 
         Args:
@@ -259,26 +259,26 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
         now = {"start", *eager}
-        columns = {key: self.take(key, numbers) if key in now else _later(self, key, numbers) for key in keys}
+        columns = {key: self.take(key, numbers) if key in now else _lazy_selection(self, key, numbers) for key in keys}
         if "parent" in columns:
-            columns["parent"] = self._parents_among(numbers)
+            columns["parent"] = self._remapped_parents(numbers)
         return replace(self, columns=columns, registers=None, describe=None, arguments=None)
 
-    def _parents_among(self, numbers: npt.NDArray[Any]) -> LazyColumn:
+    def _remapped_parents(self, numbers: npt.NDArray[Any]) -> LazyColumn:
         """Lazy column ``parent`` of a selection: the innermost enclosing row within the selection; -1 without one."""
 
         def values(rows: Rows) -> Array:
             parents = self["parent"]
-            place = np.full(len(self) + 1, -1, np.int64)  # the last entry is for parent -1
-            place[numbers] = np.arange(len(numbers))
+            position = np.full(len(self) + 1, -1, np.int64)  # the last entry is for parent -1
+            position[numbers] = np.arange(len(numbers))
             found = parents[numbers[rows]]
-            while (left_out := (found >= 0) & (place[found] < 0)).any():
+            while (left_out := (found >= 0) & (position[found] < 0)).any():
                 found = np.where(left_out, parents[found], found)
-            return np.asarray(place[found])
+            return np.asarray(position[found])
 
         return values
 
-    def kept_arrays(self) -> Iterator[Array]:
+    def stored_arrays(self) -> Iterator[Array]:
         """Columns stored as arrays, without the lazy ones."""
         return (values for values in self.columns.values() if isinstance(values, np.ndarray))
 
@@ -287,5 +287,5 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
         return {key: self[key] for key in self.columns}
 
 
-def _later(lane: Lane, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
+def _lazy_selection(lane: Lane, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
     return lambda wanted: lane.take(key, numbers[wanted])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-Thing = TypeVar("Thing")
+Object = TypeVar("Object")
 Array = npt.NDArray[Any]
 
 #: Bytes of arrays that stay in memory before files are used.
@@ -41,7 +41,7 @@ class MappedArrays:
     """
 
     def __init__(self, in_memory: int = _IN_MEMORY) -> None:
-        self._left = in_memory
+        self._memory_left = in_memory
         self._lock = Lock()
         self._file: BinaryIO | None = None
         self._map: mmap.mmap | None = None
@@ -51,16 +51,16 @@ class MappedArrays:
     @property
     def spills(self) -> bool:
         """Whether the memory limit is reached, so that new arrays are stored in files."""
-        return self._left <= 0
+        return self._memory_left <= 0
 
-    def place(self, size: int) -> memoryview:
+    def allocate(self, size: int) -> memoryview:
         """Allocates a writable buffer of ``size`` bytes, in memory or in a file; to be written once."""
         with self._lock:
-            self._left -= size
+            self._memory_left -= size
         found = self._in_file(size)
         return memoryview(bytearray(size)) if found is None else found
 
-    def kept(self, array: Array) -> Array:
+    def stored(self, array: Array) -> Array:
         """A read-only copy of an array in a file.
 
         Returns the array itself if the memory limit is not reached, if it is small or a view of a part of another
@@ -70,39 +70,39 @@ class MappedArrays:
             return array
         if not (array.flags.c_contiguous and _in_memory(array)):
             return array
-        place = self._in_file(array.nbytes)
-        if place is None:
+        buffer = self._in_file(array.nbytes)
+        if buffer is None:
             return array
-        found = np.frombuffer(place, array.dtype).reshape(array.shape)
+        found = np.frombuffer(buffer, array.dtype).reshape(array.shape)
         found[...] = array
         found.flags.writeable = False
         return found
 
-    def moved(self, thing: Thing) -> Thing:
-        """A copy of a picklable object whose large arrays are stored by `place`."""
-        data, buffers = pickled(thing)
-        places = []
+    def with_stored_arrays(self, obj: Object) -> Object:
+        """A copy of a picklable object whose large arrays are stored by `allocate`."""
+        data, buffers = pickled(obj)
+        stored_buffers = []
         for each in buffers:
-            places.append(self.place(len(each)))
-            places[-1][:] = each
-        found: Thing = unpickled(data, places)
+            stored_buffers.append(self.allocate(len(each)))
+            stored_buffers[-1][:] = each
+        found: Object = unpickled(data, stored_buffers)
         return found
 
-    def put_away(self, *things: Any) -> None:
+    def spill(self, *objects: Any) -> None:
         """Moves arrays in attributes of objects (also within structs and tuples of them) to files, if it `spills`."""
         if not self.spills:
             return
-        for thing in things:
-            for name, value in list(vars(thing).items()):
+        for obj in objects:
+            for name, value in list(vars(obj).items()):
                 if isinstance(value, np.ndarray):
-                    vars(thing)[name] = self.kept(value)
+                    vars(obj)[name] = self.stored(value)
                 for columns in value if isinstance(value, tuple) else (value,):
                     for key in columns.__struct_fields__ if isinstance(columns, Struct) else ():
                         if isinstance(column := getattr(columns, key), np.ndarray):
-                            force_setattr(columns, key, self.kept(column))
-        self.give_back()
+                            force_setattr(columns, key, self.stored(column))
+        self.release_pages()
 
-    def give_back(self) -> None:
+    def release_pages(self) -> None:
         """Releases resident pages of the files if they exceed ``_MOST_MAPPED``; later accesses read them from disk."""
         if not self._maps:
             return
@@ -120,7 +120,7 @@ class MappedArrays:
         with self._lock:
             try:
                 if self._map is None or self._used + size > len(self._map):
-                    self._begin(max(size, _FILE))
+                    self._new_file(max(size, _FILE))
                 assert self._map is not None
                 assert self._file is not None
                 # reserve the blocks: writing to a mapping on a full disk would end the process (SIGBUS)
@@ -131,13 +131,13 @@ class MappedArrays:
             self._used += -(-size // _ALIGNED) * _ALIGNED
             return memoryview(self._map)[first : first + size]
 
-    def _begin(self, size: int) -> None:
+    def _new_file(self, size: int) -> None:
         # imported here: slow, and most profiles need no file
         import tempfile
 
         # prefer a disk: /tmp may be in memory; an explicit TMPDIR is respected
-        there = "/var/tmp"
-        folder = None if "TMPDIR" in os.environ or not os.access(there, os.W_OK) else there
+        disk = "/var/tmp"
+        folder = None if "TMPDIR" in os.environ or not os.access(disk, os.W_OK) else disk
         # stays open as long as arrays refer to its mapping
         file = tempfile.TemporaryFile(prefix="tpuprof", dir=folder)  # noqa: SIM115
         file.truncate(size)
@@ -154,7 +154,7 @@ def _in_memory(array: Array) -> bool:
     )
 
 
-def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
+def pickled(obj: object) -> tuple[bytes, list[memoryview]]:
     """Pickles an object; returns the pickle and the out-of-band buffers of large arrays."""
     buffers: list[memoryview] = []
 
@@ -164,7 +164,7 @@ def pickled(thing: object) -> tuple[bytes, list[memoryview]]:
             buffers.append(raw)
         return raw.nbytes < _LARGE
 
-    return pickle.dumps(thing, protocol=5, buffer_callback=inside), buffers
+    return pickle.dumps(obj, protocol=5, buffer_callback=inside), buffers
 
 
 def unpickled(data: bytes, buffers: Iterable[memoryview]) -> Any:

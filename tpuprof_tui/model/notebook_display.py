@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 from tpuprof_tui.formats.escape import html_text, line_text
 
 from .columns import COUNTERS
@@ -38,7 +38,7 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]],
 
 def lane_frame(lane: Lane, meaning: Meaning, *, counters: bool = False) -> pandas.DataFrame:
     """Events of a lane as a data frame; see ``Profile.to_pandas``."""
-    with needed_for("A data frame"):
+    with requires_package("A data frame"):
         import pandas
 
     def series(key: str) -> Any:

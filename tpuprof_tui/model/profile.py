@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 from tpuprof_tui.formats.units import time_text
 
 from .columns import LANE_KIND
@@ -203,7 +203,7 @@ class Steps(Struct, frozen=True, eq=False):
 
     def __post_init__(self) -> None:
         if not len(self.number):
-            force_setattr(self, "number", turns_among(self.group))
+            force_setattr(self, "number", occurrence_numbers(self.group))
         columns = (self.label, self.group, self.start, self.end, self.number)
         if len({len(column) for column in columns}) != 1:
             raise ValueError("columns of steps are not of one length")
@@ -246,7 +246,7 @@ class Problem:
         lane: Label of the lane concerned, within its group; empty if none.
         rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
         lost: Number of records that are known to be lost.
-        behind: Whether records are missing: ``rows`` are then those directly after the gap.
+        after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
     """
 
     severity: Severity
@@ -259,20 +259,20 @@ class Problem:
     count: int = 1
     rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
     lost: int = dataclasses.field(default=0, compare=False)
-    behind: bool = dataclasses.field(default=False, compare=False, repr=False)
+    after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
         """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""
         record = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
         number = groups.unit_number(record["group"])
-        told = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
+        overrides = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
                 "group": None if number < 0 else number}  # fmt: skip
-        return {unit if key == "group" else key: told.get(key, value) for key, value in record.items()}
+        return {unit if key == "group" else key: overrides.get(key, value) for key, value in record.items()}
 
     def is_about(self, lane: Lane, groups: Groups) -> bool:
         """Whether the problem concerns a lane."""
-        place = self.group < 0 or lane.group in groups.within(self.group)
-        return bool(self.lane) and self.lane == lane.label and place
+        in_group = self.group < 0 or lane.group in groups.within(self.group)
+        return bool(self.lane) and self.lane == lane.label and in_group
 
 
 class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
@@ -283,7 +283,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         name: Short name for headings.
         vocabulary: Terms, columns and capabilities of its source.
         capabilities: Keys of the capabilities (of the vocabulary) that it has.
-        own: Source-specific data about the recording, for `info` and for the source's own files.
+        source_data: Source-specific data about the recording, for `info` and for the source's own files.
         groups: Tree of groups that lanes belong to, including idle units and groups without data.
         lanes: Lanes by group, in the order of groups.
         strings: String table of each text column, by column key.
@@ -309,7 +309,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     device: Device
     recording: Recording
     capabilities: frozenset[str]
-    own: Mapping[str, Any]
+    source_data: Mapping[str, Any]
     groups: Groups
     lanes: tuple[Lane, ...]
     strings: Mapping[str, Strings]
@@ -362,16 +362,16 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             yield "port", constant(count, lane.number, np.int64)
 
     def __repr__(self) -> str:
-        return f"<Profile {short(self.name)}: {', '.join(self._told())}>"
+        return f"<Profile {short(self.name)}: {', '.join(self._summary_words())}>"
 
     def _repr_html_(self) -> str:
         words = self.vocabulary
         lanes = [(self.title_of(lane), lane.kind, f"{len(lane):,}") for lane in self.lanes[:_MOST_SHOWN]]
         more = len(self.lanes) - len(lanes)
-        notes = (", ".join(self._told()), *((f"{more:,} more {words.lane.plural}",) if more else ()))
+        notes = (", ".join(self._summary_words()), *((f"{more:,} more {words.lane.plural}",) if more else ()))
         return html_table(self.name, (words.lane.one, "kind", words.event.plural), lanes, notes)
 
-    def _told(self) -> Iterator[str]:
+    def _summary_words(self) -> Iterator[str]:
         words = self.vocabulary
         yield words.title or "a profile"
         yield words.unit.of(len(self.units))
@@ -404,35 +404,35 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def device_part(self) -> Profile:
         """The profile without host lanes; the base of device figures."""
         device = [None if lane.on_host else slice(0, len(lane)) for lane in self.lanes]
-        return self if None not in device else self.keeping(device)
+        return self if None not in device else self.restricted_to(device)
 
-    def keeping(self, rows: Sequence[Rows | None]) -> Profile:
+    def restricted_to(self, rows: Sequence[Rows | None]) -> Profile:
         """The profile restricted to some events and the links between them.
 
         Args:
             rows: Ascending rows to keep, one entry per lane; None: the lane is dropped.
         """
         lanes = tuple(
-            lane if isinstance(some, slice) and some == slice(0, len(lane)) else lane.taking(some)
-            for lane, some in zip(self.lanes, rows, strict=True)
-            if some is not None
+            lane if isinstance(kept, slice) and kept == slice(0, len(lane)) else lane.select_rows(kept)
+            for lane, kept in zip(self.lanes, rows, strict=True)
+            if kept is not None
         )
         links = self.links
         if links is None:
             return replace(self, lanes=lanes)
 
-        def among_kept() -> Links:
+        def restricted_links() -> Links:
             parts, first = [], 0
-            for lane, some in zip(self.lanes, rows, strict=True):
+            for lane, kept in zip(self.lanes, rows, strict=True):
                 numbers = np.full(len(lane), -1, np.int64)
-                if some is not None:
-                    count = row_count(some)
-                    numbers[some] = np.arange(first, first + count)
+                if kept is not None:
+                    count = row_count(kept)
+                    numbers[kept] = np.arange(first, first + count)
                     first += count
                 parts.append(numbers)
             return links().renumbered(np.concatenate(parts) if parts else np.zeros(0, np.int64))
 
-        return replace(self, lanes=lanes, links=among_kept)
+        return replace(self, lanes=lanes, links=restricted_links)
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -471,9 +471,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def numbers_in(self, kind: str) -> tuple[int, ...]:
         """Numbers of the lanes and direct child groups of all groups of a kind, ascending."""
-        own = {place for place, group in enumerate(self.groups) if group.kind == kind}
-        below = [group.number for group in self.groups if group.parent in own and not group.lost]
-        return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in own)}))
+        parents = {id_ for id_, group in enumerate(self.groups) if group.kind == kind}
+        below = [group.number for group in self.groups if group.parent in parents and not group.lost]
+        return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in parents)}))
 
     def text(self, key: str, code: int) -> str:
         """Text for a code of a text column."""
@@ -489,7 +489,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        with needed_for("A data frame"):
+        with requires_package("A data frame"):
             import pandas
 
         frames = []
@@ -513,7 +513,7 @@ def _durations(lane: Lane, rows: Rows) -> Array:
     return np.where(start == INT_MISSING, INT_MISSING, lane.take("end", rows) - start)
 
 
-def turns_among(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def occurrence_numbers(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Occurrence number (from 0) of each row among the rows with equal keys."""
     order = np.lexsort(keys[::-1])
     heads = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0))[: len(order)]

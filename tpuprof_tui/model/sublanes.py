@@ -37,14 +37,14 @@ def packed(start: I64, end: I64) -> I64 | None:
     if not bool((start[1:] < end[:-1]).any()):
         return None
     lines = np.zeros(len(start), np.int64)
-    left = np.arange(len(start))
+    remaining = np.arange(len(start))
     for line in range(_SWEPT):
-        taken = _first_line(start[left], end[left])
-        lines[left[taken]] = line
-        left = left[~taken]
-        if not len(left):
+        on_line = _first_line(start[remaining], end[remaining])
+        lines[remaining[on_line]] = line
+        remaining = remaining[~on_line]
+        if not len(remaining):
             return lines
-    lines[left] = _one_by_one(start[left], end[left]) + _SWEPT
+    lines[remaining] = _packed_by_heap(start[remaining], end[remaining]) + _SWEPT
     return lines
 
 
@@ -68,8 +68,8 @@ def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
     depths, numbers = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
     rows = zip(start.tolist(), end.tolist(), thread.tolist(), strict=True)
     for row, (begin, finish, name) in enumerate(rows):
-        mine = of_thread.setdefault(name, [])
-        for number in mine:
+        own_stacks = of_thread.setdefault(name, [])
+        for number in own_stacks:
             stack = stacks[number]
             while stack and stack[-1] <= begin:
                 stack.pop()
@@ -78,7 +78,7 @@ def nested(start: I64, end: I64, thread: npt.NDArray[Any]) -> tuple[I64, I64]:
         else:
             number = len(stacks)
             stacks.append([])
-            mine.append(number)
+            own_stacks.append(number)
         depths[row], numbers[row] = len(stacks[number]), number
         stacks[number].append(finish)
     return depths, numbers
@@ -116,31 +116,31 @@ def _first_line(start: I64, end: I64) -> Bools:
     steps[0] = 1
     steps[leads_to[visited]] += 1
     steps[stops[visited] + 1] -= 1
-    taken: Bools = np.cumsum(steps[:count], dtype=np.int8).astype(np.bool_)
-    return taken
+    on_line: Bools = np.cumsum(steps[:count], dtype=np.int8).astype(np.bool_)
+    return on_line
 
 
-def _next_begins(start: I64, end: I64, places: I64) -> I64:
+def _next_begins(start: I64, end: I64, indices: I64) -> I64:
     """Index of the first event that begins at or after the end of each given event.
 
     Args:
         start: Starts of all events, ascending.
         end: Ends of the given events.
-        places: Indices of the given events; each overlaps its successor, except the last event.
+        indices: Indices of the given events; each overlaps its successor, except the last event.
 
     Returns:
         int64 indices; ``len(start)`` if no such event exists.
     """
-    found = np.minimum(places + 2, len(start))
-    left = np.arange(len(places))
+    found = np.minimum(indices + 2, len(start))
+    remaining = np.arange(len(indices))
     # most are found within a few events, which is cheaper than a binary search
     for _ in range(_SWEPT):
-        left = left[found[left] < len(start)]
-        left = left[start[found[left]] < end[left]]
-        if not len(left):
+        remaining = remaining[found[remaining] < len(start)]
+        remaining = remaining[start[found[remaining]] < end[remaining]]
+        if not len(remaining):
             return found
-        found[left] += 1
-    found[left] = np.searchsorted(start, end[left], side="left")
+        found[remaining] += 1
+    found[remaining] = np.searchsorted(start, end[remaining], side="left")
     return found
 
 
@@ -159,24 +159,24 @@ def _path(following: I64) -> I64:
     leads = np.ascontiguousarray(padded.reshape(blocks, size).T)
     begins = np.arange(blocks) * size
     leaves = leads.copy()
-    for place in range(size - 2, -1, -1):
-        within = leaves[place] - begins
+    for position in range(size - 2, -1, -1):
+        within = leaves[position] - begins
         inside = np.flatnonzero(within < size)
-        leaves[place, inside] = leaves[within[inside], inside]
+        leaves[position, inside] = leaves[within[inside], inside]
     entered = np.full(blocks, -1, np.int64)
     at = 0
     while at < count:
         entered[at // size] = at % size
         at = int(leaves[at % size, at // size])
     seen = np.zeros((size, blocks), np.bool_)
-    for place in range(size):
-        here = np.flatnonzero(entered == place)
-        seen[place, here] = True
-        entered[here] = leads[place, here] - begins[here]
+    for position in range(size):
+        here = np.flatnonzero(entered == position)
+        seen[position, here] = True
+        entered[here] = leads[position, here] - begins[here]
     return np.flatnonzero(seen.T.reshape(-1)[:count])
 
 
-def _one_by_one(start: I64, end: I64) -> I64:
+def _packed_by_heap(start: I64, end: I64) -> I64:
     """Line of each event as in `packed`, event by event with heaps."""
     lines = np.zeros(len(start), np.int64)
     busy: list[tuple[int, int]] = []

@@ -19,9 +19,9 @@ class View(Struct, frozen=True):
         compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
         needs: Keys of the capabilities that a profile must have.
         untimed: Whether it applies to events without times.
-        summed_up: Whether ``tpuprof summary`` and the web page include it.
-        together: Whether it covers all workers together.
-        screen_alone: Whether it is shown on the screen only, not in reports and files.
+        in_summary: Whether ``tpuprof summary`` and the web page include it.
+        all_workers: Whether it covers all workers together.
+        screen_only: Whether it is shown on the screen only, not in reports and files.
         place: Where the summary pane shows it.
         quick: Whether it is recomputed at each key press; other views wait until typing pauses.
         slow: Whether it is slow per worker: with many workers it is computed only when the view or a worker is chosen.
@@ -36,9 +36,9 @@ class View(Struct, frozen=True):
     compute: str
     needs: tuple[str, ...] = ()
     untimed: bool = False
-    summed_up: bool = True
-    together: bool = False
-    screen_alone: bool = False
+    in_summary: bool = True
+    all_workers: bool = False
+    screen_only: bool = False
     place: Place = "below"
     quick: bool = False
     slow: bool = False

@@ -108,7 +108,7 @@ class Capability(Struct, frozen=True):
     needs: str
 
 
-class Share(Struct, frozen=True):
+class ShareColouring(Struct, frozen=True):
     """A colour mode: events by their share of a hardware limit.
 
     Attributes:
@@ -125,7 +125,7 @@ class Share(Struct, frozen=True):
     peak_text: str = ""
 
 
-class Named(Struct, frozen=True):
+class NameColouring(Struct, frozen=True):
     """A colour mode: events by names that the source computes.
 
     Attributes:
@@ -171,13 +171,13 @@ class Output(Struct, frozen=True):
         prepare: Entry of a function ``(profile) -> profile`` that adds problems of files outside the capture.
         finish: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a
             function that returns the last output of the command line.
-        told: Name in progress messages; empty: the title.
+        progress_name: Name in progress messages; empty: the title.
         action: Name in the explorer; empty: the key.
         letter: Key in the export menu, with Alt outside of it; formats of other packages are chosen with Enter.
         help: Help of that key, one sentence with the names of ``Vocabulary.words``; empty: derived from the title.
         short: Label in the footer of the menu; empty: not shown there.
         needs: Package required for writing.
-        place, turn: Sort positions in lists, and in the order of writing.
+        list_order, write_order: Sort positions in lists, and in the order of writing.
         sets: Sets it belongs to, which command line options add, exclude or narrow: ``web``, ``doc``, ``beside``
             (written only along with other outputs), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
         cost, detailed: Measured (bytes, ns) per event, for estimates; ``detailed`` applies if all details of each event
@@ -194,14 +194,14 @@ class Output(Struct, frozen=True):
     names: str = ""
     prepare: str = ""
     finish: str = ""
-    told: str = ""
+    progress_name: str = ""
     action: str = ""
     letter: str = ""
     help: str = ""
     short: str = ""
     needs: str = ""
-    place: int = 0
-    turn: int = 0
+    list_order: int = 0
+    write_order: int = 0
     sets: frozenset[str] = frozenset()
     cost: tuple[float, float] = (0.0, 0.0)
     detailed: tuple[float, float] = (0.0, 0.0)
@@ -252,8 +252,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
             recordings have no such names in common. May be empty.
         restarts: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do
             not name them; may be empty.
-        work_cuts: (view, text column) pairs of the views that break down the sum of work by that column.
-        host_cuts: (view, table, column) of tables that break down the time of the host, for idle times of the device.
+        work_breakdowns: (view, text column) pairs of the views that break down the sum of work by that column.
+        host_breakdowns: (view, table, column) of tables that break down host time, for idle times of the device.
         frames: Host events that form call paths: by type, a regular expression for the beginning of their names.
         blocking: Regular expression for names of host events that wait for the device; may be empty.
         one_chip: Whether profiles of different chips cannot be compared.
@@ -286,8 +286,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     group_kinds: tuple[GroupKind, ...] = ()
     categories: tuple[Category, ...] = ()
     capabilities: tuple[Capability, ...] = ()
-    shares: tuple[Share, ...] = ()
-    named: tuple[Named, ...] = ()
+    shares: tuple[ShareColouring, ...] = ()
+    named: tuple[NameColouring, ...] = ()
     conditions: tuple[Condition, ...] = ()
     either: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
@@ -296,8 +296,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     operation_class: str = ""
     operands: tuple[str, ...] = ("bytes",)
     restarts: str = ""
-    work_cuts: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
-    host_cuts: tuple[tuple[str, str, str], ...] = ()
+    work_breakdowns: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
+    host_breakdowns: tuple[tuple[str, str, str], ...] = ()
     frames: Mapping[str, str] = field(default_factory=dict)
     blocking: str = ""
     one_chip: bool = False
@@ -315,7 +315,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The schema: all columns of events, in the order of tables and files."""
-        own = (*(imported(self.columns_entry) if self.columns_entry else ()), *self.more_columns)
+        own = (*(import_entry(self.columns_entry) if self.columns_entry else ()), *self.more_columns)
         keys = {column.key for column in own}
         return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 
@@ -327,7 +327,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Texts of this source for the command line's help, by name."""
-        found: Mapping[str, str] = imported(self.texts_entry) if self.texts_entry else {}
+        found: Mapping[str, str] = import_entry(self.texts_entry) if self.texts_entry else {}
         return found
 
     @cached_property
@@ -335,7 +335,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         """Replacement fields of `say`: ``unit``, ``units``, ``Units``, ``a_unit``; likewise for the other words."""
         titles = [share.title.partition(",")[0] for share in self.shares] + [named.title for named in self.named]
         first = self.phrases.get("category", "operation")
-        found = {"colourings": joined(dict.fromkeys((first, self.scope.one, *titles)), "or")}
+        found = {"colourings": join_words(dict.fromkeys((first, self.scope.one, *titles)), "or")}
         words = ("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)
         for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
@@ -397,11 +397,11 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
             return f"{parts[0][0]} {' or '.join(last for _, _, last in parts)}".strip()
         return " or ".join(each.needs for each in self.capabilities)
 
-    def share(self, key: str) -> Share | None:
+    def share(self, key: str) -> ShareColouring | None:
         """The share with this key; None if the source has none."""
         return next((share for share in self.shares if share.key == key), None)
 
-    def names(self, key: str) -> Named | None:
+    def names(self, key: str) -> NameColouring | None:
         """The colour mode by names with this key; None if the source has none."""
         return next((named for named in self.named if named.key == key), None)
 
@@ -413,21 +413,21 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         hosts and users to redact (``views.redacting``); ``findings``: additional findings (``views.finding_rules``);
         ``page_summary``, ``page_memory``: parts of the web page.
         """
-        where = self.entries.get(name)
-        return imported(where) if where else None
+        entry = self.entries.get(name)
+        return import_entry(entry) if entry else None
 
 
 #: Default vocabulary while no profile is open.
 GENERIC: Final = Vocabulary("", "")
 
 
-def joined(words: Iterable[str], last: str = "and") -> str:
+def join_words(words: Iterable[str], last: str = "and") -> str:
     """Joins words: ``a, b and c``."""
     *first, end = words
     return f" {last} ".join(part for part in (", ".join(first), end) if part)
 
 
-def imported(where: str) -> Any:
+def import_entry(entry: str) -> Any:
     """Imports the object that an entry ("module:name") refers to."""
-    module, _, name = where.partition(":")
+    module, _, name = entry.partition(":")
     return getattr(import_module(module), name)

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from .conditions import Context, passes, shown, subjects
+from .conditions import Context, passes, subjects, value_text
 from .reading import Number, Other, Written, line_of
 from .tables import Kind, Option, Rule, Tables, nearest
-from .values import NOTHING, expected, flaws
+from .values import NO_FIX, expected, flaws
 
 OK: Final = "ok"
 #: Maximum number of unknown names for which a similar one is searched, which is slow.
-_MOST_SOUGHT: Final = 50
+_MOST_COMPARED: Final = 50
 #: Maximum number of correction rounds; a correction may make another one necessary.
 _MOST_ROUNDS: Final = 5
 
@@ -69,8 +69,8 @@ class Checked(Struct, frozen=True):
 def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Checked:
     """Checks options against the values and rules of their kind."""
     if written.problem:
-        whole = _about(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
-        found = [whole, *_together({}, kind, tables, context, unread=True)]
+        unreadable = _finding(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
+        found = [unreadable, *_combination_findings({}, kind, tables, context, unread=True)]
         return Checked("errors", kind, found, {}, False, None)
     found = list(_findings(written, kind, tables, context))
     verdict = "errors" if any(each.severity == "error" for each in found) else "warnings" if found else OK
@@ -86,35 +86,35 @@ def check_values(values: Mapping[str, Any], kind: Kind, tables: Tables, context:
 
 def _findings(written: Written, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
     options, values = tables.of_kind(kind.name), written.values
-    places = {name: place for place, name in enumerate(options)}
+    order = {name: index for index, name in enumerate(options)}
     # reading has already merged repeated options, so that their repair changes nothing
-    for name in sorted(written.repeated, key=lambda name: (places.get(name, len(places)), name)):
-        yield _about(tables.rules["duplicate_option"], name, values, context, repair=lambda options: options)
+    for name in sorted(written.repeated, key=lambda name: (order.get(name, len(order)), name)):
+        yield _finding(tables.rules["duplicate_option"], name, values, context, repair=lambda options: options)
     known = {name: values[name] for name in options if name in values}
     for name, value in known.items():
-        yield from _of_value(options[name], value, tables, context)
+        yield from _value_findings(options[name], value, tables, context)
     for number, name in enumerate(sorted(values.keys() - options.keys())):
-        yield _unknown(name, values, options, tables, context, seek=number < _MOST_SOUGHT)
-    yield from _together(known, kind, tables, context)
+        yield _unknown_option(name, values, options, tables, context, seek=number < _MOST_COMPARED)
+    yield from _combination_findings(known, kind, tables, context)
 
 
-def _of_value(option: Option, value: Any, tables: Tables, context: Context) -> Iterator[Finding]:
+def _value_findings(option: Option, value: Any, tables: Tables, context: Context) -> Iterator[Finding]:
     for flaw in flaws(option, value, context):
-        repair = None if flaw.better is NOTHING else _setting({option.name: flaw.better})
+        repair = None if flaw.better is NO_FIX else _setting({option.name: flaw.better})
         words = {"reason": flaw.reason, "expected": expected(option, tables)}
-        yield _about(tables.rules[flaw.code], option.name, {option.name: value}, context, repair=repair, **words)
+        yield _finding(tables.rules[flaw.code], option.name, {option.name: value}, context, repair=repair, **words)
 
 
-def _unknown(
+def _unknown_option(
     name: str, values: Mapping[str, Any], options: Mapping[str, Option], tables: Tables, context: Context, *, seek: bool
 ) -> Finding:
-    near = nearest(name, options) if seek else ""
-    repair = _renaming(name, near) if near and near not in values else None
-    told = tables.say("nearest_is", name=near) if near else tables.say("none_near")
-    return _about(tables.rules["unknown_option"], name, values, context, repair=repair, nearest=told)
+    similar = nearest(name, options) if seek else ""
+    repair = _renaming(name, similar) if similar and similar not in values else None
+    nearest_text = tables.say("nearest_is", name=similar) if similar else tables.say("none_near")
+    return _finding(tables.rules["unknown_option"], name, values, context, repair=repair, nearest=nearest_text)
 
 
-def _together(
+def _combination_findings(
     known: Mapping[str, Any], kind: Kind, tables: Tables, context: Context, *, unread: bool = False
 ) -> Iterator[Finding]:
     """Findings of rules between options; for unreadable text, only rules about no option."""
@@ -125,16 +125,16 @@ def _together(
             name = subject["option"] if rule.option == "*" else rule.option
             repair = _repair(rule, name, known, context)
             words = {"product": (tables.products.get(context.product or "") or {}).get("title", "")}
-            yield _about(rule, name, known, context, repair=repair, other=subject.get("without", ""), **words)
+            yield _finding(rule, name, known, context, repair=repair, other=subject.get("without", ""), **words)
 
 
-def _about(
+def _finding(
     rule: Rule, name: str | None, values: Mapping[str, Any], context: Context, *,
     repair: _Repair | None = None, **words: object,
 ) -> Finding:  # fmt: skip
     """Finding of a rule for an option (None: the whole text); ``words`` are placeholders of the rule's texts."""
     value = values.get(name) if name is not None else None
-    words |= {"option": name if name is None or len(name) < 100 else f"{name[:97]}…", "value": shown(value)}
+    words |= {"option": name if name is None or len(name) < 100 else f"{name[:97]}…", "value": value_text(value)}
     words |= {"records": context.records}
     severity, says, fix = rule.severity_in(context.mode), rule.says.format(**words), rule.fix.format(**words)
     return Finding(severity, rule.code, name, value, says, fix, repair)
@@ -178,7 +178,7 @@ def _renaming(name: str, to: str) -> _Repair:
     return lambda options: {(to if each == name else each): value for each, value in options.items()}
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Converts a value for JSON: `Number` of less than 16 characters to a number, `Number` and `Other` else to text."""
     if isinstance(value, Number) and len(value) < 16:
         return float(value) if not value.lstrip("-").isdecimal() else int(value)

@@ -96,7 +96,7 @@ def _number(value: object) -> float:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else float("inf")
 
 
-def shown(value: object, most: int = 60) -> str:
+def value_text(value: object, most: int = 60) -> str:
     """Formats a value for a sentence: texts in quotes, truncated to ``most`` characters."""
     text = json.dumps(value, ensure_ascii=False) if type(value) is str else str(value)
     return text if len(text) <= most else f"{text[: most - 2]}…{text[-1]}"

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .checking import Checked, plain
-from .conditions import Context, passes, shown
-from .making import Made
+from .checking import Checked, json_value
+from .conditions import Context, passes, value_text
+from .making import GeneratedOptions
 from .reading import Written
 from .tables import Kind, Option, Tables
 
@@ -24,7 +24,7 @@ _INDENT: Final = " " * 4
 _TERM: Final = 12
 _WIDEST, _NARROWEST = 100, 50
 #: Pieces between which lines may break: blanks, words, and single CJK characters, with trailing CJK punctuation.
-_PIECES: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
+_TOKENS: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
 def explained(option: Option, tables: Tables) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
     if value is UNSET:
         yield f"{option.name}  {takes}"
     else:
-        yield f"{option.name} = {shown(value, 200)}"
+        yield f"{option.name} = {value_text(value, 200)}"
         option = narrowed(option, value)
     yield from _wrapped("", option.summary)
     yield from _wrapped(tables.say("values"), takes if value is not UNSET else "")
@@ -81,8 +81,8 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
 
 def narrowed(option: Option, value: Any) -> Option:
     """The option restricted to the data of one of its values."""
-    here = {option.name: value}
-    views = [view["views"] for view in option.views if passes({**view, "option": option.name}, here, Context())]
+    written = {option.name: value}
+    views = [view["views"] for view in option.views if passes({**view, "option": option.name}, written, Context())]
     explains = {each: text for each, text in option.explains.items() if each == str(value)}
     return replace(option, values=[value], explains=explains, views=[{"views": text} for text in views])
 
@@ -106,9 +106,9 @@ def _views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple
         if name not in written and options[name].same_as in written:
             continue
         for view in options[name].views:
-            held = any(passes(test, values, Context()) for test in view.get("unless", ()))
-            if not held and passes({**view, "option": name}, values, Context()):
-                found.setdefault(view["views"], (f"{name}={plain(values[name])}", view["views"]))
+            excluded = any(passes(test, values, Context()) for test in view.get("unless", ()))
+            if not excluded and passes({**view, "option": name}, values, Context()):
+                found.setdefault(view["views"], (f"{name}={json_value(values[name])}", view["views"]))
     return list(found.values())
 
 
@@ -150,20 +150,20 @@ def _wrapped(term: str, text: str) -> Iterator[str]:
         return
     head = f"{_INDENT}{term}{' ' * max(_TERM - _width(term), 1)}" if term else _INDENT
     columns = max(min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST), _NARROWEST)
-    for number, line in enumerate(_folded(text, columns - _width(head))):
+    for number, line in enumerate(_wrapped_lines(text, columns - _width(head))):
         yield f"{' ' * _width(head) if number else head}{line}"
 
 
-def _folded(text: str, columns: int) -> Iterator[str]:
+def _wrapped_lines(text: str, columns: int) -> Iterator[str]:
     """Wraps a text into lines of at most ``columns`` columns, except for longer words; Chinese breaks anywhere."""
     line, length = "", 0
-    for piece in _PIECES.findall(text):
-        width = _width(piece)
-        if line and length + width > columns and not piece.isspace():
+    for token in _TOKENS.findall(text):
+        width = _width(token)
+        if line and length + width > columns and not token.isspace():
             yield line.rstrip()
             line, length = "", 0
-        if line or not piece.isspace():
-            line, length = line + piece, length + width
+        if line or not token.isspace():
+            line, length = line + token, length + width
     yield line.rstrip()
 
 
@@ -183,13 +183,13 @@ def overview_json(written: Written | None, kind: Kind, tables: Tables) -> dict[s
     for option in (of_kind[name] for name in dict.fromkeys([*first, *of_kind])):
         record = explained(option, tables)
         if written is not None:
-            record |= {"written": option.name in written.values, "value": plain(written.values.get(option.name))}
+            record |= {"written": option.name in written.values, "value": json_value(written.values.get(option.name))}
         records.append(record)
-    whole: dict[str, Any] = {"kind": kind.name, "title": kind.title, "about": list(kind.about), "options": records}
+    overview: dict[str, Any] = {"kind": kind.name, "title": kind.title, "about": list(kind.about), "options": records}
     if written is not None:
-        whole["unknown"] = sorted(written.values.keys() - of_kind.keys())
-        whole["views"] = [{"by": by, "views": text} for by, text in _views(written.values, kind, tables)]
-    return whole
+        overview["unknown"] = sorted(written.values.keys() - of_kind.keys())
+        overview["views"] = [{"by": by, "views": text} for by, text in _views(written.values, kind, tables)]
+    return overview
 
 
 def overview_lines(written: Written | None, kind: Kind, tables: Tables) -> Iterator[str]:
@@ -208,7 +208,7 @@ def overview_lines(written: Written | None, kind: Kind, tables: Tables) -> Itera
         if name in of_kind:
             yield from lines_of(of_kind[name], tables, value)
         else:
-            yield f"{name} = {shown(value, 200)}  ({tables.say('unknown')})"
+            yield f"{name} = {value_text(value, 200)}  ({tables.say('unknown')})"
     yield from ("", f"{tables.say('left')}:", "")
     for name, option in of_kind.items():
         if name not in written.values and option.same_as not in written.values:
@@ -222,11 +222,12 @@ def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict
     """Result of a check for JSON: verdict, findings, options (value and whether default), corrected line, notes."""
     of_kind = tables.of_kind(checked.kind.name)
     findings = [
-        {"severity": each.severity, "code": each.code, "option": each.option, "value": plain(each.value),
+        {"severity": each.severity, "code": each.code, "option": each.option, "value": json_value(each.value),
          "text": each.text, "fix": each.fix} for each in checked.findings
     ]  # fmt: skip
-    written = {name: {"value": plain(value), "default": name in of_kind and of_kind[name].default == plain(value)}
-               for name, value in checked.values.items()}  # fmt: skip
+    values = {name: json_value(value) for name, value in checked.values.items()}
+    written = {name: {"value": value, "default": name in of_kind and of_kind[name].default == value}
+               for name, value in values.items()}  # fmt: skip
     return {"verdict": checked.verdict, "kind": checked.kind.name, "findings": findings, "options": written,
             "line": checked.line, "notes": list(notes)}  # fmt: skip
 
@@ -245,16 +246,16 @@ def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Ite
         yield from (tables.say("corrected"), *checked.line.split("\n"))
 
 
-def made_json(made: Made, kind: Kind) -> dict[str, Any]:
+def made_json(made: GeneratedOptions, kind: Kind) -> dict[str, Any]:
     """Generated options for JSON: each run with its options, their reasons and the lines to paste."""
     runs = [{"wishes": [wish.wish for wish in run.wishes],
-             "options": {name: plain(value) for name, value in run.values.items()},
+             "options": {name: json_value(value) for name, value in run.values.items()},
              "reasons": dict(run.reasons), "lines": [line for lines in run.forms.values() for line in lines]}
             for run in made.runs]  # fmt: skip
     return {"kind": kind.name, "runs": runs, "notes": list(made.notes), "command": made.command}
 
 
-def made_lines(made: Made, tables: Tables) -> Iterator[str]:
+def made_lines(made: GeneratedOptions, tables: Tables) -> Iterator[str]:
     """Generated options as lines to paste; explanations are comments that start with #."""
     yield from (f"# {note}" for note in made.notes)
     for number, run in enumerate(made.runs, 1):
@@ -266,5 +267,5 @@ def made_lines(made: Made, tables: Tables) -> Iterator[str]:
             yield from (f"# {title}" for _ in (title,) if title)
             yield from (part for line in lines for part in line.split("\n"))
         for name, reason in run.reasons.items():
-            yield f"# {name}={str(plain(run.values[name]))[:_MOST_SHOWN]}  {reason}"
+            yield f"# {name}={str(json_value(run.values[name]))[:_MOST_SHOWN]}  {reason}"
     yield f"# {made.after}"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UsageError
 
 from .checking import check_values
-from .conditions import Context, passes, shown, subjects
+from .conditions import Context, passes, subjects, value_text
 from .reading import Other, json_text, line_of
 from .tables import Kind, Tables, Wish
 
@@ -41,7 +41,7 @@ class Records(Struct, frozen=True):
     size: int = 0
 
     @property
-    def take(self) -> int:
+    def new_size(self) -> int:
         """Buffer capacity to request: the old one if it exceeds the count by a quarter, else the next power of two.
 
         If the old buffer was full, so that records may be lost, twice the count is required.
@@ -52,11 +52,11 @@ class Records(Struct, frozen=True):
         needed = 2 * self.count if self.size and self.count >= self.size else spared
         return 1 << max(needed - 1, 1).bit_length()
 
-    def said(self, tables: Tables) -> str:
+    def sentence(self, tables: Tables) -> str:
         """Sentence that states the counts and the requested capacity."""
         lost = self.size and self.count >= self.size
-        key = "counted" if not self.size else "lost" if lost else "enough" if self.take == self.size else "more"
-        return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.take)
+        key = "counted" if not self.size else "lost" if lost else "enough" if self.new_size == self.size else "more"
+        return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.new_size)
 
 
 class Run(Struct, frozen=True):
@@ -75,7 +75,7 @@ class Run(Struct, frozen=True):
     forms: Mapping[str, Sequence[str]]
 
 
-class Made(Struct, frozen=True):
+class GeneratedOptions(Struct, frozen=True):
     """Result of `make`: runs, notes, text about the next step, and its command."""
 
     runs: Sequence[Run]
@@ -84,7 +84,7 @@ class Made(Struct, frozen=True):
     command: str
 
 
-class Order(Struct, frozen=True):
+class MakeRequest(Struct, frozen=True):
     """Input of `make` besides wishes: values by argument name, records of an earlier capture, and context."""
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Order(Struct, frozen=True):
     context: Context = field(default_factory=Context)
 
 
-def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
+def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> GeneratedOptions:
     """Generates options that fulfil wishes in few runs.
 
     Raises:
@@ -100,24 +100,24 @@ def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
     """
     making = tables.making
     kind = tables.kinds[making["kind"]]
-    context = replace(order.context, mode=order.context.mode or making.get("mode"))
+    context = replace(request.context, mode=request.context.mode or making.get("mode"))
     wishes = understood(words, tables)
     groups = _groups(wishes, kind, tables) or [[]]
     notes = [tables.say("runs", count=len(groups))] if len(groups) > 1 else []
-    if order.records is not None:
-        notes.append(order.records.said(tables))
+    if request.records is not None:
+        notes.append(request.records.sentence(tables))
     if tables.products.get(context.product or "", {}).get("unstated"):
         notes.append(tables.say("unstated_product", product=tables.products[str(context.product)]["title"]))
-    runs = [_run(group, kind, tables, order, context) for group in groups]
+    runs = [_run(group, kind, tables, request, context) for group in groups]
     for group, run in zip(groups, runs, strict=True):
-        notes += _gives_way(group, run, tables)
+        notes += _kept_levels(group, run, tables)
     for name, rule in making.get("given", {}).items():
-        if name in order.given and not any(rule["option"] in run.values for run in runs):
+        if name in request.given and not any(rule["option"] in run.values for run in runs):
             notes.append(tables.say("not_used", option=rule["option"]))
     after = making["after"]
-    folder = order.given.get(after.get("option", ""), after.get("otherwise", ""))
+    folder = request.given.get(after.get("option", ""), after.get("otherwise", ""))
     command = after["command"].replace("{output}", shlex.quote(folder) if folder else "")
-    return Made(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
+    return GeneratedOptions(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
 
 
 def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
@@ -137,20 +137,20 @@ def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
         rest = re.sub(r"[-_\s]+", " ", argument.lower())
         places: dict[int, int] = {}
         for phrase, number in phrases:
-            rest, hits = _taken(rest, phrase.replace("-", " "))
+            rest, hits = _blank_phrase(rest, phrase.replace("-", " "))
             places |= dict.fromkeys(hits, number)
         found |= {tables.wishes[number].wish: tables.wishes[number] for _, number in sorted(places.items())}
         left = [word for word in _WORD.findall(rest) if word not in fillers and re.search(r"\w", word)]
         unknown += [argument] if left else []
     known = tables.say("wishes_are", wishes=", ".join(wish.wish for wish in tables.wishes))
     if unknown:
-        raise UsageError(tables.say("not_understood", words=", ".join(shown(each) for each in unknown[:5])), known)
+        raise UsageError(tables.say("not_understood", words=", ".join(value_text(each) for each in unknown[:5])), known)
     if not found and not tables.making.get("wishless"):
         raise UsageError(tables.say("no_wishes"), known)
     return list(found.values())
 
 
-def _taken(text: str, phrase: str) -> tuple[str, list[int]]:
+def _blank_phrase(text: str, phrase: str) -> tuple[str, list[int]]:
     """Replaces whole-word occurrences of a phrase (or its plural with s) by blanks; returns the text and offsets."""
     plain = re.escape(phrase)
     pattern = plain if _CJK.search(phrase) else rf"(?<![^\W_]){plain}s?(?![^\W_])"
@@ -203,7 +203,7 @@ def _merged(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> dict[str, Any
     return None if any(tables.rules[each.code].excludes for each in findings) else values
 
 
-def _gives_way(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]:
+def _kept_levels(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]:
     for low in group:
         for option, value in low.lowers.items():
             if run.values.get(option) == value:
@@ -211,19 +211,19 @@ def _gives_way(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]
                 yield tables.say("kept_level", wishes=wishes, option=option, value=value)
 
 
-def _run(group: Sequence[Wish], kind: Kind, tables: Tables, order: Order, context: Context) -> Run:
+def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest, context: Context) -> Run:
     making, options = tables.making, tables.of_kind(kind.name)
     values = _merged(group, kind, tables) or {}
-    if order.records is not None:
-        values |= {option: order.records.take if form == "number" else str(order.records.take)
+    if request.records is not None:
+        values |= {option: request.records.new_size if form == "number" else str(request.records.new_size)
                    for option, form in making.get("records", {}).items()}  # fmt: skip
     for added in making["added"]:
         test = {key: value for key, value in added.items() if key != "sets"}
         if subjects(test, kind.name, values, context):
             values = {**added["sets"], **values}
     for name, rule in making.get("given", {}).items():
-        if name in order.given and (rule.get("always") or rule["option"] in values):
-            values[rule["option"]] = _given(name, order.given[name], rule, tables)
+        if name in request.given and (rule.get("always") or rule["option"] in values):
+            values[rule["option"]] = _input_value(name, request.given[name], rule, tables)
     values = {name: Other(values[name]) if option.type == "expression" else values[name]
               for name, option in options.items() if values.get(name) is not None}  # fmt: skip
     forms = {}
@@ -243,7 +243,7 @@ def _run(group: Sequence[Wish], kind: Kind, tables: Tables, order: Order, contex
     return Run(group, values, reasons, forms)
 
 
-def _given(name: str, text: str, rule: Mapping[str, Any], tables: Tables) -> str:
+def _input_value(name: str, text: str, rule: Mapping[str, Any], tables: Tables) -> str:
     if re.search("[\ud800-\udfff]", text):
         raise UsageError(tables.say("not_shown_utf8", option=f"--{name.replace('_', '-')}"))
     return str(rule["as"]).replace("{text}", json_text(text)) if "as" in rule else text

@@ -69,9 +69,9 @@ class Written(Struct, frozen=True):
 class _UnreadableError(Exception):
     """The text cannot be parsed: reason, text, and offset of the error in it."""
 
-    def __init__(self, reason: str, text: str = "", place: int = 0) -> None:
+    def __init__(self, reason: str, text: str = "", offset: int = 0) -> None:
         super().__init__(reason)
-        self.text, self.place = text, place
+        self.text, self.offset = text, offset
 
 
 def read(text: str, kind: Kind, tables: Tables) -> Written:
@@ -79,7 +79,7 @@ def read(text: str, kind: Kind, tables: Tables) -> Written:
     try:
         return _READERS[kind.form](text, kind, tables)
     except _UnreadableError as error:
-        return Written(problem=_explained(error, kind, tables))
+        return Written(problem=_reason_text(error, kind, tables))
 
 
 def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Written | None:
@@ -92,14 +92,14 @@ def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables)
     return written if written.values else None
 
 
-def _explained(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
-    near = error.text[max(error.place - _NEAR, 0) : error.place + _NEAR]
+def _reason_text(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
+    near = error.text[max(error.offset - _NEAR, 0) : error.offset + _NEAR]
     found = (each["reason"] for each in tables.rules[kind.unreadable].reasons if re.search(each["near"], near))
     reason = next(found, str(error))
     if not error.text:
         return reason
-    before = error.text[: error.place]
-    line, column = before.count("\n") + 1, error.place - before.rfind("\n")
+    before = error.text[: error.offset]
+    line, column = before.count("\n") + 1, error.offset - before.rfind("\n")
     return tables.say("at_place", reason=reason, line=line, column=column)
 
 
@@ -113,13 +113,13 @@ def _json(text: str, kind: Kind, tables: Tables) -> Written:
     return _object(text, tables)
 
 
-def _object(text: str, tables: Tables, whole: Callable[[str], Any] = Number) -> Written:
-    lone = re.search("[\ud800-\udfff]", text)
-    if lone:
-        raise _UnreadableError(tables.say("no_utf8"), text, lone.start())
+def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Number) -> Written:
+    surrogate = re.search("[\ud800-\udfff]", text)
+    if surrogate:
+        raise _UnreadableError(tables.say("no_utf8"), text, surrogate.start())
     try:
         pairs = json.loads(
-            text, object_pairs_hook=_Pairs, parse_int=whole, parse_float=Number, parse_constant=_constant
+            text, object_pairs_hook=_Pairs, parse_int=parse_int, parse_float=Number, parse_constant=_constant
         )
     except json.JSONDecodeError as error:
         key = "empty" if not text.strip() else "json_ends" if error.pos >= len(text.rstrip()) else "json_syntax"
@@ -181,35 +181,35 @@ def _assigned(text: str, name: str, tables: Tables) -> str:
 
 def shell_words(text: str) -> Iterator[tuple[str, bool]]:
     """Splits a text into words like a POSIX shell, without comments; yields (word, whether its quotes are closed)."""
-    pieces: list[str] = []
-    place = 0
-    while place < len(text):
-        comment = None if pieces else _COMMENT.match(text, place)
+    parts: list[str] = []
+    offset = 0
+    while offset < len(text):
+        comment = None if parts else _COMMENT.match(text, offset)
         if comment:
-            place = comment.end()
+            offset = comment.end()
             continue
-        found = _SHELL.match(text, place)
+        found = _SHELL.match(text, offset)
         if found is None or found["plain"] in ("'", '"'):
-            yield "".join(pieces), False
+            yield "".join(parts), False
             return
-        place = found.end()
+        offset = found.end()
         if found["blank"] == "\\\n":
             continue
         if found["blank"] or found["end"]:
-            if pieces:
-                yield "".join(pieces), True
-            pieces = []
+            if parts:
+                yield "".join(parts), True
+            parts = []
         elif found["double"] is not None:
-            pieces.append(_IN_DOUBLE.sub(lambda each: each[1].replace("\n", ""), found["double"]))
+            parts.append(_IN_DOUBLE.sub(lambda each: each[1].replace("\n", ""), found["double"]))
         else:
-            pieces.append(next(part for part in found.group("single", "escaped", "plain") if part is not None))
-    if pieces:
-        yield "".join(pieces), True
+            parts.append(next(part for part in found.group("single", "escaped", "plain") if part is not None))
+    if parts:
+        yield "".join(parts), True
 
 
 def _environment(text: str, kind: Kind, tables: Tables) -> Written:
     """Parses variable assignments in shell lines, or an equivalent call."""
-    if _call_place(text, kind) is not None:
+    if _arguments_offset(text, kind) is not None:
         return _call(text, kind, tables)
     words = [_ASSIGNED.fullmatch(word) for word, closed in shell_words(text) if closed]
     written = _variables(((found[1], found[2]) for found in words if found), tables.of_kind(kind.name))
@@ -237,28 +237,28 @@ def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) 
 def _call(text: str, kind: Kind, tables: Tables) -> Written:
     """Parses the arguments of a call as literals, or from a JSON object."""
     if text.lstrip().startswith("{"):
-        return _object(text, tables, whole=_integer)
-    place = _call_place(text, kind)
-    if place is None:
+        return _object(text, tables, parse_int=_integer)
+    offset = _arguments_offset(text, kind)
+    if offset is None:
         raise _UnreadableError(tables.say("no_call", call=kind.calls[0]), text)
-    return _collected(_arguments(text, place, kind, tables))
+    return _collected(_arguments(text, offset, kind, tables))
 
 
-def _call_place(text: str, kind: Kind) -> int | None:
+def _arguments_offset(text: str, kind: Kind) -> int | None:
     """Offset of the arguments of the last call; None if there is no call."""
     names = "|".join(map(re.escape, kind.calls))
     return max((found.end() for found in re.finditer(rf"(?<!\w)(?:{names})[ \t]*\(", text)), default=None)
 
 
-def _arguments(text: str, place: int, kind: Kind, tables: Tables) -> Iterator[tuple[str, Any]]:
-    depth, start, count = 0, place, 0
+def _arguments(text: str, offset: int, kind: Kind, tables: Tables) -> Iterator[tuple[str, Any]]:
+    depth, start, count = 0, offset, 0
     name: str | None = None
     tokens: list[str] = []
-    while place < len(text):
-        found = _CALL.match(text, place)
+    while offset < len(text):
+        found = _CALL.match(text, offset)
         if found is None:
-            raise _UnreadableError(tables.say("quote_open"), text, place)
-        place = found.end()
+            raise _UnreadableError(tables.say("quote_open"), text, offset)
+        offset = found.end()
         depth += bool(found["open"]) - bool(found["close"])
         if depth < 0 or (depth == 0 and found["comma"]):
             if name is not None or tokens:
@@ -268,7 +268,7 @@ def _arguments(text: str, place: int, kind: Kind, tables: Tables) -> Iterator[tu
                 raise _UnreadableError(tables.say("call_comma"), text, found.start())
             if depth < 0:
                 return
-            name, tokens, start = None, [], place
+            name, tokens, start = None, [], offset
         elif depth == 0 and found["equals"] and name is None and len(tokens) == 1 and _NAME.fullmatch(tokens[0]):
             name, tokens = tokens[0], []
         elif not found["blank"]:
@@ -277,14 +277,14 @@ def _arguments(text: str, place: int, kind: Kind, tables: Tables) -> Iterator[tu
 
 
 def _argument(
-    name: str | None, tokens: list[str], count: int, kind: Kind, tables: Tables, text: str, place: int
+    name: str | None, tokens: list[str], count: int, kind: Kind, tables: Tables, text: str, offset: int
 ) -> tuple[str, Any]:
     if name is None:
         if count >= len(kind.positional) or tokens[0] == "*":
-            raise _UnreadableError(tables.say("call_unnamed", argument="".join(tokens)[:_MOST_SHOWN]), text, place)
+            raise _UnreadableError(tables.say("call_unnamed", argument="".join(tokens)[:_MOST_SHOWN]), text, offset)
         name = kind.positional[count]
     if not tokens:
-        raise _UnreadableError(tables.say("call_empty", option=name[:_MOST_SHOWN]), text, place)
+        raise _UnreadableError(tables.say("call_empty", option=name[:_MOST_SHOWN]), text, offset)
     return name, _literal("".join(tokens))
 
 
@@ -321,8 +321,8 @@ def line_of(kind: Kind, values: Mapping[str, Any], most: int | None = None) -> s
         return f"export {kind.variable}={shlex.quote(json_text(values, separators=(',', ':')))}"
     if kind.form == "variables" and not set(values) & set(kind.positional):
         return "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in values.items())
-    places = {name: place for place, name in enumerate(kind.positional)}
-    ordered = sorted(values.items(), key=lambda each: places.get(each[0], len(places)))
+    order = {name: index for index, name in enumerate(kind.positional)}
+    ordered = sorted(values.items(), key=lambda each: order.get(each[0], len(order)))
     texts = [(name, json_text(value) if type(value) is str else str(value)) for name, value in ordered]
     arguments = [text if name in kind.positional else f"{name}={text}" for name, text in texts]
     line = f"{kind.call}({', '.join(arguments)})"

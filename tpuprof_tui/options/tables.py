@@ -242,16 +242,16 @@ def nearest(word: str, known: Mapping[str, Option] | Sequence[str], *, cutoff: f
 
 
 def _read(path: Path, language: str) -> Any:
-    return _spoken(json.loads((_FOLDER / path).read_text(encoding="utf-8")), language)
+    return _translated(json.loads((_FOLDER / path).read_text(encoding="utf-8")), language)
 
 
-def _spoken(data: Any, language: str) -> Any:
+def _translated(data: Any, language: str) -> Any:
     """Replaces each object of translations in the data by the text in one language."""
     if isinstance(data, dict):
         if set(data) == set(LANGUAGES):
             return data[language]
-        return {key: _spoken(value, language) for key, value in data.items()}
-    return [_spoken(value, language) for value in data] if isinstance(data, list) else data
+        return {key: _translated(value, language) for key, value in data.items()}
+    return [_translated(value, language) for value in data] if isinstance(data, list) else data
 
 
 def _rule(data: dict[str, Any]) -> Rule:

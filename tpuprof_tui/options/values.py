@@ -24,7 +24,7 @@ _LONGEST: Final = 64
 
 
 #: Marks that there is no obvious correction; None is a valid value.
-NOTHING: Final = object()
+NO_FIX: Final = object()
 
 
 class Flaw(Struct, frozen=True):
@@ -33,12 +33,12 @@ class Flaw(Struct, frozen=True):
     Attributes:
         code: Code of the broken rule.
         reason: The faulty part of the value.
-        better: The obvious correct value, or `NOTHING`.
+        better: The obvious correct value, or `NO_FIX`.
     """
 
     code: str
     reason: str = ""
-    better: Any = NOTHING
+    better: Any = NO_FIX
 
 
 def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
@@ -64,26 +64,26 @@ def expected(option: Option, tables: Tables) -> str:
 
 
 def _quoted(option: Option, value: Any) -> Any:
-    """The text that an unquoted value was probably meant to be; `NOTHING` if unclear."""
+    """The text that an unquoted value was probably meant to be; `NO_FIX` if unclear."""
     if value is True or value is False:
-        return option.meant.get(str(value).lower(), NOTHING)
-    return str(value) if isinstance(value, Number) and _meant(option, value) is not NOTHING else NOTHING
+        return option.meant.get(str(value).lower(), NO_FIX)
+    return str(value) if isinstance(value, Number) and _meant(option, value) is not NO_FIX else NO_FIX
 
 
 def _meant(option: Option, value: str) -> Any:
-    """The allowed value that a text was probably meant to be; `NOTHING` if unclear."""
+    """The allowed value that a text was probably meant to be; `NO_FIX` if unclear."""
     plain = value.strip().lower()
     if option.type in ("integer", "size"):
         return value
     if len(plain) > _LONGEST or not plain:
-        return NOTHING
+        return NO_FIX
     if plain in option.meant:
         return option.meant[plain]
     values = {str(each).lower(): each for each in option.values}
     if plain in values:
         return values[plain]
     near = difflib.get_close_matches(plain, values, n=2, cutoff=0.8)
-    return values[near[0]] if len(near) == 1 else NOTHING
+    return values[near[0]] if len(near) == 1 else NO_FIX
 
 
 # -- text values ----------------------------------------------------------------
@@ -107,13 +107,13 @@ def _set(option: Option, value: str, context: Context) -> Iterator[Flaw]:
     items = [item.strip() for item in value.split(",")]
     if not all(item in option.values for item in items):
         better = [_meant(option, item) for item in items if item]
-        yield Flaw("bad_value", better=NOTHING if not better or NOTHING in better else ",".join(dict.fromkeys(better)))
+        yield Flaw("bad_value", better=NO_FIX if not better or NO_FIX in better else ",".join(dict.fromkeys(better)))
 
 
 def _integer(option: Option, value: str, context: Context) -> Iterator[Flaw]:
     if not _INTEGER.fullmatch(value):
         stripped = value.strip()
-        yield Flaw("bad_value", better=stripped if stripped != value and _INTEGER.fullmatch(stripped) else NOTHING)
+        yield Flaw("bad_value", better=stripped if stripped != value and _INTEGER.fullmatch(stripped) else NO_FIX)
     elif not _in_range(option, value):
         yield Flaw("out_of_range")
 
@@ -123,7 +123,7 @@ def _size(option: Option, value: str, context: Context) -> Iterator[Flaw]:
     suffix = found[2] if found else ""
     if found is None or suffix not in ("", option.suffix):
         meant = found is not None and suffix.strip().lower() in (option.suffix.lower(), option.suffix[0].lower())
-        yield Flaw("bad_value", better=f"{found[1]}{option.suffix}" if found and meant else NOTHING)
+        yield Flaw("bad_value", better=f"{found[1]}{option.suffix}" if found and meant else NO_FIX)
         return
     if not _in_range(option, found[1]):
         yield Flaw("out_of_range")
@@ -155,7 +155,7 @@ def _metrics(option: Option, value: str, context: Context) -> Iterator[Flaw]:
             twice = twice or item
         first.setdefault(number, item)
     if twice:
-        better = NOTHING if wrong else f"{custom['prefix']}{','.join(first.values())}"
+        better = NO_FIX if wrong else f"{custom['prefix']}{','.join(first.values())}"
         yield Flaw(custom["twice"], reason=twice, better=better)
 
 
@@ -177,7 +177,7 @@ def _whole(digits: str) -> int:
 
 def _boolean(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
     if value is not True and value is not False:
-        better = {"true": True, "1": True, "false": False, "0": False}.get(str(value)[:_LONGEST].lower(), NOTHING)
+        better = {"true": True, "1": True, "false": False, "0": False}.get(str(value)[:_LONGEST].lower(), NO_FIX)
         yield Flaw("bad_value", better=better)
 
 
@@ -185,7 +185,7 @@ def _of_numbers(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
     if type(value) is not int or value not in option.values:
         word = str(value)[:_LONGEST].lower().rpartition(".")[2]
         numbers = {str(each): each for each in option.values}
-        yield Flaw("bad_value", better=numbers.get(word, option.meant.get(word, NOTHING)))
+        yield Flaw("bad_value", better=numbers.get(word, option.meant.get(word, NO_FIX)))
 
 
 def _count(option: Option, value: Any, context: Context) -> Iterator[Flaw]:

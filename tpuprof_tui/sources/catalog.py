@@ -82,7 +82,7 @@ def load_plug_ins() -> PlugIns:
                                                for name in ("id", "title", "expected")):  # fmt: skip
             found.append(offered)
         else:
-            broken[entry.name] = f"{entry.value} is no Source"
+            broken[entry.name] = f"{entry.value} is not a Source"
     return found, broken
 
 
@@ -94,9 +94,9 @@ def failure(error: Exception) -> str:
 
 def vocabularies() -> tuple[Vocabulary, ...]:
     """Vocabularies of this package's sources, for help and completion without a profile; imports no numpy."""
-    from tpuprof_tui.model.vocabulary import imported
+    from tpuprof_tui.model.vocabulary import import_entry
 
-    return tuple(imported(source.vocabulary) for source in SOURCES if source.vocabulary)
+    return tuple(import_entry(source.vocabulary) for source in SOURCES if source.vocabulary)
 
 
 def open_profile(
@@ -191,7 +191,7 @@ class Catalog:
             what = f"holds {kind.title} ({file.name})" if folder else f"is {kind.title}"
             raise UnreadableError(f"{path} {what}, which tpuprof does not read.", kind.advice)
         hints = [f"Name a capture: {self.expected}.", *self.faults, WHY]
-        raise UnreadableError(f"{path} {'holds' if folder else 'is'} no capture that is known.", " ".join(hints))
+        raise UnreadableError(f"{path} {'holds' if folder else 'is'} no known kind of capture.", " ".join(hints))
 
     @property
     def faults(self) -> list[str]:

@@ -64,7 +64,7 @@ KNOWN_FORMATS: Final = (
         "an XPlane profile of XLA",
         ("*.xplane.pb", "*.xplane.pb.gz"),
         "XProf shows it (`xprof --logdir FOLDER`); jax.profiler.trace(..., create_perfetto_trace=True) writes "
-        "Chrome-trace JSON beside it.",
+        "Chrome-trace JSON next to it.",
     ),
     KnownFormat(
         "a rocpd database of ROCm",
@@ -81,7 +81,7 @@ KNOWN_FORMATS: Final = (
     KnownFormat(
         "a Chrome trace",
         ("*.json", "*.json.gz"),
-        "https://ui.perfetto.dev opens it; tpuprof shows one beside a capture of the same run (`tpuprof --help`).",
+        "https://ui.perfetto.dev opens it; tpuprof shows one next to a capture of the same run (`tpuprof --help`).",
         (b'"traceEvents"', b'"ph"'),
     ),
     KnownFormat("a recording of perf", ("perf.data", "perf.data.*"), "`perf script` prints it.", (b"PERFILE2",)),

@@ -255,9 +255,9 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     def to_pandas(self) -> Any:
         """A data frame with the values of the JSON form, times in us. Raises MissingPackageError without pandas."""
-        from tpuprof_tui.errors import needed_for
+        from tpuprof_tui.errors import requires_package
 
-        with needed_for("A data frame"):
+        with requires_package("A data frame"):
             import pandas
         from .as_json import table_record
 

@@ -19,7 +19,7 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
     """Records of the non-empty views, in order; all texts are single-line and free of control characters."""
     records = []
     for view in views_of(query.vocabulary):
-        found = answer(view, query) if view.summed_up and view.id not in leaving_out else Answer()
+        found = answer(view, query) if view.in_summary and view.id not in leaving_out else Answer()
         if found.facts or any(len(table) for table in found.tables):
             title, help_text = (query.vocabulary.say(text) for text in (view.title, view.help))
             facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts

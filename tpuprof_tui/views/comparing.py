@@ -121,7 +121,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         if comparison.work.base or comparison.work.other:
             return comparison.breakdowns
         found = {}
-        for view, table, column in self.base.vocabulary.host_cuts:
+        for view, table, column in self.base.vocabulary.host_breakdowns:
             known = self.answer(view_to_compare(self.base.profile, view))
             rows = next((each for each in known.tables if each.key == table), None)
             if rows is None:
@@ -149,7 +149,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         if view.id == "alignment":
             return _alignment(self)
         parts = []
-        if view.together or view.id == "waits":
+        if view.all_workers or view.id == "waits":
             answers = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
             return join_sides(answers[0], answers[1], self._judge(view), self._renamed)
         for ours, theirs in self.pairs:
@@ -202,7 +202,7 @@ def refuse_unlike(base: Profile, other: Profile) -> None:
     ours, theirs = base.vocabulary, other.vocabulary
     if ours.source != theirs.source:
         raise UsageError(f"{base.path} and {other.path} are of different sources: {ours.title} and {theirs.title}.",
-                         "Profiles of one source alone can be compared.")  # fmt: skip
+                         "Only profiles of one source can be compared.")  # fmt: skip
     if ours.one_chip and base.device.chip != other.device.chip:
         raise UsageError(f"{base.path} is of {base.device.chip}, {other.path} of {other.device.chip}.",
                          "Their commands cannot be compared.")  # fmt: skip
@@ -306,7 +306,7 @@ def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
         found[f"gap before {word} {number}"] = int(steps.start[index]) - before
         found[f"{word} {number}"] = int(steps.end[index] - steps.start[index])
         before = int(steps.end[index])
-    found["behind the last"] = end - before
+    found["after the last"] = end - before
     return found
 
 

@@ -46,13 +46,13 @@ def critical(query: Query) -> Answer:
     tables.append(_units(query, path))
     tables.append(_off_path(query, path))
     tables.append(_segments(query, path))
-    notes = ["Twice as fast: the most that can be won, as another path may then be the longest."]
+    notes = ["Twice as fast: the most that can be saved, as another path may then be the longest."]
     if assumed:
         told = "" if may_have_dependencies(query.session) else " Dependencies are not known here."
-        notes.append(words.say(f"Assumed:{told} What no link tells begins with what ended last on its {{lane}} or "
-                               "{unit}, and a wait ends with what ended last."))  # fmt: skip
+        notes.append(words.say(f"Assumed:{told} Without a link, an event starts after the last end on its {{lane}} or "
+                               "{unit}, and a wait ends with the last end."))  # fmt: skip
     if query.filter:
-        notes.append("The path is that of everything: the filter does not narrow it.")
+        notes.append("The path covers everything: the filter does not narrow it.")
     return Answer(facts, tuple(tables), notes=tuple(notes))
 
 
@@ -166,7 +166,7 @@ def _off_path(query: Query, path: CriticalPath) -> Table:
             (one.ns, stop - begin, begin, profile.title_of(profile.lanes[lane]), one.at_least, one.assumed, name)
         )
     return Table.of_rows(
-        "beside", query.vocabulary.say("Longest {events} beside the path"), columns, rows,
+        "beside", query.vocabulary.say("Longest {events} not on the path"), columns, rows,
         target=lambda row: Target(event=tuple(found[row])),
         notes=("Slack: how much later it may end before the path grows.",) if rows else (),
     )  # fmt: skip

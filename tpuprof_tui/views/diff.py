@@ -129,8 +129,8 @@ def why(compared: Compared) -> str:
     if total.status == "same":
         return "No part changed by more than noise."
     if compared.comparison.noise.within is None:
-        return "Nothing repeats within them, so that one capture a side cannot tell what is noise: three can (gate)."
-    return "No single part changed by more than noise: the time lies between what is told here."
+        return "Nothing repeats within them, so noise is unknown with one capture per side: use three (gate)."
+    return "No single part changed by more than noise: the time lies between the parts listed here."
 
 
 def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
@@ -278,7 +278,7 @@ def verdict_answer(compared: Compared) -> Answer:
     tables = []
     for view, parts in compared.breakdowns.items():
         changed = [each for each in parts if each.delta]
-        column = dict(words.work_cuts).get(view, "")
+        column = dict(words.work_breakdowns).get(view, "")
         tables.append(Table.of_rows(
             view, f"{_breakdown_title(compared, view)}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
@@ -328,7 +328,7 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {delta_text(work.delta)}{_percent(work)}"
     if total.low is not None and total.high is not None:
         low, high = (delta_text(round(edge)) for edge in (total.low, total.high))
-        yield f"Total  between {low} and {high}, by what repeats in each and by how far runs lie apart"
+        yield f"Total  between {low} and {high}, by the spread of repeats and of runs"
     within = "nothing repeats" if noise.within is None else f"launches vary by {percent_text(noise.within)}"
     stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
     yield f"Noise  {within}, runs by {percent_text(noise.between)}{stated}"

@@ -239,7 +239,7 @@ def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     gain, unit, count = worst
     if unit >= 0 and gain >= least:
         label = profile.groups.title(unit)
-        text = f"{time_text(gain)} lie between {count:,} launches on {label}, in which it is given nothing to do."
+        text = f"{time_text(gain)} between {count:,} launches on {label}, without work to do."
         yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
 
 

@@ -94,7 +94,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         for part in parts:
             figures[f"{kind}:{part.name}"] = _figure_of(part)
     for each in views_of(query.vocabulary):
-        if not each.compared or each.together:
+        if not each.compared or each.all_workers:
             continue
         for fact in answer(each, query).facts:
             value = plain(fact.value)
@@ -113,7 +113,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
     places = dict(_places(query, compared.comparison)) if findings else {}
-    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""), found, places)
+    return Side((run,), words.source, chip, dict(words.work_breakdowns).get("kernels", ""), found, places)
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
@@ -134,7 +134,7 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     launches = work.launches
     if not len(work):
         yield from _host_places(query)
-    for view, key in query.vocabulary.work_cuts:
+    for view, key in query.vocabulary.work_breakdowns:
         single = key == "name"
         if not single and not launches.known:
             continue
@@ -161,7 +161,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
             for row in last_of_each(np.lexsort((end - start, name)), name).tolist():
                 spans = known.get(int(name[row]), (0, -1)), (int(start[row]), int(end[row]))
                 known[int(name[row])] = max(reversed(spans), key=lambda each: each[1] - each[0])
-    for view, _, _ in query.vocabulary.host_cuts:
+    for view, _, _ in query.vocabulary.host_breakdowns:
         for code, (start_ns, end_ns) in known.items():
             if code >= 0:
                 place = Place(range_text(start_ns, max(end_ns, start_ns + 1)), None)
@@ -222,7 +222,7 @@ def read_baseline(path: Path) -> Side:
         record = json.loads(path.read_text(encoding="utf-8"))
         if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
             raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}).",
-                                  "Save it anew: tpuprof baseline save.")  # fmt: skip
+                                  "Save it again: tpuprof baseline save.")  # fmt: skip
         runs = tuple(
             Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
                 int(run["lost"]), {str(key): (int(count), int(number))
@@ -236,7 +236,7 @@ def read_baseline(path: Path) -> Side:
         return Side(runs, str(record["source"]), str(record["chip"]), is_baseline=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(
-            f"{path} cannot be read as a baseline.", "Save it anew: tpuprof baseline save."
+            f"{path} cannot be read as a baseline.", "Save it again: tpuprof baseline save."
         ) from error
 
 
@@ -326,13 +326,13 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
-        return "Records are lost: they could explain what became of some parts, or hide it."
+        return "Records are lost: they could explain or hide changes of some parts."
     if unsure and unsure[0].low is None:
         return (
-            f"Nothing repeats within the runs that tells noise from {unsure[0].rule.text}: three runs a side do.{note}"
+            f"Nothing repeats within the runs to tell noise from {unsure[0].rule.text}: use three runs per side.{note}"
         )
     if unsure:
-        return f"Noise is as large as the limit of {unsure[0].rule.text}: more runs a side tell it.{note}"
+        return f"Noise is as large as the limit of {unsure[0].rule.text}: use more runs per side.{note}"
     return f"Nothing grew beyond its limit.{note}"
 
 
@@ -353,7 +353,7 @@ def _other_launches(base: Side, other: Side) -> str:
     if not names or not ours or not theirs:
         return ""
     named = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
-    return f"Launched or built otherwise than before: {named}."
+    return f"Launched or built differently than before: {named}."
 
 
 def _sentence(outcome: RuleOutcome) -> str:
@@ -371,7 +371,7 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
     runs = [f"{len(side.runs)} runs: {path}, ..." if len(side.runs) > 1 else path
             for side in (base, other) for path in [line_text(side.runs[0].path)]]  # fmt: skip
     between = f"between runs {percent_text(noise.between)}"
-    stated = "assumed: three runs a side measure it" if noise.stated else "measured"
+    stated = "assumed: three runs per side measure it" if noise.stated else "measured"
     lines = (
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {runs[0]}", f"Other  {runs[1]}", f"Noise  {between}, {stated}",
@@ -398,7 +398,7 @@ def _table(result: Gate) -> TextTable:
         for each in shown[:_MOST_LISTED]
     )  # fmt: skip
     more = len(shown) - len(rows)
-    notes = (f"{more:,} more: --json tells all.",) if more else ()
+    notes = (f"{more:,} more: --json lists all.",) if more else ()
     return TextTable(
         "Rules", ("Result", "Rule", "Base", "Other", "Delta", "Low", "High"), rows, left=frozenset((0, 1)), notes=notes
     )
@@ -442,7 +442,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     fences = ((command, "``" if "`" in command else "`") for command in _commands(result, base, other))
     lines += ["", *(f"- {fence}{command}{fence}" for command, fence in fences)]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
-    lines += ["", "What could be won:", "", *advice] if advice else []
+    lines += ["", "Possible savings:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"
 
 

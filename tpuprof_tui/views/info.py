@@ -46,7 +46,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "source": profile.vocabulary.source,
         "chip": device.chip,
         "arch": device.arch,
-        **profile.own,
+        **profile.source_data,
         **{f"{name.lower()}_mhz": _as_int(mhz) for name, mhz in device.clocks},
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),

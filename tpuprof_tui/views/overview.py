@@ -52,7 +52,7 @@ def overview(query: Query) -> Answer:
         Fact("problems", "problems", len(profile.problems), shown=False),
         Fact("errors", "errors", sum(each.severity is Severity.ERROR for each in profile.problems), shown=False),
     ]
-    notes = [words.phrase("guessed", "~ Work and waits are told apart by guesswork.")] if guessed else []
+    notes = [words.phrase("guessed", "~ Work and waits are distinguished by heuristics.")] if guessed else []
     if words.capability(NAMES) is not None and not profile.has(NAMES):
         notes.append(words.say("Names of {scopes} and {operations} need ") + f"{words.needs(NAMES)}.")
     return Answer(tuple(facts), notes=tuple(notes))

@@ -32,7 +32,7 @@ _HEAD: Final = "overview"
 
 
 def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
-    """Summary of a profile or of one step: overview, then the ``summed_up`` views with ``limit`` rows per table."""
+    """Summary of a profile or of one step: overview, then the ``in_summary`` views with ``limit`` rows per table."""
     query = Query(Session(profile), step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
@@ -46,7 +46,7 @@ def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS)
     found = answer(view_of(profile.vocabulary, _HEAD), query)
     tables: list[Table] = []
     for view in views_of(profile.vocabulary):
-        if view.summed_up and view.id not in (_HEAD, "problems"):
+        if view.in_summary and view.id not in (_HEAD, "problems"):
             told = text_tables(answer(view, query), limit, hint="tpuprof report lists all")
             tables += [replace(table, view=view.id) for table in told]
     begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
@@ -143,6 +143,6 @@ def _memory_table(memory: Memory) -> Table:
         ("Held by", "Bytes"),
         tuple((what, f"{size:,}") for what, size in parts.items()),
         frozenset((0,)),
-        ("What the explorer's first screen needs is made; what several things share counts where it comes first.",),
+        ("Includes what the explorer's first screen needs; shared memory counts where it comes first.",),
         total=True,
     )

@@ -167,7 +167,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def step_text(self) -> str:
         """Suffix of headings that names the step; empty: all steps."""
-        return "" if self.step is None else f", {self.session.steps.word.one} {self.step} alone"
+        return "" if self.step is None else f", {self.session.steps.word.one} {self.step} only"
 
 
 def query_of(profile: Profile, **selection: Any) -> Query:

@@ -38,7 +38,7 @@ def redacted(profile: Profile) -> Profile:
         name=redactor.placeholder("capture", profile.name.casefold()),
         redactor=redactor,
         device=replace(profile.device, parameters=_map_texts(profile.device.parameters, text)),
-        own=_map_texts(profile.own, text),
+        source_data=_map_texts(profile.source_data, text),
         groups=Groups(replace(group, label=text(group.label)) for group in profile.groups),
         lanes=tuple(_lane(lane, text) for lane in profile.lanes),
         strings=strings,
@@ -115,7 +115,7 @@ def _texts(profile: Profile) -> Iterator[str]:
     """Texts that may contain home directories of users."""
     for texts in profile.strings.values():
         yield from texts
-    yield from map(str, (profile.facts, profile.own, profile.device.parameters, Path(profile.path).absolute()))
+    yield from map(str, (profile.facts, profile.source_data, profile.device.parameters, Path(profile.path).absolute()))
     for problem in profile.problems:
         yield from (problem.what, problem.done, problem.file)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
-from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, imported
+from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
 
 from .answer import Answer, Fact, Missing
 
@@ -24,7 +24,7 @@ GENERIC: Final = (
     View("units", "{Units}", "How each {unit} spent its time: computing, moving data, both, neither.",
          f"{_HERE}.units:units", place="second", quick=True),
     View("unit", "One {unit} among the others", "How one {unit} compares with the others, and its longest pauses.",
-         f"{_HERE}.units:one_unit", summed_up=False, place="first", quick=True, compared=False),
+         f"{_HERE}.units:one_unit", in_summary=False, place="first", quick=True, compared=False),
     View("lanes", "{Lanes}", "Busy, wait, sync and idle time, bytes and bandwidth of each {lane}.",
          f"{_HERE}.units:lanes", place="second", quick=True, facts=False),
     View("steps", "Steps", "Length of each {step}, the gap before it, what {units} did in it; what repeats within.",
@@ -34,19 +34,19 @@ GENERIC: Final = (
     View("operations", "{Operations}", "Which {operations} took the time.", f"{_HERE}.work:operations", (NAMES,),
          place="first", quick=True, facts=False),
     View("calltree", "Call paths", "Time by call path: what of the host or which {scope} called which {operations}.",
-         f"{_HERE}.call_tree:call_tree_view", (NAMES,), summed_up=False, place="", compared=False),
-    View("lost", "Lost against the peak", "Time beyond what the hardware's peak asks for, by {scope} and {operation}.",
+         f"{_HERE}.call_tree:call_tree_view", (NAMES,), in_summary=False, place="", compared=False),
+    View("lost", "Lost against the peak", "Time beyond that at the hardware's peak, by {scope} and {operation}.",
          f"{_HERE}.work:lost", (NAMES,), place="second", quick=True, facts=False),
-    View("findings", "Findings", "What is worth a look, by the time that could be won.",
+    View("findings", "Findings", "What is worth a look, by the time that could be saved.",
          f"{_HERE}.findings:findings_view", place="first", compared=False),
-    View("critical_path", "Critical path", "The longest chain of {events} and gaps, and what speeding them up wins.",
-         f"{_HERE}.critical:critical", summed_up=False, place="", compared=False),
+    View("critical_path", "Critical path", "The longest chain of {events} and gaps, and the gain from speeding it up.",
+         f"{_HERE}.critical:critical", in_summary=False, place="", compared=False),
     View("bandwidth", "Bandwidth", "Bytes moved over time, by kind of {lane}.", f"{_HERE}.curves:bandwidth",
-         summed_up=False, compared=False),
+         in_summary=False, compared=False),
     View("durations", "Durations", "How long {events} of work took.", f"{_HERE}.curves:durations",
-         summed_up=False, compared=False),
-    View("counters", "Counters", "What was measured beside the {events}.", f"{_HERE}.curves:counters",
-         summed_up=False, compared=False),
+         in_summary=False, compared=False),
+    View("counters", "Counters", "Counters measured in addition to the {events}.", f"{_HERE}.curves:counters",
+         in_summary=False, compared=False),
     View("problems", "Problems", "What could not be used, was repaired or had to be guessed.",
          f"{_HERE}.problems:problems", untimed=True, place="", compared=False),
 )  # fmt: skip
@@ -55,7 +55,7 @@ GENERIC: Final = (
 #: The view of a profile with a baseline.
 COMPARISON: Final = View(
     "comparison", "Against the base", "What changed from the base, why, and what contributes.",
-    f"{_HERE}.comparing:verdict", summed_up=False, place="first", compared=False,
+    f"{_HERE}.comparing:verdict", in_summary=False, place="first", compared=False,
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def views_of(vocabulary: Vocabulary, *, compared: bool = False, screen: bool = F
             known = {each.id for each in GENERIC}
             found += [each for each in vocabulary.views if each.id not in known]
         found.append(own.get(view.id, view))
-    return tuple(view for view in found if screen or not view.screen_alone)
+    return tuple(view for view in found if screen or not view.screen_only)
 
 
 def view_of(vocabulary: Vocabulary, name: str, *, screen: bool = False) -> View:
@@ -96,12 +96,12 @@ def answer(view: View, query: Query) -> Answer:
         return Answer(missing=(lacking,))
     entry = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
     arguments = (view, query) if entry != view.compute else (query,)
-    result: Answer = imported(entry)(*arguments)
+    result: Answer = import_entry(entry)(*arguments)
     if view.id == "overview" and query.baseline is None:
-        result = imported(f"{_HERE}.overview:with_notes")(result, query)
+        result = import_entry(f"{_HERE}.overview:with_notes")(result, query)
     redactor = query.profile.redactor
     if redactor is not None:
-        result = imported(f"{_HERE}.redacting:redacted_answer")(result, redactor)
+        result = import_entry(f"{_HERE}.redacting:redacted_answer")(result, redactor)
     return result
 
 
@@ -111,7 +111,7 @@ def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
         return answer(view, query).facts
     if missing_for(view, query.profile) is not None:
         return ()
-    found: tuple[Fact, ...] = imported(view.facts_alone)(query)
+    found: tuple[Fact, ...] = import_entry(view.facts_alone)(query)
     return found
 
 

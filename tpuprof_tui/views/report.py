@@ -89,7 +89,7 @@ def report_record(
     records: dict[str, Any] = {}
     start = profile.start_ns
     for view in views:
-        if view.together:
+        if view.all_workers:
             records[view.id] = answer_record(answer(view, query), start, limit, offset)
         else:
             records[view.id] = {  # times of a worker count from its own start
@@ -160,7 +160,7 @@ def report_text(
     together = not workers or (query.scope.everything and _FEW < len(workers) == len(workers_of(query.profile)))
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
-        pages = [(title, query)] if together or view.together else [
+        pages = [(title, query)] if together or view.all_workers else [
             (f"{title}: {worker.key}" if len(workers) > 1 else title, of_worker(query, worker)) for worker in workers
         ]  # fmt: skip
         for heading, asked in pages:

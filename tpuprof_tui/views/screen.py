@@ -18,7 +18,7 @@ from .registry import answer, views_of
 _MOST_WORKERS: Final = 8
 _PLACES: Final = ("first", "second", "below", "")
 #: Placeholder for slow views.
-DEFERRED: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
+DEFERRED: Final = Answer(notes=("Slow for many workers: computed when this view or one worker is chosen.",))
 
 
 def quick_views(query: Query) -> dict[str, Answer]:

@@ -36,10 +36,10 @@ def steps(query: Query) -> Answer:
     found, words = query.session.steps, query.vocabulary
     if not len(found):
         needs = "" if query.profile.has(NAMES) else words.needs(NAMES)
-        return Answer(missing=(Missing(f"No {words.step.plural} are told here, and nothing that is launched repeats.",
+        return Answer(missing=(Missing(f"No {words.step.plural} are recorded, and no sequence of launches repeats.",
                                        f"a profile of {needs}" if needs else ""),))  # fmt: skip
     if query.scope.lane >= 0:
-        return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose {a_unit}.")),))
+        return Answer(missing=(Missing(words.say("Steps are shown by {unit}."), do=words.say("Choose {a_unit}.")),))
     session = query.filtered_session
     table = session.cache.get(
         "steps' figures",
@@ -54,7 +54,7 @@ def steps(query: Query) -> Answer:
     return Answer(
         _facts(found, table, chosen),
         (_steps(query, found, table, chosen, [names] if several else []), _sequences(query, found, table, several)),
-        notes=(words.say("~ Nobody marked {steps}: these are sequences of launches that repeat."),)
+        notes=(words.say("~ No {steps} were marked: these are repeating sequences of launches."),)
         if found.guessed
         else (),
     )
@@ -163,7 +163,7 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
         "repeats", "What repeats", columns, rows, word="sequence", ordered=True,
         target=lambda row: Target(time=first[row]),
         shown=len(found) > 1 or len(rows) > 1,
-        notes=("Median and quartiles are those of the steady state: without a warm-up and what differs.",),
+        notes=("Median and quartiles are those of the steady state: without warm-up and deviating ones.",),
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def units(query: Query) -> Answer:
     rows = [(each.label, each.utilisation, each.busy, each.compute, each.transfer,
              *((each.communication, each.exposed_communication) if communicates else ()), each.overlap, each.exposed,
              each.wait, each.idle) for each in found]  # fmt: skip
-    waits = query.vocabulary.phrase("waits", "Wait: waits alone.")
+    waits = query.vocabulary.phrase("waits", "Wait: only waits.")
     table = Table.of_rows(
         "units", query.vocabulary.say("{Units}"), columns, rows,
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
@@ -94,7 +94,7 @@ def one_unit(query: Query) -> Answer:
         Fact("place", "Place", rank, unit=f"of {len(busy)}"),
         Fact("mean_utilisation", query.vocabulary.say("Mean of {units}"), mean, "share"),
         share("compute_us", "Computes", unit.compute),
-        share("exposed_us", "Moves data alone", unit.exposed),
+        share("exposed_us", "Only moves data", unit.exposed),
         share("wait_us", "Waits or synchronises", unit.wait),
         share("idle_us", "Nothing runs", unit.idle),
     ]

@@ -87,7 +87,7 @@ def test_nothing_is_in_doubt_where_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize("kind", ["lost", "ring", "tiny_kernels", "decode_mode1", "des_kv"])
 def test_captures_with_few_losses_leave_no_doubt(kind: str) -> None:
-    assert not [problem for problem in open_profile(capture(kind)).problems if "cannot be told" in problem.what]
+    assert not [problem for problem in open_profile(capture(kind)).problems if "launch is not certain" in problem.what]
 
 
 def test_what_is_wrong_in_very_sparse_captures_is_in_doubt() -> None:
@@ -100,7 +100,7 @@ def test_what_is_wrong_in_very_sparse_captures_is_in_doubt() -> None:
             assert lane is not None
             group = profile.groups.numbered(core)
             problems = [each for each in profile.problems if (each.group, each.lane) == (group, engine)
-                        and "cannot be told" in each.what]  # fmt: skip
+                        and "launch is not certain" in each.what]  # fmt: skip
             assert all(each.severity is Severity.WARNING and each.rows is not None for each in problems)
             doubtful = {row for each in problems if each.rows is not None for row in each.rows.tolist()}
             rows = np.argsort(lane["order"], kind="stable")

@@ -40,7 +40,7 @@ def test_every_field_is_the_reference_s(tmp_path: Path, name: str) -> None:
     profile = open_profile(unpacked(name, tmp_path))
     ours = _written(profile)
     cores = kept_truth(name).meta["written_cores"]
-    guessed = profile.own == {"mode": 0, "bmodel": False}
+    guessed = profile.source_data == {"mode": 0, "bmodel": False}
     compared = 0
     for lane in lanes:
         rows = ours[lane["engine"], lane["index"] if lane["engine"] == "CDMA" else cores[lane["index"]]]
@@ -152,7 +152,7 @@ def test_without_a_chip_nothing_can_be_read_until_it_is_named(tmp_path: Path, na
 
 
 def test_an_empty_directory_is_no_capture(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="holds no capture"):
+    with pytest.raises(UnreadableError, match="holds no known kind of capture"):
         open_profile(unpacked("bad_empty_dir", tmp_path))
 
 

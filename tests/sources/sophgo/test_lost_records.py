@@ -104,4 +104,4 @@ def test_counts_without_any_file_show_nothing(tmp_path: Path, capsys: pytest.Cap
     assert main(["summary", str(path)]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "no core or port file is there" in printed.err
+    assert "there is no core or port file" in printed.err

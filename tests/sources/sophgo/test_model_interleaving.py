@@ -27,8 +27,8 @@ def test_every_record_has_its_command_whichever_list_it_is_from(kind, seed):
     path = capture(kind, seed=seed)
     profile = open_profile(path)
     assert differences(profile, read_truth(path.parent / f"{path.name}.truth.json")) == []
-    assert profile.own["bmodel"]
-    assert profile.own["mode"] == (2 if kind.endswith("mode2") else 1)
+    assert profile.source_data["bmodel"]
+    assert profile.source_data["mode"] == (2 if kind.endswith("mode2") else 1)
     modes = {mode for lane in profile.lanes for mode in np.unique(lane["mode"]).tolist()}
     assert modes == {-1, 0}  # streams have none, nodes say TDI
     if kind != "bmodel_dynamic_lost":
@@ -37,7 +37,7 @@ def test_every_record_has_its_command_whichever_list_it_is_from(kind, seed):
 
 def test_a_model_without_nodes_beside_it_reads_as_before():
     profile = open_profile(capture("bmodel"))
-    assert profile.own["mode"] == 0
+    assert profile.source_data["mode"] == 0
     assert all("kernel" not in lane or (lane["kernel"] == -1).all() for lane in profile.lanes)
 
 

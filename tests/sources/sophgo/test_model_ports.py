@@ -84,7 +84,7 @@ def test_of_what_cannot_be_told_apart_the_operation_is_known_where_all_agree():
         assert (lane["core"] == INT_MISSING).all()
         kinds = set(profile.strings["dtype"].texts(lane["dtype"][lane["role"] == 0]))
         assert kinds == {"FP16", ""}  # what receives names no data type
-        assert lane.reading(3)
+        assert lane.description(3)
 
 
 def written(blocks: list[tuple[int, bytes]]) -> bytes:
@@ -194,7 +194,7 @@ def test_any_bytes_in_streams_and_records_are_read(data):
         for lane in ports(profile):
             for key in lane.keys():  # noqa: SIM118
                 assert len(lane[key]) == len(lane)
-            assert all(lane.reading(row) for row in range(0, len(lane), 7))
+            assert all(lane.description(row) for row in range(0, len(lane), 7))
 
 
 def test_records_are_not_given_to_streams_of_another_pattern(tmp_path):

@@ -107,7 +107,7 @@ def test_bytes_too_many_are_looked_for_where_records_follow_one_another(port: in
     report = Report()
     stream = read_stream([np.frombuffer(data, np.uint8)], [800], _CHIP, engine, report, port)
     (problem, *others) = report.problems(CORES)
-    assert ("parted" in problem.what) == found
+    assert ("separated" in problem.what) == found
     if found:
         # what is left of the record in which they lie cannot be; offsets behind count the bytes too many
         assert [other.offset for other in others] == [problem.offset + 4]

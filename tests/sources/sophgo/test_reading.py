@@ -186,7 +186,7 @@ def test_every_instruction_of_a_capture_has_a_reading(kind):
     profile = open_profile(capture(kind))
     for lane in profile.lanes:
         for row in range(0, len(lane), max(1, len(lane) // 50)):
-            line = lane.reading(row)
+            line = lane.description(row)
             assert line
             assert line.isprintable()
             if family_of(lane.kind) != "tiu" and lane["role"][row] == Role.WORK and lane["bytes"][row]:

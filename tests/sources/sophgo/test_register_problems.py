@@ -72,8 +72,8 @@ def test_operations_nobody_describes_have_their_name_their_header_and_one_proble
                 assert operation_name(lane, operation) == name
                 assert {"cmd_type", "cmd_id_dep"} <= set(lane.registers.field_names(operation))
                 assert len(lane.registers.unexplained(row)) == 96
-                assert name.removeprefix("DMA_") in lane.reading(row)
-                assert ("DDR->LMEM" in lane.reading(row)) == (kind == "unknown_layouts")
+                assert name.removeprefix("DMA_") in lane.description(row)
+                assert ("DDR->LMEM" in lane.description(row)) == (kind == "unknown_layouts")
         others = ~np.isin(types, _UNDESCRIBED)
         assert all(lane.registers.unexplained(row) == b"" for row in np.flatnonzero(others).tolist())
 
@@ -112,7 +112,7 @@ def test_bytes_behind_a_command_are_noted_and_ignored(tmp_path):
     profile = open_profile(rewritten(tmp_path, "decode_mode2", lambda n, content: content + bytes(8 * (n == 40))))
     for lane, before in zip(profile.lanes, whole.lanes, strict=True):
         assert (lane.registers.operations(slice(None)) == before.registers.operations(slice(None))).all()
-    notes = [p for p in profile.problems if "Bytes behind the command" in p.what]
+    notes = [p for p in profile.problems if "Bytes after the command" in p.what]
     assert [p.severity for p in notes] == [Severity.NOTE] * len(profile.groups.numbers)
 
 
@@ -134,8 +134,8 @@ def test_every_cdma_operation_decodes_from_blocks_tcp_among_them(kind):
         assert (lane["ddr_bandwidth"][work] > 0).all()
         for row in np.flatnonzero(work).tolist():
             name = profile.text("type", int(lane["type"][row]))
-            assert lane.reading(row).startswith(name.removeprefix("CDMA_"))
-            assert "GB/s" in lane.reading(row)
+            assert lane.description(row).startswith(name.removeprefix("CDMA_"))
+            assert "GB/s" in lane.description(row)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_operations_on_which_the_reference_crashes_have_figures_and_a_reading(ki
         assert (lane.registers.operations(rows) >= 0).all()
         for key in ("alg_ops", "uarch_ops", "alg_cycle") if engine == "TIU" else ("bytes", "ddr_bandwidth"):
             assert (lane.take(key, rows) > 0).all(), (name, key)
-        assert all(lane.reading(row) for row in rows.tolist())
+        assert all(lane.description(row) for row in rows.tolist())
 
 
 def test_cdma_nodes_show_their_registers_and_keep_the_published_fields():
@@ -174,4 +174,4 @@ def test_cdma_nodes_show_their_registers_and_keep_the_published_fields():
             if name in ("send", "read", "write"):
                 width = int(lane.registers.field(operation, "src_wsize", np.array([row]))[0])
                 assert width * 2 == lane["bytes"][row]
-                assert f"[1,1,1,{width}]" in lane.reading(row)
+                assert f"[1,1,1,{width}]" in lane.description(row)

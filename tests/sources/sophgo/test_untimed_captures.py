@@ -45,7 +45,7 @@ def test_the_commands_are_there_in_their_order_and_no_time_is(profile: Profile) 
         for key in ("start", "end", "duration", "cycles"):
             assert (arrays[key] == INT_MISSING).all()
         assert arrays["command_id"].tolist() == list(range(1, len(lane) // 3 + 1)) * 3
-        assert all(lane.reading(row) for row in range(len(lane)))
+        assert all(lane.description(row) for row in range(len(lane)))
     tiu, gdma = profile.lane("TIU", 0), profile.lane("GDMA", 0)
     assert tiu is not None
     assert gdma is not None
@@ -118,7 +118,7 @@ def test_the_commands_are_those_that_were_written(kind: str, own: tuple[int, ...
 
 def test_waits_without_times_are_read_as_waits() -> None:
     lanes = open_profile(capture("decode_no_pmu")).lanes
-    assert {lane.reading(row) for lane in lanes for row in np.flatnonzero(lane["role"] == Role.WAIT).tolist()} == {
+    assert {lane.description(row) for lane in lanes for row in np.flatnonzero(lane["role"] == Role.WAIT).tolist()} == {
         "wait"
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model.profile import turns_among
+from tpuprof_tui.model.profile import occurrence_numbers
 
 from ..index.intervals import positions_in_runs
 from .sequences import match_sequences
@@ -94,7 +94,7 @@ def _match_moved(base: Launches, other: Launches, ours: Ints, theirs: Ints, key:
     for side, rows in ((base, ours), (other, theirs)):
         sequence = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
         known = side.unit[rows] >= 0
-        occurrence = turns_among(sequence, side.signature[rows])
+        occurrence = occurrence_numbers(sequence, side.signature[rows])
         keys.append(np.rec.fromarrays([sequence[known], side.signature[rows][known], occurrence[known]]))
         ours, theirs = (ours[known], theirs) if side is base else (ours, theirs[known])
     _, one, two = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)

@@ -93,7 +93,7 @@ class Comparison:
     @cached_property
     def breakdowns(self) -> dict[str, list[Amount]]:
         """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
-        cuts = self.base.vocabulary.work_cuts if self.base.has(NAMES) and self.other.has(NAMES) else ()
+        cuts = self.base.vocabulary.work_breakdowns if self.base.has(NAMES) and self.other.has(NAMES) else ()
         found: dict[str, list[Amount]] = {}
         for view, key in cuts:
             if key == "name":

@@ -97,7 +97,7 @@ def _find_problem_rows(session: Session) -> ProblemRows:
 
 def about_text(problem: Problem) -> str:
     """Text of a problem for one of its instructions."""
-    return f"{severity_word(problem)}{', right before this one' if problem.behind else ''}: {clean(problem.what)}"
+    return f"{severity_word(problem)}{', right before this one' if problem.after_gap else ''}: {clean(problem.what)}"
 
 
 def problem_text(session: Session, number: int) -> str:

@@ -161,11 +161,11 @@ def exposed_score(lane: Lane, rows: Rows) -> Floats:
 def slow_score(lane: Lane, rows: Rows) -> Floats:
     """Negative bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest score highest."""
     starts = lane.take("start", rows)
-    if "bytes" not in lane or not lane.may_do(MOVES):
+    if "bytes" not in lane or not lane.can_have_activity(MOVES):
         return np.full(len(starts), _NONE)
     sizes = lane.take("bytes", rows)
     counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING) & (sizes >= LARGE)
-    moves = lane.doing(MOVES, rows)
+    moves = lane.activity_mask(MOVES, rows)
     counted = counted if moves is None else counted & moves
     return np.where(counted, -sizes / np.maximum(lane.take("end", rows) - starts, 1), _NONE)
 

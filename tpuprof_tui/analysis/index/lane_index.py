@@ -69,12 +69,12 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
     work, wait, sync, rest = (
-        Intervals(*map(arrays.kept, (each.starts, each.ends, each.cum))) for each in (work, wait, sync, rest)
+        Intervals(*map(arrays.stored, (each.starts, each.ends, each.cum))) for each in (work, wait, sync, rest)
     )
-    max_end = arrays.kept(max_end)
-    sorted_ends = max_end if ascending else arrays.kept(sorted_ends)
-    arrays.give_back()
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, ResultCache(arrays.give_back))
+    max_end = arrays.stored(max_end)
+    sorted_ends = max_end if ascending else arrays.stored(sorted_ends)
+    arrays.release_pages()
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, ResultCache(arrays.release_pages))
 
 
 def cells(index: LaneIndex, edges: Ints) -> Cells:

@@ -35,7 +35,7 @@ def launches_with(session: Session, filtered: Session, unit: int) -> LaneIndex:
         lanes = [each for each in filtered.profile.lanes_of(unit) if "scope" in each and len(each)]
         scopes = [np.unique(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
-        return build_index(lane.taking(rows, eager=lane.keys()))
+        return build_index(lane.select_rows(rows, eager=lane.keys()))
 
     return filtered.cache.get("launches of all", make, unit)
 

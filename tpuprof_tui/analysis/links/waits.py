@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import Role
-from tpuprof_tui.model.lane import row_numbers, taken
+from tpuprof_tui.model.lane import row_numbers, select_rows
 
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
@@ -103,8 +103,8 @@ def _find_waits(session: Session) -> Waits:
 
 def barriers_in(session: Session, waits: Waits) -> Barriers:
     """The barriers among some waits, which must include all waits of each barrier. O(waits log waits)."""
-    waits = taken(waits, (waits.released_by >= 0) & (waits.unit >= 0))
-    waits = taken(waits, np.lexsort((waits.unit, waits.releaser)))
+    waits = select_rows(waits, (waits.released_by >= 0) & (waits.unit >= 0))
+    waits = select_rows(waits, np.lexsort((waits.unit, waits.releaser)))
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
     first, last = bounds[:-1], bounds[1:] - 1
     several = waits.unit[first] != waits.unit[last]
@@ -122,13 +122,13 @@ def barriers_in(session: Session, waits: Waits) -> Barriers:
     time = _ends(session, releaser)
     order = np.argsort(-waited, kind="stable")
     columns = releaser, waits.released_by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed
-    return taken(Barriers(*columns), order)
+    return select_rows(Barriers(*columns), order)
 
 
 def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
     """The barrier that an event (lane, row) released, as one row; empty if it released none. O(waits)."""
     waits = waits_of(session)
-    return barriers_in(session, taken(waits, waits.releaser == session.number(*releaser)))
+    return barriers_in(session, select_rows(waits, waits.releaser == session.number(*releaser)))
 
 
 def _ends(session: Session, numbers: I64) -> I64:

@@ -60,7 +60,7 @@ class FilterResult(Struct, frozen=True, eq=False):
         profile = self.unfiltered.profile
         masks = map(self.lane, range(len(profile.lanes)))
         lanes = tuple(
-            lane if mask.all() else lane.taking(np.flatnonzero(mask), eager=_EAGER)
+            lane if mask.all() else lane.select_rows(np.flatnonzero(mask), eager=_EAGER)
             for lane, mask in zip(profile.lanes, masks, strict=True)
         )
         session = Session.build(replace(profile, lanes=lanes))

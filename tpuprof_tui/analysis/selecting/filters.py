@@ -23,7 +23,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
-from tpuprof_tui.model.vocabulary import imported
+from tpuprof_tui.model.vocabulary import import_entry
 
 from ..index.ordering import has_column, lane_values
 
@@ -90,7 +90,7 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     parser = _Parser(tokens, profile, len(text))
     predicate = parser.parse_or()
     if parser.at < len(tokens):
-        raise FilterError("A parenthesis closes nothing", tokens[parser.at].start)
+        raise FilterError("Unmatched closing parenthesis", tokens[parser.at].start)
     return predicate
 
 
@@ -122,7 +122,7 @@ def tokens_of(text: str) -> list[Token]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
-            raise FilterError("This cannot be read", at + len(text[at:]) - len(text[at:].lstrip()))
+            raise FilterError("This is not a condition", at + len(text[at:]) - len(text[at:].lstrip()))
         start = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
         if match["mark"]:
             result.append(Token(match["mark"], start, match.end()))
@@ -204,7 +204,7 @@ class _Parser:
             return _role_condition(token)
         own = next((each for each in self.vocabulary.conditions if each.key == token.key.lower()), None)
         if own is not None:
-            word, mask = token.text.lower(), imported(own.mask)
+            word, mask = token.text.lower(), import_entry(own.mask)
             if token.op not in ("=", "!=") or word not in own.words:
                 raise FilterError(own.fault, token.start)
             return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)
@@ -265,7 +265,7 @@ def _role_condition(token: Token) -> Predicate:
         raise FilterError("role is a word: use = or !=", token.start)
     words = token.text.lower().split(",")
     if not set(words) <= _ROLES.keys():
-        raise FilterError(f"{token.text!r} is no role", token.start, "Roles are work, wait and sync.")
+        raise FilterError(f"{token.text!r} is not a role", token.start, "Roles are work, wait and sync.")
     wanted = [int(_ROLES[word]) for word in words]
     return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
@@ -277,7 +277,7 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
     try:
         goal = number_typed(token.text, column.unit)
     except TypedError as error:
-        raise FilterError(f"{token.text!r} is no value for {token.key}", token.start, error.hint) from None
+        raise FilterError(f"{token.text!r} is not a value for {token.key}", token.start, error.hint) from None
 
     def mask(lane: Lane) -> Mask:
         result = np.zeros(len(lane), np.bool_)

@@ -132,7 +132,7 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
     if state.range is not None:
         return f"range {measure.length(state.range[1] - state.range[0])}"
     if state.anchor is not None:
-        return f"range begun, {measure.length(abs(state.cursor - state.anchor))} so far"
+        return f"range started, {measure.length(abs(state.cursor - state.anchor))} so far"
     if len(state.marks) == 2:
         (first, one), (second, other) = state.marks
         return f"{first} to {second} {measure.length(abs(other - one))}"
@@ -157,18 +157,18 @@ def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, s
     if state.anchor is not None:
         start, end = sorted((state.anchor, state.cursor))
         if start == end:
-            return state, "The range begins here: move the cursor, then r again; Esc forgets it."
+            return state, "The range starts here: move the cursor, then r again; Esc cancels."
         return replace(
             state, range=(start, end), anchor=None
         ), f"Range of {measure.length(end - start)}; Esc clears it."
     if selection.row >= 0:
         span = _selected_span(state, session)
         if span is None:
-            return state, "What is selected has no times."
+            return state, "The selection has no times."
         if state.range == span:
             return replace(state, range=None), "No range."
         return replace(state, range=span), f"Range of {measure.length(span[1] - span[0])}; Esc clears it."
-    return replace(state, anchor=state.cursor, range=None), "Range begins at the cursor: move it, then r again ends it."
+    return replace(state, anchor=state.cursor, range=None), "Range starts at the cursor: move it, then r again ends it."
 
 
 # names

@@ -80,7 +80,7 @@ def read_notes(path: Path) -> Notes:
     """Reads notes, ignoring invalid entries; empty if there is no file. Raises NotesError if it is not a notes file."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise NotesError(f"{path} is no file of notes.")
+            raise NotesError(f"{path} is not a notes file.")
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
         found = json.loads(text) if len(text) <= _MOST_BYTES else None
@@ -91,7 +91,7 @@ def read_notes(path: Path) -> Notes:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not str(found.get("schema", "")).startswith("1."):
-        raise NotesError(f"{path} is no file of notes.", "Name another: --notes FILE.")
+        raise NotesError(f"{path} is not a notes file.", "Choose another: --notes FILE.")
     marks: dict[str, int] = {}
     spans: dict[str, tuple[int, int]] = {}
     texts: dict[str, Any] = {}

@@ -32,7 +32,7 @@ def at_place(session: Session, state: DisplayState, place: Place) -> DisplayStat
         start = max(state.full_start if first is None else first, state.full_start)
         end = min(state.full_end if last is None else last, state.full_end)
         if end <= start:
-            raise UsageError(f"Nothing of the capture lies in {place.range}.")
+            raise UsageError(f"The capture has nothing in {place.range}.")
         cursor = state.cursor
         state = replace(state.windowed(start, end - start), range=(start, end))
         state = state.at(cursor) if place.select and start <= cursor < end else state
@@ -103,7 +103,7 @@ def _event_named(profile: Profile, text: str) -> tuple[int, int]:
     if lane < 0 and title.isdecimal() and len(title) < 10 and int(title) < len(titles):
         lane = int(title)
     if lane < 0:
-        raise UsageError(f"There is no lane {title!r} to select an event of.", "Write LANE:ROW as :place tells it.")
+        raise UsageError(f"There is no lane {title!r} to select an event of.", "Write LANE:ROW as :place prints it.")
     if not row.isdecimal() or len(row) > 18 or int(row) >= len(profile.lanes[lane]):
-        raise UsageError(f"{text!r} is no event: {title} has {len(profile.lanes[lane]):,}, from 0 on.")
+        raise UsageError(f"{text!r} is not an event: {title} has {len(profile.lanes[lane]):,}, numbered from 0.")
     return lane, int(row)

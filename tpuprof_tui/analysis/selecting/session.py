@@ -60,7 +60,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @classmethod
     def of(cls, profile: Profile) -> Session:
         """Builds a session without computing anything yet."""
-        return cls(with_steps(with_exposed(profile)), ResultCache(profile.arrays.give_back))
+        return cls(with_steps(with_exposed(profile)), ResultCache(profile.arrays.release_pages))
 
     @cached_property
     def indexes(self) -> Indexes:

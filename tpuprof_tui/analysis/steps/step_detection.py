@@ -276,7 +276,7 @@ def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedS
         for launched in launch_sequences(profile, [cut.unit]):
             levels = (cut.level, *levels_within(launched.code, cut.longest))
             sequences += [_sequence(profile, launched, each, cut.group, depth) for depth, each in enumerate(levels)]
-        profile.arrays.give_back()
+        profile.arrays.release_pages()
     return tuple(sequences)
 
 
@@ -369,7 +369,7 @@ def _with_scopes_and_cuts(profile: Profile, found: ProfileSteps) -> ProfileSteps
         length = stop - start
         longest = replace(level, usual=level.usual & (length == length[level.usual].max()))
         cuts.append(StepCut(group, launched.unit, level, longest))
-        profile.arrays.give_back()
+        profile.arrays.release_pages()
     return replace(found, usual=usual, cuts=tuple(cuts))
 
 

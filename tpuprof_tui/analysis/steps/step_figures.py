@@ -215,7 +215,7 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
         if bool((self.step[rows[1:]] < self.step[rows[:-1]]).any()):
             rows = rows[np.argsort(self.step[rows], kind="stable")]
         by = shift[self.step[rows] - low]
-        some = self.lane.taking(rows, only=_NEEDED)
+        some = self.lane.select_rows(rows, only=_NEEDED)
         return some.with_column("start", some["start"] + by).with_column("end", some["end"] + by)
 
 
@@ -229,7 +229,7 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
         elif "owner" in lane and profile.unit_of(lane) < 0 and not lane.on_host:
             rows = np.flatnonzero(np.isin(lane["owner"], list(within)))
             if len(rows):
-                yield _Part(lane.taking(rows, only=_NEEDED), part.step[rows])
+                yield _Part(lane.select_rows(rows, only=_NEEDED), part.step[rows])
 
 
 def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:

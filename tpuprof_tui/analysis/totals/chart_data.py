@@ -87,9 +87,9 @@ def _work(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> tuple
     """
     chosen: Mask = lane.take("role", rows) == Role.WORK
     chosen = chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
-    if "bytes" not in lane or not lane.may_do(MOVES):
+    if "bytes" not in lane or not lane.can_have_activity(MOVES):
         return chosen, None
-    moves = lane.doing(MOVES, rows)
+    moves = lane.activity_mask(MOVES, rows)
     return chosen, chosen if moves is None else chosen & moves
 
 

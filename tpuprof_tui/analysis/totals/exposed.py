@@ -51,7 +51,8 @@ def with_exposed(profile: Profile) -> Profile:
     covering = partial(_covering_time, known, groups, ResultCache())
 
     def exposed(lane: Lane) -> Lane:
-        return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
+        column = partial(_exposed, lane, groups, covering)
+        return lane.with_column(KEY, column) if lane.can_have_activity(MOVES) else lane
 
     lanes = tuple(map(exposed, known))
     return replace(profile, lanes=lanes)
@@ -67,9 +68,9 @@ def _covering_time(
         found = Intervals.empty()
         for lane in lanes:
             shared = "owner" in lane and groups.unit_of(lane.group) < 0
-            if lane.counted and lane.may_do(activities) and (shared or lane.group in within):
+            if lane.counted and lane.can_have_activity(activities) and (shared or lane.group in within):
                 work = lane["role"] == Role.WORK
-                chosen = lane.doing(activities, slice(0, len(lane)))
+                chosen = lane.activity_mask(activities, slice(0, len(lane)))
                 work = work if chosen is None else work & chosen
                 work = work & np.isin(lane["owner"], list(within)) if shared else work
                 found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))

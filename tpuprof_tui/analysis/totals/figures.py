@@ -224,9 +224,9 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
 def work_of(index: LaneIndex, activity: Activity) -> Intervals:
     """When a lane's events of an activity did work."""
     lane = index.lane
-    if not lane.may_do((activity,)):
+    if not lane.can_have_activity((activity,)):
         return Intervals.empty()
-    chosen = lane.doing((activity,), slice(0, len(lane)))
+    chosen = lane.activity_mask((activity,), slice(0, len(lane)))
     if chosen is None:
         return index.work
     chosen &= lane["role"] == Role.WORK

@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
-from tpuprof_tui.model.vocabulary import Category, Shades, imported
+from tpuprof_tui.model.vocabulary import Category, Shades, import_entry
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
 
 
 #: Cells with more events than this use the engine's colour: fewer style changes, no flicker.
-TELLABLE: Final = 2
+MAX_EVENTS_IN_OWN_COLOUR: Final = 2
 #: Colourings that do not depend on the source's vocabulary.
 PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
 #: Categories of shares, in fifths. Brighter is more (on a light background darker), which is also colour-blind safe.
@@ -103,12 +103,12 @@ def share_category(share: float) -> Category:
 
 
 def event_categories(
-    profile: Profile, index: LaneIndex, rows: Ints, colouring: Colouring, kernels: Ints | None = None
+    profile: Profile, index: LaneIndex, rows: Ints, colouring: Colouring, colour_numbers: Ints | None = None
 ) -> list[Category | None]:
     """Category of each of some events; None if unknown.
 
-    ``kernels``: maps the code of a kernel function or other name to the number that determines its letter and colour,
-    with a trailing -1 for code -1; None: the code itself.
+    ``colour_numbers``: maps the code of a kernel function or other name to the number that determines its letter and
+    colour, with a trailing -1 for code -1; None: the code itself.
     """
     lane = index.lane
     if is_share(profile.vocabulary, colouring):
@@ -116,7 +116,7 @@ def event_categories(
         return [None if share != share else share_category(share) for share in shares]
     if colouring != "operation":
         numbers = name_numbers(index, rows, colouring)
-        numbers = numbers if kernels is None else kernels[numbers]
+        numbers = numbers if colour_numbers is None else colour_numbers[numbers]
         return [kernel_category(number, "") if number >= 0 else None for number in numbers.tolist()]
     if "type" not in lane:
         return [None] * len(rows)
@@ -170,33 +170,33 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
 AT_ONCE: Final = 20_000
 
 
-def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
+def has_colour_sums(index: LaneIndex, colouring: Colouring) -> bool:
     """Whether the sums or names that determine a lane's colours are cached, or none are needed."""
     return colouring in PLAIN or index.cache.peek("colours", colouring) is not None
 
 
-def summed(session: Session, passing: FilterResult | None, colouring: Colouring) -> Iterator[None]:
+def compute_colour_sums(session: Session, passing: FilterResult | None, colouring: Colouring) -> Iterator[None]:
     """Computes the sums or names of all lanes and of what passes a filter, yielding after each lane; O(events)."""
     profile, named = session.profile, session.profile.vocabulary.names(colouring)
     numbers: Sequence[npt.NDArray[np.int32]] = ()
     if named is not None:
-        _, numbers = session.cache.get("names of colours", partial(imported(named.entry), session), colouring)
+        _, numbers = session.cache.get("names of colours", partial(import_entry(named.entry), session), colouring)
     for lane, index in enumerate(session.indexes):
-        shown: list[tuple[LaneIndex, Rows]] = [(index, ALL)]
+        indexes: list[tuple[LaneIndex, Rows]] = [(index, ALL)]
         if passing is not None:
-            shown.append((passing.session.indexes[lane], np.flatnonzero(passing.lane(lane))))
-        for each, rows in shown:
+            indexes.append((passing.session.indexes[lane], np.flatnonzero(passing.lane(lane))))
+        for each, rows in indexes:
             if named is None:
                 share_flows(profile, each, colouring)
             else:
-                each.cache.get("colours", partial(profile.arrays.kept, numbers[lane][rows]), colouring)
+                each.cache.get("colours", partial(profile.arrays.stored, numbers[lane][rows]), colouring)
         yield
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[PiecewiseRate, PiecewiseRate]:
     """Rate of the share, and of the time for which it is known; cached per lane, computed in O(events)."""
 
-    def made() -> tuple[PiecewiseRate, PiecewiseRate]:
+    def compute_flows() -> tuple[PiecewiseRate, PiecewiseRate]:
         shares = shares_of(profile, index.lane, colouring, ALL)
         known = np.isfinite(shares)
         events = slice(None) if known.any() else slice(0)
@@ -205,7 +205,7 @@ def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tup
         rate = partial(PiecewiseRate.of, starts, ends)
         return rate(np.where(known, shares, 0.0)), rate(known.astype(np.float64))
 
-    return index.cache.get("colours", made, colouring)
+    return index.cache.get("colours", compute_flows, colouring)
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
@@ -216,22 +216,23 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
 
 
 def cell_categories(
-    profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring, kernels: Ints | None = None
-) -> dict[int, Category]:
+    profile: Profile, index: LaneIndex, cells: Cells, edges: Ints, colouring: Colouring,
+    colour_numbers: Ints | None = None,
+) -> dict[int, Category]:  # fmt: skip
     """Categories of the cells that hold work, by cell index; unknown ones are left out.
 
-    Operations colour only cells with at most ``TELLABLE`` events; kernel functions and other names are those of the
-    cell's first event; a share is the mean of the cell. ``kernels``: as in ``event_categories``.
+    Operations colour only cells with at most ``MAX_EVENTS_IN_OWN_COLOUR`` events; kernel functions and other names are
+    those of the cell's first event; a share is the mean of the cell. ``colour_numbers``: as in ``event_categories``.
     """
     if is_share(profile.vocabulary, colouring):
         shares = cell_shares(profile, index, colouring, edges)
-        return {place: share_category(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
-    chosen = (held.busy > 0) & (held.first >= 0)
+        return {cell: share_category(float(shares[cell])) for cell in np.flatnonzero(shares == shares).tolist()}
+    chosen = (cells.busy > 0) & (cells.first >= 0)
     if colouring == "operation":
-        chosen &= held.count <= TELLABLE
-    places = np.flatnonzero(chosen)
-    found = event_categories(profile, index, held.first[places], colouring, kernels)
-    return {place: each for place, each in zip(places.tolist(), found, strict=True) if each is not None}
+        chosen &= cells.count <= MAX_EVENTS_IN_OWN_COLOUR
+    numbers = np.flatnonzero(chosen)
+    found = event_categories(profile, index, cells.first[numbers], colouring, colour_numbers)
+    return {cell: each for cell, each in zip(numbers.tolist(), found, strict=True) if each is not None}
 
 
 def legend(profile: Profile, colouring: Colouring, names: Sequence[str] = ()) -> list[Category]:
@@ -253,9 +254,9 @@ def legend(profile: Profile, colouring: Colouring, names: Sequence[str] = ()) ->
 
 def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
     """The next colouring that the capture has data for, cyclic."""
-    known = colourings(profile.vocabulary)
-    place = known.index(colouring) if colouring in known else 0
-    order = (*known[place + 1 :], *known[: place + 1])
+    cycle = colourings(profile.vocabulary)
+    index = cycle.index(colouring) if colouring in cycle else 0
+    order = (*cycle[index + 1 :], *cycle[: index + 1])
     return next((each for each in order if is_known(profile, each)), colouring)
 
 

@@ -40,9 +40,9 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 #: Least width, in cells, at which an event is labelled.
-NAMED_CELLS = 4
+MIN_LABEL_CELLS = 4
 #: Greatest number of concurrent events that is counted.
-_BESIDE = 99
+_MAX_CONCURRENT = 99
 #: Most lines of a legend.
 LEGEND_LINES = 3
 
@@ -53,17 +53,17 @@ class Painted(Struct):
     chars: list[str]
     styles: list[Style]
     utilisation: float
-    held: Bools
+    non_empty: Bools
 
 
 def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
     """Merges cells into segments, one for each run of equal style."""
     segments: list[Segment] = []
     begin = 0
-    for place in range(1, len(chars) + 1):
-        if place == len(chars) or styles[place] is not styles[begin]:
-            segments.append(Segment("".join(chars[begin:place]), styles[begin]))
-            begin = place
+    for index in range(1, len(chars) + 1):
+        if index == len(chars) or styles[index] is not styles[begin]:
+            segments.append(Segment("".join(chars[begin:index]), styles[begin]))
+            begin = index
     return segments
 
 
@@ -76,127 +76,127 @@ def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
 
 def paint_lane(
     profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
-    colouring: Colouring = "operation", *, pending: bool = False, kernels: Ints | None = None,
+    colouring: Colouring = "operation", *, pending: bool = False, colour_numbers: Ints | None = None,
 ) -> Painted:  # fmt: skip
     """Paints a lane in the cells between ``edges`` (int64 ns, cells + 1).
 
     ``pending``: the sums that determine colours are still being computed; until then cells have no colour.
-    ``kernels``: as in ``event_categories``.
+    ``colour_numbers``: as in ``event_categories``.
     """
-    held, span = cells(index, edges), np.diff(edges)
-    filled, window = held.count > 0, int(edges[-1] - edges[0])
-    utilisation = int(held.busy.sum()) / window if window else 0.0
+    per_cell, span = cells(index, edges), np.diff(edges)
+    filled, window = per_cell.count > 0, int(edges[-1] - edges[0])
+    utilisation = int(per_cell.busy.sum()) / window if window else 0.0
     if not filled.any():
         return Painted([" "] * len(span), [palette.text] * len(span), utilisation, filled)
     # shares, kernel functions and other names show their letter in every cell, operations only on lone events
-    lettered = held.count == 1 if colouring == "operation" else filled
+    lettered = per_cell.count == 1 if colouring == "operation" else filled
     if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
     # in other colourings the engine's colour could be mistaken for a share or a kernel function
     shades = lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
     unknown = palette.quiet if pending else palette.shaded(shades)
     # events without a duration occupy no time: draw them by role
-    instants = np.flatnonzero(filled & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
-    roles = index.lane.take("role", held.first[instants])
-    levels, waits = levels_of(held.busy, span), held.wait > held.sync
+    instants = np.flatnonzero(filled & (per_cell.busy + per_cell.wait + per_cell.sync == 0) & (per_cell.first >= 0))
+    roles = index.lane.take("role", per_cell.first[instants])
+    levels, waits = levels_of(per_cell.busy, span), per_cell.wait > per_cell.sync
     levels[instants[(roles == Role.WORK) | (roles == Role.ANNOTATION)]] = 1
     waits[instants[roles == Role.WAIT]] = True
     busy = filled & (levels > 0)
     chars = [glyphs.levels[level] for level in np.where(busy, levels, 0).tolist()]
     styles = [unknown if each else palette.text for each in busy.tolist()]
-    for place in np.flatnonzero(filled & ~busy).tolist():
-        quiet = bool(waits[place])
-        chars[place] = glyphs.wait if quiet else glyphs.sync
-        styles[place] = palette.wait if quiet else palette.sync
-    for place, category in (
-        {} if pending else cell_categories(profile, index, held, edges, colouring, kernels)
+    for cell in np.flatnonzero(filled & ~busy).tolist():
+        quiet = bool(waits[cell])
+        chars[cell] = glyphs.wait if quiet else glyphs.sync
+        styles[cell] = palette.wait if quiet else palette.sync
+    for cell, category in (
+        {} if pending else cell_categories(profile, index, per_cell, edges, colouring, colour_numbers)
     ).items():
-        if busy[place]:
-            chars[place] = category.letter if lettered[place] else chars[place]
-            styles[place] = unknown if category is OTHER else palette.shaded(category.shades)
-    for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
-        styles[place] = palette.tinted(styles[place])
+        if busy[cell]:
+            chars[cell] = category.letter if lettered[cell] else chars[cell]
+            styles[cell] = unknown if category is OTHER else palette.shaded(category.shades)
+    for cell in np.flatnonzero(busy & (per_cell.wait * 2 > span - per_cell.busy) & (levels < 8)).tolist():
+        styles[cell] = palette.tinted(styles[cell])
     notes = np.zeros(len(span), np.bool_)
     notes[instants[roles == Role.ANNOTATION]] = True
-    _paint_names(profile, index, held, span, notes, chars, styles, palette, glyphs, colouring, kernels)
+    _paint_labels(profile, index, per_cell, span, notes, chars, styles, palette, glyphs, colouring, colour_numbers)
     return Painted(chars, styles, utilisation, filled)
 
 
-def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
+def paint_passing(full: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
     """Combines a lane with its filtered version: events that do not pass become dim dots.
 
     Names of hidden events stay. The utilisation is that of the events that pass.
     """
-    chars, styles = list(whole.chars), list(whole.styles)
-    for place in np.flatnonzero(whole.held & ~passing.held).tolist():
-        style = styles[place]
+    chars, styles = list(full.chars), list(full.styles)
+    for cell in np.flatnonzero(full.non_empty & ~passing.non_empty).tolist():
+        style = styles[cell]
         if style.bgcolor is not None or style.reverse:
             # the bar loses its background: dots show its extent
-            chars[place] = glyphs.hidden if chars[place] == " " else chars[place]
+            chars[cell] = glyphs.hidden if chars[cell] == " " else chars[cell]
         else:
-            chars[place] = glyphs.hidden
-        styles[place] = palette.hidden
-    for place in np.flatnonzero(passing.held).tolist():
-        chars[place], styles[place] = passing.chars[place], passing.styles[place]
-    _mend(chars)
-    return Painted(chars, styles, passing.utilisation, whole.held | passing.held)
+            chars[cell] = glyphs.hidden
+        styles[cell] = palette.hidden
+    for cell in np.flatnonzero(passing.non_empty).tolist():
+        chars[cell], styles[cell] = passing.chars[cell], passing.styles[cell]
+    _blank_torn_chars(chars)
+    return Painted(chars, styles, passing.utilisation, full.non_empty | passing.non_empty)
 
 
-def _mend(chars: list[str]) -> None:
+def _blank_torn_chars(chars: list[str]) -> None:
     """Blanks the remaining half of wide characters that were partly overwritten."""
-    for place, char in enumerate(chars):
+    for index, char in enumerate(chars):
         if char.isascii() and char:
             continue
         wide = char != "" and cell_len(char) > 1
-        torn = wide and (place + 1 == len(chars) or chars[place + 1] != "")
-        if torn or (char == "" and (place == 0 or cell_len(chars[place - 1]) < 2)):
-            chars[place] = " "
+        torn = wide and (index + 1 == len(chars) or chars[index + 1] != "")
+        if torn or (char == "" and (index == 0 or cell_len(chars[index - 1]) < 2)):
+            chars[index] = " "
 
 
-def _paint_names(
-    profile: Profile, index: LaneIndex, held: Cells, span: Ints, notes: Bools, chars: list[str], styles: list[Style],
-    palette: Palette, glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
+def _paint_labels(
+    profile: Profile, index: LaneIndex, per_cell: Cells, span: Ints, notes: Bools, chars: list[str],
+    styles: list[Style], palette: Palette, glyphs: Glyphs, colouring: Colouring, colour_numbers: Ints | None,
 ) -> None:  # fmt: skip
     """Draws events that fill several whole cells as one labelled bar, or as a labelled line of waiting.
 
     The label is followed by the number of concurrent events (``+2``), if any.
     """
-    lane, share_told = index.lane, is_share(profile.vocabulary, colouring)
-    whole = (held.first >= 0) & ((held.busy + held.wait + held.sync >= span) | notes)
+    lane, shows_share = index.lane, is_share(profile.vocabulary, colouring)
+    filled = (per_cell.first >= 0) & ((per_cell.busy + per_cell.wait + per_cell.sync >= span) | notes)
     # adjacent cells form one bar if they have the same first event and the same number of concurrent ones
-    beside = np.minimum(held.count - 1, _BESIDE)
-    for begin, end in runs_of(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
-        if end - begin < NAMED_CELLS:
+    concurrent = np.minimum(per_cell.count - 1, _MAX_CONCURRENT)
+    for begin, end in runs_of(np.where(filled, per_cell.first * (_MAX_CONCURRENT + 1) + concurrent, -1)):
+        if end - begin < MIN_LABEL_CELLS:
             continue
-        row = int(held.first[begin])
+        row = int(per_cell.first[begin])
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
-        width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
-        if held.busy[begin] > 0 or notes[begin]:
-            category = event_categories(profile, index, np.array([row]), colouring, kernels)[0]
+        width, more = end - begin, f" +{concurrent[begin]}" if concurrent[begin] else ""
+        if per_cell.busy[begin] > 0 or notes[begin]:
+            category = event_categories(profile, index, np.array([row]), colouring, colour_numbers)[0]
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
             style = palette.filled(category.shades if category is not None else own)
-            lettered = category is not None and colouring != "operation" and not share_told and "name" in lane
+            lettered = category is not None and colouring != "operation" and not shows_share and "name" in lane
             letter = f"{category.letter} " if category is not None and lettered else ""
-            share = shares_of(profile, lane, colouring, slice(row, row + 1))[0] if share_told else np.nan
+            share = shares_of(profile, lane, colouring, slice(row, row + 1))[0] if shows_share else np.nan
             label = f"{letter}{f'{percent_text(float(share))} ' if share == share else ''}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
         else:
             style = styles[begin]
             glyph = chars[begin]
-            shown = f" {_cut(name, width - 6, more)} " if name and width - 6 >= NAMED_CELLS else ""
-            text = f"{glyph * 2}{shown}" + glyph * (width - 2 - cell_len(shown))
-        _put(chars, begin, end, text)
+            label_text = f" {_cut(name, width - 6, more)} " if name and width - 6 >= MIN_LABEL_CELLS else ""
+            text = f"{glyph * 2}{label_text}" + glyph * (width - 2 - cell_len(label_text))
+        _write(chars, begin, end, text)
         styles[begin:end] = [style] * width
 
 
-def _cut(name: str, room: int, more: str) -> str:
-    """Name followed by ``more``, the name cut to fit ``room`` cells; without ``more`` if there is no room for both."""
-    if cell_len(name) + len(more) <= room:
+def _cut(name: str, width: int, more: str) -> str:
+    """Name followed by ``more``, the name cut to fit ``width`` cells; without ``more`` if there is no room for both."""
+    if cell_len(name) + len(more) <= width:
         return name + more
-    return fit(name, room - len(more)) + more if more and room - len(more) >= 2 else fit(name, room)
+    return fit(name, width - len(more)) + more if more and width - len(more) >= 2 else fit(name, width)
 
 
-def _put(chars: list[str], begin: int, end: int, text: str) -> None:
+def _write(chars: list[str], begin: int, end: int, text: str) -> None:
     """Writes ``text``, as wide as the cells, into them; a wide character is followed by an empty string."""
     if len(text) == end - begin:
         chars[begin:end] = list(text)
@@ -227,8 +227,8 @@ def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Gl
     lowest = "0" if glyphs.letters else glyphs.levels[1]
     chars = [glyphs.levels[level] for level in np.where(known, np.clip(eighths, 1, 8), 0).tolist()]
     styles = [palette.transfer] * len(chars)
-    for place in np.flatnonzero(zero).tolist():
-        chars[place], styles[place] = lowest, palette.quiet
+    for cell in np.flatnonzero(zero).tolist():
+        chars[cell], styles[cell] = lowest, palette.quiet
     return Painted(chars, styles, 0.0, known)
 
 
@@ -278,29 +278,29 @@ def paint_steps(
 
     ``chosen``: number of the step that all panes are restricted to; None: none.
     """
-    held = cells(index, edges)
-    levels = levels_of(held.busy, np.diff(edges))
+    per_cell = cells(index, edges)
+    levels = levels_of(per_cell.busy, np.diff(edges))
     window = int(edges[-1] - edges[0])
     count = len(edges) - 1
     chars = [glyphs.levels[level] for level in levels.tolist()]
     styles = [palette.quiet] * count
     # a cell belongs to the last step that starts in it, so that a wide step starts with its number
     last = np.searchsorted(index.starts, edges[1:], side="left") - 1
-    row = np.where(held.count > 0, last, -1)
-    narrow = held.count > 2
+    row = np.where(per_cell.count > 0, last, -1)
+    narrow = per_cell.count > 2
     runs = runs_of(np.where(narrow, -1, row))
     first = {int(row[begin]): begin for begin, _ in reversed(runs)}
     # if a gap of the axis splits a step, only its widest part is labelled
     widest = {int(row[begin]): begin for begin, end in sorted(runs, key=lambda run: run[1] - run[0])}
     for begin, end in runs:
-        place = int(row[begin])
-        number = int(index.lane.take("number", slice(place, place + 1))[0])
+        step_row = int(row[begin])
+        number = int(index.lane.take("number", slice(step_row, step_row + 1))[0])
         width = end - begin
         label = next((text for text in (f"{word} {number}", f"{number}") if len(text) < width), "")
-        edge = glyphs.edge if first[place] == begin else " "
-        chars[begin:end] = list(edge + fit(label if widest[place] == begin else "", width - 1))
+        edge = glyphs.edge if first[step_row] == begin else " "
+        chars[begin:end] = list(edge + fit(label if widest[step_row] == begin else "", width - 1))
         styles[begin:end] = [palette.chosen if number == chosen else palette.bar] * width
-    return Painted(chars, styles, int(held.busy.sum()) / window if window else 0.0, held.count > 0)
+    return Painted(chars, styles, int(per_cell.busy.sum()) / window if window else 0.0, per_cell.count > 0)
 
 
 def legend_lines(
@@ -317,11 +317,11 @@ def legend_lines(
     lines: list[list[Segment]] = [[Segment(f" {title_of(profile.vocabulary, colouring)}: ", palette.title)]]
     used = cell_len(lines[0][0].text)
     block = "" if glyphs.letters else glyphs.levels[8]
-    for place, category in enumerate(categories):
+    for index, category in enumerate(categories):
         text = f"{block}{category.letter} {fit(category.name, min(cell_len(category.name), 28, width - 14))}  "
         if used + cell_len(text) + (8 if len(lines) == LEGEND_LINES else 0) > width:
             if len(lines) == LEGEND_LINES:
-                lines[-1].append(Segment(f"+{len(categories) - place}", palette.quiet))
+                lines[-1].append(Segment(f"+{len(categories) - index}", palette.quiet))
                 break
             lines.append([Segment(" ", palette.text)])
             used = 1
@@ -331,7 +331,7 @@ def legend_lines(
         # reserve all lines, so that the pane keeps its height when the names arrive
         lines += [[Segment(" ", palette.text)] for _ in range(1, LEGEND_LINES)]
     elif not categories:
-        lines[0].append(Segment("nothing is known of it here", palette.quiet))
+        lines[0].append(Segment("no values are known here", palette.quiet))
     return lines
 
 
@@ -341,7 +341,7 @@ def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Gl
     parts = [
         (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),
         (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
-        ("; the fuller, the more of the time", palette.quiet),
+        ("; fuller: more of the time", palette.quiet),
     ]  # fmt: skip
     room, line = width, []
     for text, style in parts:

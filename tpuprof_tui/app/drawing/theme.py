@@ -36,7 +36,7 @@ _GREEN, _OCHRE, _RED = "#14794b", "#8a5a00", "#b3261e"
 #: Colours of the colour-blind safe theme.
 _SKY, _YELLOW, _ORANGE = "#56b4e9", "#f0e442", "#ff8c42"
 #: Greatest brightness (0 to 1) of a colour that is legible on the light background.
-_INK_BRIGHTNESS: Final = 0.42
+_MAX_BRIGHTNESS: Final = 0.42
 
 
 def _style(text: str) -> Style:
@@ -50,11 +50,11 @@ class Palette(Struct, frozen=True, dict=True):
 
     Attributes:
         colour: False: only attributes (bold, dim, reverse, underline) are used.
-        waited: Background of cells that are mostly waiting.
-        ground: Text colour of names on filled cells.
+        waiting_background: Background of cells that are mostly waiting.
+        label_colour: Text colour of names on filled cells.
         lettered: Whether cells show category letters as in ASCII mode, because colours alone are not distinct enough.
-        suits: Field of ``Shades`` to use: ``dark``, ``paper`` or ``safe``.
-        inked: Whether colours without that shade are darkened until they are legible on a light background.
+        shade_field: Field of ``Shades`` to use: ``dark``, ``paper`` or ``safe``.
+        darkens_colours: Whether colours without that shade are darkened until they are legible on a light background.
         cursor_cell, cursor_filled: Styles under the time cursor, for glyph cells and for filled cells.
         selected_cell, selected_filled: The same for the selected event.
     """
@@ -81,12 +81,12 @@ class Palette(Struct, frozen=True, dict=True):
     row_blurred: Style = _style(f"bold on {_RAISED}")
     bar: Style = _style(f"{_QUIET} on {_RAISED}")
     hidden: Style = _style("#4a576b")
-    tie: Style = _style(f"bold {_BACKGROUND} on {_CAUTION}")
-    waited: str = "#222a36"
+    linked_event: Style = _style(f"bold {_BACKGROUND} on {_CAUTION}")
+    waiting_background: str = "#222a36"
     lettered: bool = False
-    ground: str = _BACKGROUND
-    suits: str = "dark"
-    inked: bool = False
+    label_colour: str = _BACKGROUND
+    shade_field: str = "dark"
+    darkens_colours: bool = False
     cursor_cell: str = "on #4b5a70"
     cursor_filled: str = f"bold {_BACKGROUND} on #cfd8e6"
     selected_cell: str = "bold #ffffff"
@@ -98,25 +98,25 @@ class Palette(Struct, frozen=True, dict=True):
 
     def filled(self, shades: Shades) -> Style:
         """Style of an event that is wide enough to be labelled."""
-        return Style.parse(f"{self.ground} on {self._shade(shades)}") if self.colour else Style(reverse=True)
+        return Style.parse(f"{self.label_colour} on {self._shade(shades)}") if self.colour else Style(reverse=True)
 
     def _shade(self, shades: Shades) -> str:
         """Colour for this palette's background."""
-        shade = getattr(shades, self.suits)
-        if shade or not self.inked:
+        shade = getattr(shades, self.shade_field)
+        if shade or not self.darkens_colours:
             return shade or shades.dark
-        if shades.dark not in self._inks:
-            self._inks[shades.dark] = _inked(shades.dark)
-        return self._inks[shades.dark]
+        if shades.dark not in self._darkened_colours:
+            self._darkened_colours[shades.dark] = _darkened(shades.dark)
+        return self._darkened_colours[shades.dark]
 
     @cached_property
-    def _inks(self) -> dict[str, str]:
+    def _darkened_colours(self) -> dict[str, str]:
         """Cache of darkened colours, by colour; bounded by the number of colours in the program."""
         return {}
 
     def tinted(self, style: Style) -> Style:
         """Style of a cell with some work but mostly waiting."""
-        return style + Style.parse(f"on {self.waited}") if self.colour else style
+        return style + Style.parse(f"on {self.waiting_background}") if self.colour else style
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a cell under the time cursor."""
@@ -139,14 +139,14 @@ class Palette(Struct, frozen=True, dict=True):
         return self.strong if share >= 0.8 else self.text if share >= 0.6 else self.quiet
 
 
-def _inked(colour: str) -> str:
+def _darkened(colour: str) -> str:
     """Darkens a colour until it is legible on a light background."""
-    ink = Color.parse(colour)
+    darkened = Color.parse(colour)
     for part in range(1, 12):
-        if ink.brightness <= _INK_BRIGHTNESS:
+        if darkened.brightness <= _MAX_BRIGHTNESS:
             break
-        ink = Color.parse(colour).darken(part * 0.05)
-    return ink.hex
+        darkened = Color.parse(colour).darken(part * 0.05)
+    return darkened.hex
 
 
 def plain_palette() -> Palette:
@@ -157,7 +157,7 @@ def plain_palette() -> Palette:
         compute=normal, transfer=normal, exposed=bold, wait=dim, sync=normal, cursor=bold,
         header=Style(bold=True, underline=True), rule=dim, chosen=Style(bold=True, reverse=True),
         row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
-        hidden=dim, tie=Style(bold=True, reverse=True),
+        hidden=dim, linked_event=Style(bold=True, reverse=True),
     )  # fmt: skip
 
 
@@ -169,10 +169,10 @@ def _light() -> Palette:
         compute=style("#1f6fd0"), transfer=style("#1c8459"), exposed=style("#b5560b"), wait=style("#7c8796"),
         sync=style("#b0466a"), cursor=style(_INK), header=style(f"bold {_GREY} on {_FOLD}"), rule=style(_HAIR),
         chosen=style(f"bold {_BLUE} on {_FOLD}"), row=style("on #cfe0f5"), row_blurred=style(f"bold on {_FOLD}"),
-        bar=style(f"{_GREY} on {_FOLD}"), suits="paper", ground="#ffffff", cursor_cell="on #c5cedb",
+        bar=style(f"{_GREY} on {_FOLD}"), shade_field="paper", label_colour="#ffffff", cursor_cell="on #c5cedb",
         cursor_filled=f"bold #ffffff on {_INK}", selected_cell="bold #000000",
-        selected_filled="bold #ffffff on #0b1220", hidden=style("#b4bac3"), waited="#e2e6ec", inked=True,
-        tie=style(f"bold #ffffff on {_OCHRE}"),
+        selected_filled="bold #ffffff on #0b1220", hidden=style("#b4bac3"), waiting_background="#e2e6ec",
+        darkens_colours=True, linked_event=style(f"bold #ffffff on {_OCHRE}"),
     )  # fmt: skip
 
 
@@ -180,8 +180,8 @@ def _safe() -> Palette:
     style = Style.parse
     return Palette(
         good=style(_SKY), caution=style(_YELLOW), bad=style(_ORANGE), compute=style(_SKY), transfer=style("#e69f00"),
-        exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), suits="safe",
-        tie=style(f"bold {_BACKGROUND} on {_YELLOW}"), lettered=True,
+        exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), shade_field="safe",
+        linked_event=style(f"bold {_BACKGROUND} on {_YELLOW}"), lettered=True,
     )  # fmt: skip
 
 
@@ -216,7 +216,7 @@ THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
 TITLES: Final = {"dark": "dark", "light": "light", "safe": "colour-blind safe"}
 
 
-def after(name: str) -> str:
+def next_theme_name(name: str) -> str:
     """Name of the theme after another, cyclic."""
     names = list(THEMES)
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

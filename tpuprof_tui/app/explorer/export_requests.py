@@ -13,8 +13,8 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from ..overlays.overlay import ConfirmPane, Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
-from ..shell.export_kinds import Job, warning
-from .command_line import CommandTable, Done, fault
+from ..shell.export_jobs import Job, warning
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ExportRequests:
         else:
             self._chosen(job)
 
-    def _export(self, text: str) -> Done:
+    def _export(self, text: str) -> CommandResult:
         vocabulary = self.store.session.profile.vocabulary
         output = output_named(text, vocabulary)
         if output is None:
@@ -73,8 +73,8 @@ class ExportRequests:
         if job is None:
             return
         profile = self.store.session.profile
-        told = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
-        if not told or self.exports.exporter.running is not None:
+        cost = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
+        if not cost or self.exports.exporter.running is not None:
             self.exports.start(job)
             return
 
@@ -82,12 +82,12 @@ class ExportRequests:
             if yes:
                 self.exports.start(job)
 
-        self.open_overlay(Overlay(ConfirmPane(f"{told} Write it?", self.palette()), self.palette()), answered)
+        self.open_overlay(Overlay(ConfirmPane(f"{cost} Write it?", self.palette()), self.palette()), answered)
 
     def _count(self, job: Job) -> int:
         """Number of instructions that a job writes, before its filter."""
         session, state = self.store.session, self.store.state
-        cores, window = job.part.chosen(job.core), state.figures_window if job.part.window else None
+        cores, window = job.subset.selected_cores(job.core), state.figures_window if job.subset.window else None
         if not cores and window is None:
             return session.profile.instructions
         groups = session.profile.groups

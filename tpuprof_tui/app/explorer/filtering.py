@@ -11,11 +11,11 @@ from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 
-from ..panes.prompt import Note, Question
+from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree_nodes import node_conditions
 from ..settings.actions import ActionTable
 from ..shell.background import Background
-from .command_line import MOST_DIGITS, CommandTable, Done, fault
+from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
 from .services import Prompting, Services
 
 #: Examples of filters, shown while the prompt is empty.
@@ -37,11 +37,11 @@ class Filtering:
             self.tree.ask_filter()
             return
         text = self.store.state.filter
-        self.prompting.ask(Question("Filter", text, self._judged, self._accepted, self._stop_counting))
+        self.prompting.ask(PromptRequest("Filter", text, self._validate, self._accepted, self._stop_counting))
         if not text:
-            self.prompting.prompt.tell(self._hint())
+            self.prompting.prompt.show_hint(self._hint())
 
-    def _judged(self, text: str) -> Note | None:
+    def _validate(self, text: str) -> Hint | None:
         """The fault of a filter, or None; a valid one starts counting in the background how many instructions pass."""
         found = self.fault_of(text)
         if found is not None or not text.strip():
@@ -49,9 +49,9 @@ class Filtering:
             return found or self._hint()
         session = self.store.session
         self.background.compute("filter", lambda: apply_filter(session, text.strip()), self._count)
-        return note_so_far(self.prompting, self.background)
+        return pending_hint(self.prompting, self.background)
 
-    def fault_of(self, text: str) -> Note | None:
+    def fault_of(self, text: str) -> Hint | None:
         """The fault of a filter, with its column; None if it is valid."""
         try:
             compile_filter(text, self.store.session.profile)
@@ -60,16 +60,16 @@ class Filtering:
             return fault(f"{message}. {error.hint}" if error.hint else message, error.column)
         return None
 
-    def _hint(self) -> Note:
-        return Note(self.store.session.profile.vocabulary.phrase("filter_hint", _HINT))
+    def _hint(self) -> Hint:
+        return Hint(self.store.session.profile.vocabulary.phrase("filter_hint", _HINT))
 
     def _count(self, found: FilterResult) -> None:
-        self.prompting.prompt.tell(Note(f"{found.count:,} of {self.store.session.profile.instructions:,} pass"))
+        self.prompting.prompt.show_hint(Hint(f"{found.count:,} of {self.store.session.profile.instructions:,} pass"))
 
     def _stop_counting(self) -> None:
         self.background.cancel("filter")
 
-    def _accepted(self, text: str) -> Note | None:
+    def _accepted(self, text: str) -> Hint | None:
         found = self.fault_of(text)
         if found is None:
             self.apply(text.strip())
@@ -90,9 +90,9 @@ class Filtering:
         if not text:
             return
         session = self.store.session
-        count, every = apply_filter(session, text).count, session.profile.instructions
-        told = f"{count:,} of {session.profile.vocabulary.event.of(every)} pass."
-        self.say(f"{told} & changes the filter, Esc clears it.")
+        count, total = apply_filter(session, text).count, session.profile.instructions
+        counted = f"{count:,} of {session.profile.vocabulary.event.of(total)} pass."
+        self.say(f"{counted} & changes the filter, Esc clears it.")
 
     # narrowing
 
@@ -121,21 +121,21 @@ class Filtering:
             self.store.change(state.windowed(span[0], max(span[1] - span[0], 1)))
         self.apply(with_step(self.store.state.filter, number))
 
-    def _step(self, text: str) -> Done:
-        found = self.store.session.steps
+    def _step(self, text: str) -> CommandResult:
+        steps = self.store.session.steps
         if not text:
             self.apply(with_step(self.store.state.filter, None))
             return None
-        number = int(text) if text.isdecimal() and len(text) < MOST_DIGITS else -1
-        if not len(found):
-            return fault(f"there are no {found.word.plural} here, and nothing that is launched repeats")
-        if not len(found.numbered(number)):
-            return fault(f"{found.word.plural} are {found.numbers_text(16)}")
+        number = int(text) if text.isdecimal() and len(text) < MAX_DIGITS else -1
+        if not len(steps):
+            return fault(f"there are no {steps.word.plural} here, and no sequence of launches repeats")
+        if not len(steps.numbered(number)):
+            return fault(f"{steps.word.plural} are {steps.numbers_text(16)}")
         self.choose_step(number)
         return None
 
 
-def note_so_far(prompting: Prompting, background: Background) -> Note | None:
-    """The note to show until the background result arrives: the last one, unless it is a fault of an older text."""
-    note = prompting.prompt.note
-    return None if note is not None and note.fault and not background.small else note
+def pending_hint(prompting: Prompting, background: Background) -> Hint | None:
+    """The hint to show until the background result arrives: the last one, unless it is a fault of an older text."""
+    hint = prompting.prompt.hint
+    return None if hint is not None and hint.fault and not background.small else hint

@@ -21,7 +21,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.views.differences import cached_differences, difference_text, differences_of
 
 from ..settings.actions import ActionTable
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 #: Message of actions that need a selection.
@@ -37,17 +37,17 @@ class Jumps:
         self.commands: CommandTable = {"path": self._path}
         self.actions: ActionTable = {
             "released-by": partial(self._follow, Dependencies.waits_for, lambda each: each.releaser,
-                                   "Nothing is known that released"),
+                                   "No event is known that released"),
             "releases": partial(self._follow, Dependencies.releases, lambda each: each.waiter,
-                                "Nothing is known to have waited for"),
+                                "No event is known that waited for"),
             "next-problem": partial(self._step_problems, 1), "previous-problem": partial(self._step_problems, -1),
-            "next-difference": partial(self.where_compared, partial(self._step_differences, 1)),
-            "previous-difference": partial(self.where_compared, partial(self._step_differences, -1)),
+            "next-difference": partial(self.if_compared, partial(self._step_differences, 1)),
+            "previous-difference": partial(self.if_compared, partial(self._step_differences, -1)),
         }  # fmt: skip
 
     # dependencies
 
-    def _path(self, text: str) -> Done:
+    def _path(self, text: str) -> CommandResult:
         """Toggles the lane of the critical path."""
         state, session = self.store.state, self.store.session
         if state.critical_path:
@@ -81,29 +81,29 @@ class Jumps:
             if not len(dependencies):
                 profile = session.profile
                 needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
-                told = profile.vocabulary.phrase("no_links", "Of this profile it is not known what waited for what")
-                self.say(f"{told}{needs}.")
+                message = profile.vocabulary.phrase("no_links", "This profile does not record what waited for what")
+                self.say(f"{message}{needs}.")
             elif not found:
-                self.say(f"{nothing} {self._named(lane, row)}.")
+                self.say(f"{nothing} {self._event_name(lane, row)}.")
             elif self.store.state.selection == selection:
                 # the dependency with the least slack is the one that held the waiter up
                 dependency = min(found, key=lambda each: each.slack_ns)
                 self.store.change(select_event(session, self.store.state, *end(dependency)))
-                self.say(self._told(dependency, len(found)))
+                self.say(self._dependency_text(dependency, len(found)))
 
         known = cached_dependencies(session) is not None
         self.background.compute("dependencies", partial(dependencies_of, session), take, at_once=known)
 
-    def _told(self, dependency: Dependency, count: int) -> str:
+    def _dependency_text(self, dependency: Dependency, count: int) -> str:
         more = f"; the closest of {count:,}" if count > 1 else ""
-        waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
+        waiter, releaser = self._event_name(*dependency.waiter), self._event_name(*dependency.releaser)
         guess = GUESS if dependency.guessed else ""
         barrier = barrier_of(self.store.session, dependency.releaser) if dependency.ends else None
         late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
         between = time_text(dependency.slack_ns)
         return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between} between{late}{more}"
 
-    def _named(self, lane_number: int, row: int) -> str:
+    def _event_name(self, lane_number: int, row: int) -> str:
         session = self.store.session
         lane = session.profile.lanes[lane_number]
         name = text_of(session.profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
@@ -117,33 +117,33 @@ class Jumps:
         if problems.has_focus or not len(problem_rows(session)):
             problems.step(steps)
             return
-        marked = self.position.marked()
+        hits_of = self.position.hits_of()
 
         def find() -> Hits:
             found = problem_rows(session)
-            return found.first_of_each_run(marked(found.mask(session.profile.instructions)))
+            return found.first_of_each_run(hits_of(found.mask(session.profile.instructions)))
 
         def take(hits: Hits) -> None:
             if not len(hits):
                 # all of them are outside the scope or the filter
                 problems.step(steps)
                 return
-            state, here = self.store.state, self.position.here()
+            state, current = self.store.state, self.position.current()
             if not self.position.in_table and state.selection.row < 0:
                 # without a selection, search from the edge of the visible window
-                here = (state.start, -1) if steps > 0 else (state.end, -1)
-            number, told, again = self._select(hits, steps, here)
+                current = (state.start, -1) if steps > 0 else (state.end, -1)
+            number, position, note = self._select(hits, steps, current)
             found = problem_rows(session)
             problems.put(int(found.problem[found.index(number)]))
-            rest = sum(problem.rows is None for problem in problems.problems) if again else 0
-            more = session.say("; {rest:,} more concern no single {event}: 4 lists them", rest=rest) if rest else ""
-            self.say(f"{told}{problem_text(session, number)}{again.rstrip('.')}{more}{'.' if again else ''}")
+            rest = sum(problem.rows is None for problem in problems.problems) if note else 0
+            more = session.say("; {rest:,} more, about no single {event}: 4 lists them", rest=rest) if rest else ""
+            self.say(f"{position}{problem_text(session, number)}{note.rstrip('.')}{more}{'.' if note else ''}")
 
         self.background.compute("problems", find, take)
 
     # differences
 
-    def where_compared(self, act: Callable[[], object]) -> None:
+    def if_compared(self, act: Callable[[], object]) -> None:
         """Runs an action if a baseline is open; otherwise says how to open one."""
         if self.store.session.baseline is None:
             self.say("Nothing to compare with: tpuprof OTHER --against BASE opens a comparison.")
@@ -155,25 +155,25 @@ class Jumps:
         session = self.store.session
 
         def take(differences: Differences) -> None:
-            hits = self.position.marked()(differences.differs)
+            hits = self.position.hits_of()(differences.differs)
             if not len(hits):
                 self.say("No difference beyond noise in what is shown.")
                 return
-            number, told, again = self._select(hits, steps, self.position.here())
-            self.say(f"{told}{difference_text(session, differences, number)}{again}")
+            number, position, note = self._select(hits, steps, self.position.current())
+            self.say(f"{position}{difference_text(session, differences, number)}{note}")
 
         known = cached_differences(session) is not None
         self.background.compute("differences", partial(differences_of, session), take, at_once=known)
 
-    def _select(self, hits: Hits, steps: int, here: tuple[int, int]) -> tuple[int, str, str]:
-        """Selects the next hit from ``here``, with wraparound.
+    def _select(self, hits: Hits, steps: int, current: tuple[int, int]) -> tuple[int, str, str]:
+        """Selects the next hit from ``current``, with wraparound.
 
         Returns:
             Number of the event, its position as text (``3/17``), and a note if the search wrapped around, else empty.
         """
         session = self.store.session
-        place, wrapped = hits.stepped(*here, steps)
-        number = int(hits.numbers[place])
+        index, wrapped = hits.stepped(*current, steps)
+        number = int(hits.numbers[index])
         self.store.change(select_event(session, self.store.state, *session.locate(number)))
-        again = f"  From the {'start' if steps > 0 else 'end'} again." if wrapped else ""
-        return number, f"{place + 1:,}/{len(hits):,}  ", again
+        note = f"  From the {'start' if steps > 0 else 'end'} again." if wrapped else ""
+        return number, f"{index + 1:,}/{len(hits):,}  ", note

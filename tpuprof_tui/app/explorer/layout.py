@@ -15,7 +15,7 @@ TREE_WIDTH = 40
 DETAIL_WIDTH = 42
 TABS: Final = ("summary", "table", "problems")
 #: Panes that open over a maximised pane; Esc closes them first.
-OVER: Final = ("tree", "detail")
+OVERLAID_PANES: Final = ("tree", "detail")
 #: A Textual width or height: cells, or a fraction (``1fr``) of the space left.
 Length = int | str
 
@@ -34,7 +34,7 @@ class Layout(Struct):
     Attributes:
         tab: The active tab.
         maximised: The maximised pane; empty: none.
-        opened_from: The maximised and the focused pane before one of ``OVER`` was opened.
+        opened_from: The maximised and the focused pane before one of ``OVERLAID_PANES`` was opened.
         tree_wanted: Whether the tree is shown if there is room.
         detail_wanted: Whether the detail is shown if there is room; None: only while something is selected.
         rows_chosen: Whether the user chose the rows of the timeline (engines or cores) with a key.
@@ -82,8 +82,8 @@ class Layout(Struct):
         )
 
     def maximise(self, name: str, focused: str) -> None:
-        """Maximises a pane (empty: none); ``focused`` is the pane to return to if it is one of ``OVER``."""
-        if name in OVER and self.maximised not in OVER:
+        """Maximises a pane (empty: none); ``focused`` is the pane to return to if it is one of ``OVERLAID_PANES``."""
+        if name in OVERLAID_PANES and self.maximised not in OVERLAID_PANES:
             self.opened_from = self.maximised, focused
         self.maximised = name
         if name in TABS:
@@ -97,7 +97,7 @@ class Layout(Struct):
             return state.line_unit
         return "cores" if self.small and not self.maximised and state.scope.everything else "engines"
 
-    def rows_scoped(self, old: DisplayState, new: DisplayState) -> DisplayState:
+    def adjust_rows(self, old: DisplayState, new: DisplayState) -> DisplayState:
         """Adjusts rows chosen by key when the scope changes: one core shows engines, all cores what they had before."""
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new

@@ -28,12 +28,12 @@ class Marks:
     def __init__(self, services: Services) -> None:
         self.store, self.position, self.say = services.store, services.position, services.say
         #: Handler of the next letter; None: keys have their usual meaning.
-        self._letter_for: Callable[[str], None] | None = None
+        self._letter_handler: Callable[[str], None] | None = None
         self.actions: ActionTable = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}
 
     def mark(self) -> None:
         """Marks the cursor's time, or removes that mark, with the next letter."""
-        self._letter_for = self._mark
+        self._letter_handler = self._mark
         self.say("Mark with a letter ...")
 
     def go_to_mark(self) -> None:
@@ -42,30 +42,30 @@ class Marks:
         if not state.marks and not state.spans:
             self.say("No marks yet: m and a letter mark the cursor's time.")
             return
-        self._letter_for = self._go_to_mark
+        self._letter_handler = self._go_to_mark
         self.say(f"Go to mark: {marks_text(state, self._measure)}")
 
     def keep_span(self) -> None:
         """Keeps the range, else the selection's span, else the window under the next letter."""
-        self._letter_for = self._keep_span
+        self._letter_handler = self._keep_span
         start, end = default_span(self.store.state, self.store.session)
         self.say(f"Keep {self._span_text(start, end)} with a letter ...")
 
     def take(self, event: events.Key) -> None:
         """Takes a key as the letter if an action is waiting for one."""
-        taker, self._letter_for = self._letter_for, None
-        if taker is None:
+        handler, self._letter_handler = self._letter_handler, None
+        if handler is None:
             return
         event.stop()
         letter = event.character or ""
         if letter.isascii() and letter.isalnum():
-            taker(letter)
+            handler(letter)
         else:
             self.say("Marks are letters or digits.")
 
-    def wait_no_longer(self) -> None:
+    def stop_waiting(self) -> None:
         """Stops waiting for a letter."""
-        self._letter_for = None
+        self._letter_handler = None
 
     @property
     def _measure(self) -> Measure:
@@ -76,15 +76,15 @@ class Marks:
         if self.position.in_table and self.position.row >= 0:
             # the row at the cursor counts, whether it is selected or not
             state = state.at(session.span_of(*session.locate(self.position.row))[0])
-        gone = (letter, state.cursor) in state.marks
-        self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(state.cursor)}")
+        removed = (letter, state.cursor) in state.marks
+        self.say(f"Mark {letter} {'removed' if removed else 'at ' + self._measure.exact(state.cursor)}")
         self.store.change(toggle_mark(state, letter))
 
     def _keep_span(self, letter: str) -> None:
         state = self.store.state
         start, end = default_span(state, self.store.session)
-        gone = (letter, start, end) in state.spans
-        self.say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
+        removed = (letter, start, end) in state.spans
+        self.say(f"Span {letter} {'removed' if removed else 'is ' + self._span_text(start, end)}")
         self.store.change(toggle_span(state, letter, start, end))
 
     def _span_text(self, start: int, end: int) -> str:

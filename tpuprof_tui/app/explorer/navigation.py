@@ -11,14 +11,14 @@ from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.formats.parsing import TypedError
 
 from ..panes.lines import LinesView
-from ..panes.prompt import Note
+from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import ActionTable
-from ..settings.commands import listed, views_begun
-from .command_line import MOST_DIGITS, CommandTable, Done, fault
+from ..settings.commands import listed, views_named
+from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
 from .jumps import NOTHING_SELECTED
-from .layout import OVER
+from .layout import OVERLAID_PANES
 from .services import Services
 
 
@@ -55,11 +55,11 @@ class Navigation:
             self.manager.maximise("")
         start, end = self.store.session.span_of(selection.lane, selection.row)
         state = self.store.state
-        shown = state.showing(start, max(end, start + 1)).at(start)
-        if shown == state:
+        new_state = state.showing(start, max(end, start + 1)).at(start)
+        if new_state == state:
             span = max((end - start) * 2, cells)
-            shown = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
-        self.store.change(shown)
+            new_state = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+        self.store.change(new_state)
 
     def _isolate(self) -> None:
         """Toggles the scope between the selected core and all; in the summary, narrows to the line at the cursor."""
@@ -74,8 +74,8 @@ class Navigation:
         elif selection.lane >= 0:
             self.store.change(replace(state, scope=Scope(-1, selection.lane)))
         else:
-            told = "No {unit} selected: j and k in the timeline or the tree (t) select one."
-            self.say(self.store.session.say(told))
+            message = "No {unit} selected: j and k in the timeline or the tree (t) select one."
+            self.say(self.store.session.say(message))
 
     def _pause(self) -> None:
         """Freezes the figures of the summary, or lets them follow the window again."""
@@ -86,11 +86,11 @@ class Navigation:
         """Undoes one thing (search, filter, range, selection, scope ...); returns False if nothing is left."""
         state, manager = self.store.state, self.manager
         tree, summary = manager.panes.tree, manager.panes.summary
-        if summary.figures.chosen and summary.has_focus:
+        if summary.answers.chosen and summary.has_focus:
             summary.choose("")
         elif tree.filter and tree.has_focus:
             tree.set_filter("")
-        elif manager.layout.maximised in OVER:
+        elif manager.layout.maximised in OVERLAID_PANES:
             manager.restore()
         elif state.search or state.filter:
             # the search first: it is made within the filter
@@ -113,7 +113,7 @@ class Navigation:
 
     # commands
 
-    def _go(self, text: str) -> Done:
+    def _go(self, text: str) -> CommandResult:
         state = self.store.state
         try:
             self.store.change(go_to(state, parse_time(text, state, self.store.session.profile.device)))
@@ -121,7 +121,7 @@ class Navigation:
             return fault(str(error))
         return None
 
-    def _window(self, text: str) -> Done:
+    def _window(self, text: str) -> CommandResult:
         try:
             start, end = parse_window(text, self.store.state, self.store.session.profile.device)
         except TypedError as error:
@@ -129,26 +129,26 @@ class Navigation:
         self.store.change(self.store.state.windowed(start, end - start))
         return None
 
-    def _core(self, text: str) -> Done:
+    def _core(self, text: str) -> CommandResult:
         state, session = self.store.state, self.store.session
         ends = {"least": session.headline.idlest, "most": session.headline.busiest}
         if text in ("", "all"):
             self.store.change(replace(state, selection=Selection(), scope=Scope()))
             return None
-        named = ends.get(text)
+        figures = ends.get(text)
         groups = session.profile.groups
-        unit = named.unit if named is not None else groups.numbered(int(text)) if text.isdecimal() else -1
+        unit = figures.unit if figures is not None else groups.numbered(int(text)) if text.isdecimal() else -1
         if unit < 0:
-            known = listed(map(str, groups.numbers), 16)
-            return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=known))
+            numbers = listed(map(str, groups.numbers), 16)
+            return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=numbers))
         scope = Scope() if state.scope.everything else Scope(unit)
         self.store.change(replace(state, selection=Selection(unit), scope=scope))
         return None
 
-    def _view(self, text: str) -> Done:
-        note = self.views_begun(text)
-        if note.fault:
-            return note
+    def _view(self, text: str) -> CommandResult:
+        hint = self.view_hint(text)
+        if hint.fault:
+            return hint
         found = self._views_named(text)
         if len(found) > 1:
             return fault(f"several: {listed(found, len(found))}")
@@ -156,26 +156,26 @@ class Navigation:
         self.manager.go("summary")
         return None
 
-    def views_begun(self, text: str) -> Note:
+    def view_hint(self, text: str) -> Hint:
         """Lists the views that complete a text (all for an empty text); a fault if none does."""
-        every = [view.id for view in self.manager.panes.summary.figures.views]
-        found = self._views_named(text) if text else every
-        told = listed(found or every, len(every))
-        return Note(told, whole=True) if found else fault(f"views are {told}")
+        names = [view.id for view in self.manager.panes.summary.answers.views]
+        found = self._views_named(text) if text else names
+        text = listed(found or names, len(names))
+        return Hint(text, in_full=True) if found else fault(f"views are {text}")
 
     def _views_named(self, text: str) -> list[str]:
-        figures = self.manager.panes.summary.figures
-        return views_begun(text, (view.id for view in figures.views), figures.session.profile.vocabulary)
+        answers = self.manager.panes.summary.answers
+        return views_named(text, (view.id for view in answers.views), answers.session.profile.vocabulary)
 
-    def _move(self, text: str) -> Done:
+    def _move(self, text: str) -> CommandResult:
         lines = text.replace(",", "")
-        if not lines.lstrip("+-").isdecimal() or len(lines) > MOST_DIGITS:
-            return fault("how many lines on or back: move 10, move -10")
+        if not lines.lstrip("+-").isdecimal() or len(lines) > MAX_DIGITS:
+            return fault("number of lines: move 10, move -10")
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
         """Moves the cursor of the pane focused before the prompt, as a count before j or k does in other tools."""
-        pane = self.prompting.asked_from
+        pane = self.prompting.previous_focus
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)
         elif isinstance(pane, Timeline):

@@ -10,11 +10,11 @@ from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 
-class NoteKeeping:
+class NoteSaver:
     """Writes notes to a file; without a path they are lost when the screen closes."""
 
     def __init__(self, services: Services, path: Path | None) -> None:
@@ -30,7 +30,7 @@ class NoteKeeping:
         notes = Notes.of(self.store.state)
         if self.path is not None and notes != Notes.of(old) and (notes.any or self._written.any):
             self._written = notes
-            self.background.compute("notes", self._write, self._tell)
+            self.background.compute("notes", self._write, self._report_error)
 
     def _write(self) -> str:
         """Writes the latest notes; returns the error message, empty on success."""
@@ -42,21 +42,21 @@ class NoteKeeping:
                 return error.message
         return ""
 
-    def _tell(self, reason: str) -> None:
+    def _report_error(self, reason: str) -> None:
         if reason:
             self.path = None
-            self.say(f"Notes are kept until tpuprof is left: {reason} --notes FILE keeps them elsewhere.")
+            self.say(f"Notes are kept until tpuprof ends: {reason} --notes FILE keeps them elsewhere.")
 
-    def _note(self, text: str) -> Done:
+    def _note(self, text: str) -> CommandResult:
         letter, _, words = text.strip().partition(" ")
         state = self.store.state
-        known = sorted([*dict(state.marks), *(letter for letter, _, _ in state.spans)])
-        if letter not in known:
-            return fault(f"the letter of a mark or span, then the text; there are {', '.join(known) or 'none'}")
+        letters = sorted([*dict(state.marks), *(letter for letter, _, _ in state.spans)])
+        if letter not in letters:
+            return fault(f"the letter of a mark or span, then the text; there are {', '.join(letters) or 'none'}")
         self.store.change(set_note_text(state, letter, words.strip()))
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
-    def _place(self, text: str) -> Done:
+    def _place(self, text: str) -> CommandResult:
         session = self.store.session
         notes = session.profile.notes
         against = session.baseline.profile.path if session.baseline is not None else ""

@@ -24,7 +24,7 @@ from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
-from .layout import OVER, TABS, Layout
+from .layout import OVERLAID_PANES, TABS, Layout
 from .services import Store
 
 #: Caption of the tree's figures; unlike timeline and summary they ignore window, range and filter.
@@ -94,7 +94,7 @@ class PaneManager:
     def _selected(self) -> bool:
         return self.store.state.selection.row >= 0
 
-    def is_whole(self) -> bool:
+    def all_attached(self) -> bool:
         """Whether all panes are attached; false if the screen was replaced or the app quit while they were mounted."""
         return all(pane.is_attached for pane in astuple(self.panes))
 
@@ -131,33 +131,33 @@ class PaneManager:
         """Shows the detail of the selection; says so if nothing is selected."""
         session = self.store.session
         if not self._selected:
-            told = "Nothing runs at the cursor: . and , go to the next and previous {event}."
-            self.bar.say(session.say(told if session.profile.instructions else EMPTY_CAPTURE))
+            text = "Nothing runs at the cursor: . and , go to the next and previous {event}."
+            self.bar.say(session.say(text if session.profile.instructions else EMPTY_CAPTURE))
         elif self.layout.small:
             self.maximise("detail")
         else:
-            self._want_detail(True)
+            self._set_detail(True)
 
-    def _want_detail(self, wanted: bool) -> None:
-        self.layout.detail_wanted = wanted
+    def _set_detail(self, visible: bool) -> None:
+        self.layout.detail_wanted = visible
         self.arrange()
 
     def show_titles(self) -> None:
         """Sets the titles: the tabs with the visible one marked and its contents, the tree, and the detail."""
         panes, layout = self.panes, self.layout
         dim = "dim" if panes.table.palette.colour else ""
-        told = {"summary": panes.summary.title_text, "table": panes.table.title_text}.get(layout.tab, str)()
+        contents = {"summary": panes.summary.title_text, "table": panes.table.title_text}.get(layout.tab, str)()
         tabs = Content("").join(self._tab(name, dim) for name in TABS)
-        if layout.small and told:
-            tabs += Content.styled(f" {told}", dim)
+        if layout.small and contents:
+            tabs += Content.styled(f" {contents}", dim)
         self._put_title(layout.tab, "border_title", tabs)
-        self._put_title(layout.tab, "border_subtitle", Content(told))
-        self.bar.aside = panes.table.place_text() if panes.table.display else ""
+        self._put_title(layout.tab, "border_subtitle", Content(contents))
+        self.bar.position_text = panes.table.position_text() if panes.table.display else ""
         passing = f"  &{clean(panes.tree.filter)}" if panes.tree.filter else ""
-        about = BOTH_FIGURES if panes.tree.shows_both else TREE_FIGURES
-        figures = f"  {about}" if layout.small else ""
+        caption = BOTH_FIGURES if panes.tree.shows_both else TREE_FIGURES
+        figures = f"  {caption}" if layout.small else ""
         self._put_title("tree", "border_title", Content(f"{self.store.session.say('{Units}')} (t){passing}{figures}"))
-        self._put_title("tree", "border_subtitle", Content(about))
+        self._put_title("tree", "border_subtitle", Content(caption))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
     def _tab(self, name: str, dim: str) -> Content:
@@ -165,14 +165,14 @@ class PaneManager:
         problems = len(self.store.session.profile.problems)
         title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
         chosen = name == self.layout.tab
-        look = "bold" if chosen else dim
-        return Content.styled(f"[{title}]" if chosen else f" {title} ", f"{look} @click=screen.do({name!r})".lstrip())
+        style = "bold" if chosen else dim
+        return Content.styled(f"[{title}]" if chosen else f" {title} ", f"{style} @click=screen.do({name!r})".lstrip())
 
-    def _put_title(self, pane: str, where: str, title: Content) -> None:
+    def _put_title(self, pane: str, attribute: str, title: Content) -> None:
         """Sets a title if it has changed: each assignment repaints the whole pane."""
-        if self._titles.get((pane, where)) != title.plain:
-            self._titles[pane, where] = title.plain
-            setattr(self.panes.named(pane), where, title)
+        if self._titles.get((pane, attribute)) != title.plain:
+            self._titles[pane, attribute] = title.plain
+            setattr(self.panes.named(pane), attribute, title)
 
     # focus
 
@@ -199,8 +199,8 @@ class PaneManager:
 
     def restore(self) -> None:
         """Ends maximising; if tree or detail was opened over another maximised pane, returns to that pane."""
-        place, focused = self.layout.opened_from if self.layout.maximised in OVER else ("", "")
-        self.maximise(place)
+        pane, focused = self.layout.opened_from if self.layout.maximised in OVERLAID_PANES else ("", "")
+        self.maximise(pane)
         if focused and self.panes.named(focused).display:
             self.focus(focused)
 
@@ -223,7 +223,7 @@ class PaneManager:
             return
         self.panes.timeline.action_select()
         if not self.layout.small:
-            self._want_detail(True)
+            self._set_detail(True)
 
     def _toggle(self, name: str) -> None:
         """Shows and focuses tree or detail, or hides it."""
@@ -259,6 +259,6 @@ class PaneManager:
         self._open_overlay(JumpScreen(shown, self.panes.table.palette), chosen)
 
 
-def _stepped(order: list[str], now: str, step: int) -> str:
-    """The name ``step`` places after ``now``, cyclic; the first if ``now`` is not in ``order``."""
-    return order[(order.index(now) + step) % len(order) if now in order else 0]
+def _stepped(order: list[str], current: str, step: int) -> str:
+    """The name ``step`` places after ``current``, cyclic; the first if ``current`` is not in ``order``."""
+    return order[(order.index(current) + step) % len(order) if current in order else 0]

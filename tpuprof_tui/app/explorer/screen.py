@@ -34,18 +34,18 @@ from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
+from ..shell import messages
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..shell.messages import AskCapture, Change, ChooseStep, CopyText, FooterWord, Narrow, Retitled, Say, ShowDetail
-from ..terminal.line_compositor import DrawnScreen
-from .command_line import CommandLine, CommandTable, Done, fault
+from ..terminal.line_compositor import LineScreen
+from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
 from .jumps import Jumps
 from .layout import TABS, Layout
 from .marks import Marks
 from .navigation import Navigation
-from .notes import NoteKeeping
+from .notes import NoteSaver
 from .pane_manager import PaneManager, Panes
 from .search import Search
 from .services import Position, Prompting, Services, Store
@@ -55,7 +55,7 @@ from .table_requests import TableRequests
 _GIVE_BACK_EVERY: Final = 0.5
 
 
-class ExplorerScreen(DrawnScreen[None]):
+class ExplorerScreen(LineScreen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:
@@ -90,7 +90,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.several = len(others) > 1
         layout = layout or Layout()
         state = state or DisplayState.of(profile.start_ns, profile.end_ns)
-        self.store = Store(session, state, layout.rows_scoped, self._changed)
+        self.store = Store(session, state, layout.adjust_rows, self._changed)
 
         self.headline = HeadlineBar(palette)
         self._step: int | None = None
@@ -118,7 +118,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.navigation = Navigation(services)
         self.filtering = Filtering(services)
         self.marks = Marks(services)
-        self.notes = NoteKeeping(services, notes)
+        self.notes = NoteSaver(services, notes)
         self.table_requests = TableRequests(services, self.filtering)
         self.exports, jumps = ExportRequests(services, exports), Jumps(services)
         self.commands: CommandTable = {
@@ -127,17 +127,17 @@ class ExplorerScreen(DrawnScreen[None]):
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
-            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.views_begun},
+            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
             self.call_after_refresh, self._perform,
         )  # fmt: skip
         self.actions: ActionTable = {
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions,
-            "reload": partial(self._ask, "reload"), "open-other": partial(self._ask, "list"),
-            "next-capture": partial(self._ask, "switch", 1), "previous-capture": partial(self._ask, "switch", -1),
-            "swap-sides": partial(jumps.where_compared, partial(self._ask, "swap")),
-            "leave-comparison": partial(jumps.where_compared, partial(self._ask, "leave")),
+            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list"),
+            "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
+            "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
+            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave")),
         }  # fmt: skip
 
     @property
@@ -160,14 +160,14 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_mount(self) -> None:
         """Shows the initial state in all panes."""
-        if self in self.app.screen_stack and self.manager.is_whole():
+        if self in self.app.screen_stack and self.manager.all_attached():
             self.headline.show_session(self.session, several=self.several)
-            self._pass_on()
+            self._distribute()
             if not self.session.profile.lanes and self.summary.display:
                 # without lanes the timeline is empty
                 self.manager.focus("summary")
         if self.session.profile.arrays.spills:
-            self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.give_back)
+            self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.release_pages)
 
     def on_unmount(self) -> None:
         """Closes the store, so that answers of overlays that are still open are ignored."""
@@ -175,7 +175,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Adapts the layout to the new size."""
-        if not self.manager.is_whole():
+        if not self.manager.all_attached():
             return
         layout = self.manager.layout
         if layout.fit(*event.size):
@@ -185,8 +185,8 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # the state
 
-    @on(Change)
-    def change(self, message: Change) -> None:
+    @on(messages.ChangeState)
+    def change(self, message: messages.ChangeState) -> None:
         """Applies the state change that a pane requests."""
         message.stop()
         state, layout = message.update(self.state), self.manager.layout
@@ -200,7 +200,7 @@ class ExplorerScreen(DrawnScreen[None]):
         if old.lines_shown != state.lines_shown or selected:
             self.timeline.show(state)
             self.manager.arrange()
-        self._pass_on()
+        self._distribute()
 
     def _show_step(self, step: int | None) -> None:
         """Shows the figures of one step in the headline once they are computed; None: those of the whole capture."""
@@ -213,14 +213,14 @@ class ExplorerScreen(DrawnScreen[None]):
             return
 
         def of_step() -> Session:
-            shown = filtered_session(self.session, with_step("", step))
-            _ = shown.headline  # cached here in the worker thread, so that no key press waits for it
-            return shown
+            session = filtered_session(self.session, with_step("", step))
+            _ = session.headline  # cached here in the worker thread, so that no key press waits for it
+            return session
 
-        told = f"{self.session.steps.word.one} {step} alone"
-        self.background.compute("step", of_step, lambda shown: self.headline.show_step(told, shown))
+        label = f"{self.session.steps.word.one} {step} only"
+        self.background.compute("step", of_step, lambda session: self.headline.show_step(label, session))
 
-    def _pass_on(self) -> None:
+    def _distribute(self) -> None:
         state = self.state
         self._show_step(split_step(state.filter)[0])
         self.timeline.show(state)
@@ -245,7 +245,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def on_descendant_blur(self) -> None:
         """Stops waiting for the letter of a mark when the focus moves."""
-        self.marks.wait_no_longer()
+        self.marks.stop_waiting()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Shows the keys of the focused pane in the bottom line."""
@@ -256,42 +256,42 @@ class ExplorerScreen(DrawnScreen[None]):
         """Runs an action typed in the command line, on the pane that had the focus before."""
         if pane is not None and pane.display:
             self.set_focus(pane, scroll_visible=False)
-        place = {"app": self.app, "explorer": self}.get(action.pane, pane)
-        await self.app.run_action(action.function, place)
+        node = {"app": self.app, "explorer": self}.get(action.pane, pane)
+        await self.app.run_action(action.function, node)
 
     # messages of panes
 
-    @on(Retitled)
+    @on(messages.Retitled)
     def retitle(self) -> None:
         """Updates the pane titles."""
         self.manager.show_titles()
 
-    @on(Say)
-    def say(self, message: Say) -> None:
+    @on(messages.ShowMessage)
+    def say(self, message: messages.ShowMessage) -> None:
         """Shows the text of a pane in the bottom line."""
         message.stop()
         self.prompt.say(message.text)
 
-    @on(FooterWord)
-    def tell_key(self, message: FooterWord) -> None:
+    @on(messages.RelabelKey)
+    def relabel_key(self, message: messages.RelabelKey) -> None:
         """Relabels a key in the bottom line, where it acts differently at the cursor."""
         message.stop()
-        self.prompt.instead = {**self.prompt.instead, message.usual: message.word}
+        self.prompt.label_overrides = {**self.prompt.label_overrides, message.label: message.replacement}
 
-    @on(ShowDetail)
-    def show_detail(self, message: ShowDetail) -> None:
+    @on(messages.ShowDetail)
+    def show_detail(self, message: messages.ShowDetail) -> None:
         """Shows the detail of the selection."""
         message.stop()
         self.manager.show_detail()
 
-    @on(ChooseStep)
-    def choose_step(self, message: ChooseStep) -> None:
+    @on(messages.ChooseStep)
+    def choose_step(self, message: messages.ChooseStep) -> None:
         """Restricts all panes to one step."""
         message.stop()
         self.filtering.choose_step(message.number)
 
-    @on(Narrow)
-    def narrow(self, message: Narrow) -> None:
+    @on(messages.Narrow)
+    def narrow(self, message: messages.Narrow) -> None:
         """Narrows all panes to a node of the tree, to a step, or by one more filter condition."""
         message.stop()
         if message.scope is not None:
@@ -308,36 +308,36 @@ class ExplorerScreen(DrawnScreen[None]):
         else:
             self.table_requests.choose_columns()
 
-    @on(CopyText)
-    def copy(self, message: CopyText) -> None:
+    @on(messages.CopyText)
+    def copy(self, message: messages.CopyText) -> None:
         """Copies a text to the clipboard and shows it."""
         message.stop()
-        self._copy(message.text, message.what)
+        self._copy(message.text, message.label)
 
     @on(Prompt.Ask)
-    def asked(self, message: Prompt.Ask) -> None:
+    def open_prompt(self, message: Prompt.Ask) -> None:
         """Opens the prompt with the question of a pane."""
         message.stop()
-        self.prompting.ask(message.question)
+        self.prompting.ask(message.request)
 
     @on(Prompt.Closed)
-    def answered(self) -> None:
+    def prompt_closed(self) -> None:
         """Gives the focus back to the pane that had it before the prompt."""
         self.prompting.closed()
 
     # callbacks of the controllers
 
-    def _open(self, text: str) -> Done:
+    def _open(self, text: str) -> CommandResult:
         path = Path(text).expanduser()
         if not text or not path.exists():
-            return fault("the path of a capture; O lists those beside this one")
-        return partial(self._ask, "open", str(path))
+            return fault("the path of a capture; O lists those near this one")
+        return partial(self._send, "open", str(path))
 
-    def _ask(self, what: str, *arguments: Any) -> None:
-        self.post_message(AskCapture(what, *arguments))
+    def _send(self, action: str, *arguments: Any) -> None:
+        self.post_message(messages.CaptureRequest(action, *arguments))
 
-    def _copy(self, text: str, what: str) -> None:
-        copy_text(self, self.palette, text, what)
+    def _copy(self, text: str, label: str) -> None:
+        copy_text(self, self.palette, text, label)
 
     def _focused(self) -> Widget | None:
         return self.focused

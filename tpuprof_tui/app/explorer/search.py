@@ -15,10 +15,10 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from ..panes.detail import DetailPane
 from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
-from ..panes.prompt import Note, Question
+from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
-from .filtering import note_so_far
+from .filtering import pending_hint
 from .services import Services
 
 
@@ -61,18 +61,18 @@ class NameSearch:
         self.prompting, self.position = services.prompting, services.position
         self.manager, self.table = services.manager, services.manager.panes.table
         self._hits: Hits | None = None
-        self._hits_for: tuple[object, ...] = ()
+        self._hits_key: tuple[object, ...] = ()
         #: State and position (key, number) at which the search began.
-        self._before: DisplayState | None = None
-        self._from: tuple[int, int] = (0, -1)
+        self._state_before: DisplayState | None = None
+        self._start_position: tuple[int, int] = (0, -1)
 
     def ask(self) -> None:
         """Opens the prompt; goes to the first match while the text is typed."""
-        self._before, self._from = self.store.state, self.position.here()
-        self.prompting.ask(Question("Search", "", self._typed, self._accepted, self._cancelled))
+        self._state_before, self._start_position = self.store.state, self.position.current()
+        self.prompting.ask(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
 
-    def _typed(self, text: str) -> Note | None:
-        origin = self._before or self.store.state
+    def _typed(self, text: str) -> Hint | None:
+        origin = self._state_before or self.store.state
         if not text:
             self._return()
             return None
@@ -83,26 +83,26 @@ class NameSearch:
             if not len(hits):
                 self.store.change(replace(origin, search=text))
                 counters = len(self._counters(text))
-                told = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
-                self.prompting.prompt.tell(Note(told, fault=not counters))
+                hint = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
+                self.prompting.prompt.show_hint(Hint(hint, fault=not counters))
                 return
-            place = hits.index(*self._from) % len(hits)
-            self._go_to(hits, place)
-            self.prompting.prompt.tell(Note(f"{place + 1:,}/{len(hits):,}"))
+            index = hits.index(*self._start_position) % len(hits)
+            self._go_to(hits, index)
+            self.prompting.prompt.show_hint(Hint(f"{index + 1:,}/{len(hits):,}"))
 
         self._find(text, take)
-        return note_so_far(self.prompting, self.background)
+        return pending_hint(self.prompting, self.background)
 
-    def _accepted(self, text: str) -> Note | None:
+    def _accepted(self, text: str) -> Hint | None:
         """Keeps the match; an empty text repeats the previous search."""
-        origin = self._before or self.store.state
-        wanted = text or origin.search
-        if wanted != self.store.state.search:
-            self.store.change(replace(self.store.state, search=wanted))
-        if wanted and not text:
+        origin = self._state_before or self.store.state
+        searched = text or origin.search
+        if searched != self.store.state.search:
+            self.store.change(replace(self.store.state, search=searched))
+        if searched and not text:
             self.step(1)
-        elif wanted:
-            self._find(wanted, self._tell_place)
+        elif searched:
+            self._find(searched, self._show_position)
         return None
 
     def _cancelled(self) -> None:
@@ -111,10 +111,10 @@ class NameSearch:
 
     def _return(self) -> None:
         """Restores the state and table row from before the search."""
-        if self._before is not None:
-            self.store.change(self._before)
+        if self._state_before is not None:
+            self.store.change(self._state_before)
             if self.position.in_table:
-                self.table.put(self._from[0])
+                self.table.put(self._start_position[0])
 
     def step(self, steps: int) -> None:
         """Goes to the next or the previous match."""
@@ -127,17 +127,17 @@ class NameSearch:
             if not len(hits):
                 self._go_to_counter(text, steps)
                 return
-            place, wrapped = hits.stepped(*self.position.here(), steps)
-            self._go_to(hits, place)
+            index, wrapped = hits.stepped(*self.position.current(), steps)
+            self._go_to(hits, index)
             end = ", from the start again" if steps > 0 else ", from the end again"
-            self.say(f"/{text}  {place + 1:,}/{len(hits):,}{end if wrapped else ''}")
+            self.say(f"/{text}  {index + 1:,}/{len(hits):,}{end if wrapped else ''}")
 
         self._find(text, take)
 
-    def _tell_place(self, hits: Hits) -> None:
+    def _show_position(self, hits: Hits) -> None:
         if len(hits):
-            place = hits.index(*self.position.here()) % len(hits) + 1
-            self.say(f"/{hits.text}  {place:,}/{len(hits):,}   n next, N previous, Esc clears")
+            number = hits.index(*self.position.current()) % len(hits) + 1
+            self.say(f"/{hits.text}  {number:,}/{len(hits):,}   n next, N previous, Esc clears")
         else:
             self._go_to_counter(hits.text, 1)
 
@@ -153,8 +153,8 @@ class NameSearch:
         if not found:
             self.say(f"No name matches {text}.")
             return
-        here = self.store.state.selection.counters
-        ahead = [number for number in found if (number > here if steps > 0 else number < here)]
+        current = self.store.state.selection.counters
+        ahead = [number for number in found if (number > current if steps > 0 else number < current)]
         number = (ahead or found)[0 if steps > 0 else -1]
         # counter lines are shown among the lanes of the timeline
         self.manager.go("timeline")
@@ -169,7 +169,7 @@ class NameSearch:
         """Passes the matches of a text to ``take``: from the cache, or computed in the background."""
         state, session = self.store.state, self.store.session
         rows, in_table, shown = self.table.rows, self.position.in_table, replace(state, in_window=False)
-        wanted = ("table", text, rows.held) if in_table else ("time", text, state.scope, state.filter)
+        key = ("table", text, rows.current_key) if in_table else ("time", text, state.scope, state.filter)
         order = rows.order
 
         def work() -> Hits:
@@ -178,22 +178,22 @@ class NameSearch:
             return hits_in_time(session, text, numbers_shown(session, shown))
 
         def keep(hits: Hits) -> None:
-            self._hits, self._hits_for = hits, wanted
+            self._hits, self._hits_key = hits, key
             take(hits)
 
-        if self._hits is not None and self._hits_for == wanted:
+        if self._hits is not None and self._hits_key == key:
             self.background.cancel("search")
             take(self._hits)
         else:
             self.background.compute("search", work, keep)
 
-    def _go_to(self, hits: Hits, place: int) -> None:
+    def _go_to(self, hits: Hits, index: int) -> None:
         session = self.store.session
-        lane, row = session.locate(int(hits.numbers[place]))
+        lane, row = session.locate(int(hits.numbers[index]))
         start, end = session.span_of(lane, row)
-        moved = self.store.state.showing(start, max(end, start + 1)).at(start)
+        new_state = self.store.state.showing(start, max(end, start + 1)).at(start)
         selection = Selection(session.unit_of(lane), lane, row)
-        self.store.change(replace(moved, selection=selection, search=hits.text))
+        self.store.change(replace(new_state, selection=selection, search=hits.text))
 
 
 class LineSearch:
@@ -208,23 +208,23 @@ class LineSearch:
         """Opens the prompt; goes to the first matching line while the text is typed."""
         before = pane.cursor
 
-        def typed(text: str) -> Note | None:
-            found = _matching(pane, text) if text else []
+        def typed(text: str) -> Hint | None:
+            found = _matching_items(pane, text) if text else []
             if not found:
                 pane.go_to(before)
-                return Note("no line matches", fault=True) if text else None
-            place = next((place for place, item in enumerate(found) if item >= before), 0)
-            pane.go_to(found[place])
-            return Note(f"{place + 1:,}/{len(found):,}")
+                return Hint("no line matches", fault=True) if text else None
+            index = next((index for index, item in enumerate(found) if item >= before), 0)
+            pane.go_to(found[index])
+            return Hint(f"{index + 1:,}/{len(found):,}")
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             if text:
                 self._texts[pane.id] = text
             elif self.searched(pane):
                 self.step(pane, 1)
             return None
 
-        self.prompting.ask(Question("Search here", "", typed, accepted, lambda: pane.go_to(before)))
+        self.prompting.ask(PromptRequest("Search here", "", typed, accepted, lambda: pane.go_to(before)))
 
     def searched(self, pane: LinesView) -> bool:
         """Whether a text was searched for in a pane."""
@@ -233,18 +233,18 @@ class LineSearch:
     def step(self, pane: LinesView, steps: int) -> None:
         """Goes to the next or the previous match in a pane that was searched."""
         text = self._texts[pane.id]
-        found = _matching(pane, text)
+        found = _matching_items(pane, text)
         if not found:
             self.say(f"No line here matches {text}.")
             return
         ahead = [item for item in found if (item > pane.cursor if steps > 0 else item < pane.cursor)]
-        wanted = (ahead or found)[0 if steps > 0 else -1]
-        pane.go_to(wanted)
+        target = (ahead or found)[0 if steps > 0 else -1]
+        pane.go_to(target)
         end = "" if ahead else ", from the start again" if steps > 0 else ", from the end again"
-        self.say(f"/{text}  {found.index(wanted) + 1:,}/{len(found):,}{end}")
+        self.say(f"/{text}  {found.index(target) + 1:,}/{len(found):,}{end}")
 
 
-def _matching(pane: LinesView, text: str) -> list[int]:
+def _matching_items(pane: LinesView, text: str) -> list[int]:
     """Indices of the items of a pane with a matching line, in display order, without duplicates."""
     pattern = pattern_of(text)
     found = (item for item, strip in zip(pane.items, pane.lines, strict=False)

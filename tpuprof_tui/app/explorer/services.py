@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.prompt import Prompt, Question
+from ..panes.prompt import Prompt, PromptRequest
 from ..panes.table import InstructionTable
 from ..shell.background import Background
 
@@ -63,29 +63,29 @@ class Prompting:
         focused: Returns the widget that has the focus.
 
     Attributes:
-        asked_from: Widget that had the focus before the prompt opened; None if no widget had.
+        previous_focus: Widget that had the focus before the prompt opened; None if no widget had.
     """
 
     def __init__(self, prompt: Prompt, focused: Callable[[], Widget | None]) -> None:
         self.prompt = prompt
-        self.asked_from: Widget | None = None
+        self.previous_focus: Widget | None = None
         self._focused = focused
 
     @property
     def pane(self) -> Widget | None:
         """The focused pane; while the prompt is open, the pane focused before it."""
         focused = self._focused()
-        return self.asked_from if focused in (None, self.prompt) else focused
+        return self.previous_focus if focused in (None, self.prompt) else focused
 
-    def ask(self, question: Question) -> None:
+    def ask(self, request: PromptRequest) -> None:
         """Opens the prompt with a question."""
         if not self.prompt.is_open:
-            self.asked_from = self._focused()
-        self.prompt.open(question)
+            self.previous_focus = self._focused()
+        self.prompt.open(request)
 
     def closed(self) -> None:
         """Gives the focus back to the widget that had it before the prompt."""
-        before = self.asked_from
+        before = self.previous_focus
         if self._focused() in (None, self.prompt) and before is not None and before.display:
             before.focus(scroll_visible=False)
 
@@ -109,7 +109,7 @@ class Position:
         rows = self.table.rows
         return rows.number if len(rows.order) else -1
 
-    def marked(self) -> Callable[[Mask], Hits]:
+    def hits_of(self) -> Callable[[Mask], Hits]:
         """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
         session, order = self.store.session, self.table.rows.order
         if self.in_table:
@@ -117,7 +117,7 @@ class Position:
         state = replace(self.store.state, in_window=False)
         return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
 
-    def here(self) -> tuple[int, int]:
+    def current(self) -> tuple[int, int]:
         """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
         state, session = self.store.state, self.store.session
         if self.in_table:

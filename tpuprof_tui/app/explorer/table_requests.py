@@ -17,7 +17,7 @@ from ..overlays.groups import GroupList
 from ..overlays.overlay import Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import columns_named, listed
-from .command_line import CommandTable, Done, fault
+from .command_line import CommandResult, CommandTable, fault
 from .filtering import Filtering
 from .services import Services
 
@@ -81,7 +81,7 @@ class TableRequests:
 
     # commands
 
-    def _sort(self, text: str) -> Done:
+    def _sort(self, text: str) -> CommandResult:
         name, _, way = text.rpartition(" ") if text.endswith((" up", " down")) else (text, "", "")
         found = columns_named(self.store.session.columns, name)
         if not found:
@@ -94,14 +94,14 @@ class TableRequests:
         self.go("table")
         return partial(self.table.choose, key)
 
-    def _group(self, text: str) -> Done:
+    def _group(self, text: str) -> CommandResult:
         found = columns_named(self.store.session.columns, text)
         if not found:
             hint = self.store.session.profile.vocabulary.phrase("group_hint", "group name, group type")
             return fault(f"no such column: {hint}")
         return partial(self._open_groups, found[0].key, work_only=found[0].kind == "text")
 
-    def _columns(self, text: str) -> Done:
+    def _columns(self, text: str) -> CommandResult:
         names = [name for name in text.replace(",", " ").split() if name]
         found = [columns_named(self.store.session.columns, name)[:1] for name in names]
         unknown = [name for name, each in zip(names, found, strict=True) if not each]
@@ -111,7 +111,7 @@ class TableRequests:
         self.go("table")
         return None
 
-    def _row(self, text: str) -> Done:
+    def _row(self, text: str) -> CommandResult:
         if not text.replace(",", "").isdecimal():
             return fault("a row's number: row 120")
         self.go("table")

@@ -24,14 +24,14 @@ from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from ..shell import export_kinds as exports
+from ..shell import export_jobs as exports
 from ..shell.exports import Exporter
 from .overlay import Close
 
 #: Choices that are typed, and the title of the input field.
 _TYPED: Final = {
-    "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
-    "cores": "{Units}, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
+    "folder": "Folder (created if needed; Enter accepts, Esc cancels)",
+    "cores": "{Units}, such as 0,3 or 0-3; empty: all (Enter accepts, Esc cancels)",
 }
 
 
@@ -40,17 +40,17 @@ class ExportMenu:
 
     Attributes:
         core: Number of the unit that the scope or the selection is on; -1: none.
-        part: Part of the profile to write.
+        subset: Part of the profile to write.
     """
 
-    def __init__(self, session: Session, state: DisplayState, source: exports.Source, exporter: Exporter) -> None:
+    def __init__(self, session: Session, state: DisplayState, source: exports.ExportSource, exporter: Exporter) -> None:
         self.session = session
         self.vocabulary = session.profile.vocabulary
         self.state = state
         self.source = source
         self.exporter = exporter
         self.core = exports.scope_core(session.profile.groups, state.scope, state.selection.group)
-        self.part = exports.Part(core=state.scope.group >= 0, filtered=bool(state.filter))
+        self.subset = exports.Subset(core=state.scope.group >= 0, filtered=bool(state.filter))
 
     def table_text(self) -> str:
         """Describes the rows of the table: scope, window, filter, order and number of columns."""
@@ -68,24 +68,24 @@ class ExportMenu:
     def job(self, name: str) -> exports.Job | str:
         """Returns the job that writes an output, or the reason as text if it cannot be written."""
         kind = output_named(name, self.vocabulary)
-        fault = exports.folder_fault(self.exporter.folder, self.source) or exports.kind_fault(kind)
+        fault = exports.folder_fault(self.exporter.folder, self.source) or exports.output_fault(kind)
         if kind is None or fault:
             return fault
         if not kind.is_table:
-            return exports.export_job(kind, self.source, self.exporter.folder, self.state, self.core, self.part)
+            return exports.export_job(kind, self.source, self.exporter.folder, self.state, self.core, self.subset)
         columns = [column.key for column in shown_columns(self.session, self.state)]
         core = self.session.profile.groups.unit_number(self.state.scope.group)
         return exports.table_job(kind, self.source, self.exporter.folder, self.state, core, columns)
 
-    def take(self, what: str, text: str) -> str:
+    def set_typed(self, choice: str, text: str) -> str:
         """Sets the folder or the cores from typed text; returns the fault, empty on success."""
-        if what == "folder":
+        if choice == "folder":
             fault = exports.folder_fault(text, self.source)
             if not fault:
-                self.exporter.take_folder(self.source, text)
+                self.exporter.set_folder(self.source, text)
             return fault
         try:
-            self.part = replace(self.part, core=False, cores=exports.cores_typed(text, self.session.profile))
+            self.subset = replace(self.subset, core=False, cores=exports.parse_typed_cores(text, self.session.profile))
         except UsageError as error:
             return str(error)
         return ""
@@ -112,13 +112,13 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def _typing_done(self) -> None:
         self.focus()
-        self.tell("")
+        self.show_fault("")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the groups of lines; each line that has an action is an item."""
         menu = self.menu
-        known = actions_of("export", menu.vocabulary)
-        keys = {action.id.partition(".")[2]: key_text(keys_of(action)[0]) for action in known if keys_of(action)}
+        actions = actions_of("export", menu.vocabulary)
+        keys = {action.id.partition(".")[2]: key_text(keys_of(action)[0]) for action in actions if keys_of(action)}
         lines: list[Line] = []
         items: list[int] = []
         self._actions = []
@@ -135,18 +135,18 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(exports.part_text(menu.vocabulary, menu.state, menu.core, menu.part)))
+        heading("Write", clean(exports.subset_text(menu.vocabulary, menu.state, menu.core, menu.subset)))
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
                 entry(kind.id, kind.title, kind.file_text)
         for action, name, text, possible in self._choices():
-            chosen = possible and bool(getattr(menu.part, action))
+            chosen = possible and bool(getattr(menu.subset, action))
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
-        heading("Write the table as it is", f"{clean(menu.table_text())}")
+        heading("Write the table as shown", f"{clean(menu.table_text())}")
         for kind in kinds:
             if kind.is_table:
-                missing = bool(exports.kind_fault(kind))
+                missing = bool(exports.output_fault(kind))
                 entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.file_text, missing)
         heading("To", "")
         entry("folder", "folder", clean(menu.exporter.folder))
@@ -161,11 +161,11 @@ class ExportPane(LinesView, inherit_bindings=False):
         core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
         start, end = state.figures_window
         all_shown = state.range is None and state.fits_all
-        shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
-        known = menu.session.profile.groups.numbers
-        gapless = len(known) > 2 and known[-1] - known[0] == len(known) - 1
-        every = f"{known[0]}-{known[-1]}" if gapless else ", ".join(map(str, known)) or "none"
-        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {every}"
+        shown = "all is shown" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
+        numbers = menu.session.profile.groups.numbers
+        contiguous = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+        every = f"{numbers[0]}-{numbers[-1]}" if contiguous else ", ".join(map(str, numbers)) or "none"
+        cores = ", ".join(map(str, menu.subset.cores)) or f"type some of {every}"
         return [
             ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
             ("cores", menu.session.say("only some {units}"), cores, True),
@@ -178,14 +178,14 @@ class ExportPane(LinesView, inherit_bindings=False):
         if self.fault:
             return self.fault
         if exporter.running is not None:
-            return f"At work: {exporter.running.text}. X stops it."
+            return f"Running: {exporter.running.text}. X stops it."
         if exporter.outcome is not None:
             files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
             rest = len(exporter.outcome.files) - 4
             return f"Written: {files}{f'; and {rest} more' if rest > 0 else ''}"
         return ""
 
-    def tell(self, fault: str) -> None:
+    def show_fault(self, fault: str) -> None:
         """Shows why something cannot be done; empty: clears it."""
         self.fault = fault
         self.rebuild()
@@ -205,29 +205,29 @@ class ExportPane(LinesView, inherit_bindings=False):
     def action_output(self, name: str) -> None:
         """Closes with the job for one kind of file, or shows why it cannot be written."""
         exporter = self.menu.exporter
-        told = f"At work: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
-        job = told or self.menu.job(name)
+        fault = f"Running: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
+        job = fault or self.menu.job(name)
         if isinstance(job, str):
-            self.tell(job)
+            self.show_fault(job)
         else:
             self.post_message(Close(job))
 
-    def action_type(self, what: str) -> None:
+    def action_type(self, choice: str) -> None:
         """Opens the input field for the folder or the cores."""
-        self.field.open(what)
+        self.field.open(choice)
 
     def action_only(self, name: str) -> None:
         """Toggles the restriction to the core, some cores, the window or the filter."""
         text, possible = next((text, possible) for action, _, text, possible in self._choices() if action == name)
         if not possible:
-            self.tell(f"Nothing to narrow to: {text}.")
+            self.show_fault(f"Nothing to narrow to: {text}.")
             return
-        part = self.menu.part
-        turned: dict[str, Any] = {name: not getattr(part, name)}
+        subset = self.menu.subset
+        turned: dict[str, Any] = {name: not getattr(subset, name)}
         if name == "core":
             turned["cores"] = ()
-        self.menu.part = replace(part, **turned)
-        self.tell("")
+        self.menu.subset = replace(subset, **turned)
+        self.show_fault("")
 
     def action_stop(self) -> None:
         """Stops the running export."""
@@ -241,13 +241,13 @@ class MenuInput(Input):
         super().__init__(id="typed")
         self.menu = menu
         self.done = done
-        self._typing = "folder"
+        self._choice = "folder"
 
-    def open(self, what: str) -> None:
+    def open(self, choice: str) -> None:
         """Shows the field with the current folder or cores."""
-        self._typing = what
-        self.border_title = self.menu.session.say(_TYPED[what])
-        self.value = self.menu.exporter.folder if what == "folder" else ",".join(map(str, self.menu.part.cores))
+        self._choice = choice
+        self.border_title = self.menu.session.say(_TYPED[choice])
+        self.value = self.menu.exporter.folder if choice == "folder" else ",".join(map(str, self.menu.subset.cores))
         self.display = True
         self.focus()
 
@@ -261,7 +261,7 @@ class MenuInput(Input):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Takes the typed text, or shows its fault as the title."""
         event.stop()
-        fault = self.menu.take(self._typing, event.value.strip())
+        fault = self.menu.set_typed(self._choice, event.value.strip())
         if fault:
             self.border_title = clean(fault)
         else:

@@ -34,7 +34,7 @@ from .overlay import Close
 #: Number of lines above the graph: the path under the cursor, and its times.
 HEAD = 2
 #: Least width, in cells, at which a path is labelled.
-NAMED = 4
+MIN_LABEL_CELLS = 4
 
 
 class FlameGraph(LinesView):
@@ -51,7 +51,7 @@ class FlameGraph(LinesView):
 
     def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "flame")
-        self.asked = query
+        self.call_query = query
         self.glyphs = glyphs
         self.chosen, self.root = 0, -1
         self.table: Table | None = None
@@ -64,7 +64,7 @@ class FlameGraph(LinesView):
         """Computes the paths: at once for a small profile, else in the background."""
         self.border_title = Content("Flame graph")
         self._background.compute(
-            "flame", partial(call_tree_view, self.asked), lambda found: self._take(found.tables[0])
+            "flame", partial(call_tree_view, self.call_query), lambda found: self._take(found.tables[0])
         )
 
     def _take(self, table: Table) -> None:
@@ -85,34 +85,34 @@ class FlameGraph(LinesView):
         lines += [self._line(row, width) for row in self.icicle.rows(self.root, width)]
         return lines, []
 
-    def path(self, place: int) -> str:
+    def path(self, index: int) -> str:
         """Names along a path, from its root."""
-        return clean(" > ".join(self.name_of(each) for each in self.icicle.callers(place)))
+        return clean(" > ".join(self.name_of(each) for each in self.icicle.callers(index)))
 
-    def times(self, place: int) -> str:
+    def times(self, index: int) -> str:
         """Times of a path: total, share of the root that is shown, self time, and number of events."""
         assert self.table is not None
-        total, own, count = (int(self.table.column(key)[place]) for key in ("total_us", "self_us", "count"))
-        whole = self.icicle.total_of_roots if self.root < 0 else int(self.icicle.total[self.root])
-        told = self.asked.vocabulary.event.of(count)
-        what = "all" if self.root < 0 else self.name_of(self.root)
-        return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; itself {time_text(own)}; {told}"
+        total, own, count = (int(self.table.column(key)[index]) for key in ("total_us", "self_us", "count"))
+        full = self.icicle.total_of_roots if self.root < 0 else int(self.icicle.total[self.root])
+        events = self.call_query.vocabulary.event.of(count)
+        name = "all" if self.root < 0 else self.name_of(self.root)
+        return f"{time_text(total)}, {percent_text(total / full)} of {clean(name)}; self {time_text(own)}; {events}"
 
-    def name_of(self, place: int) -> str:
+    def name_of(self, index: int) -> str:
         """Last name of a path; ``-`` if empty."""
         assert self.table is not None
-        return str(self.table.column("name")[place]) or "-"
+        return str(self.table.column("name")[index]) or "-"
 
     def _line(self, row: list[tuple[int, int, int]], width: int) -> Line:
         line: Line = []
         used = 0
-        for first, behind, place in row:
+        for first, end, index in row:
             if first > used:
                 line.append(Segment(" " * (first - used)))
-            name = clean(self.name_of(place))
-            text = fit(f"{self.glyphs.edge}{name if behind - first >= NAMED else ''}", behind - first)
-            line.append(Segment(text, self._style(name, chosen=place == self.chosen)))
-            used = behind
+            name = clean(self.name_of(index))
+            text = fit(f"{self.glyphs.edge}{name if end - first >= MIN_LABEL_CELLS else ''}", end - first)
+            line.append(Segment(text, self._style(name, chosen=index == self.chosen)))
+            used = end
         return [*line, Segment(" " * (width - used))]
 
     def _style(self, name: str, *, chosen: bool) -> Style:
@@ -125,36 +125,36 @@ class FlameGraph(LinesView):
 
     def move(self, lines: int) -> None:
         """Moves the cursor down to the longest callee, or up to the caller, ``lines`` times."""
-        place = self.chosen
+        index = self.chosen
         for _ in range(min(abs(lines), len(self.icicle.depth))):
-            below = place + 1
-            if lines < 0 and self.icicle.parent[place] >= 0:
-                place = int(self.icicle.parent[place])
-            elif lines > 0 and below < len(self.icicle.depth) and self.icicle.parent[below] == place:
-                place = below
-        self._choose(place)
+            child = index + 1
+            if lines < 0 and self.icicle.parent[index] >= 0:
+                index = int(self.icicle.parent[index])
+            elif lines > 0 and child < len(self.icicle.depth) and self.icicle.parent[child] == index:
+                index = child
+        self._choose(index)
 
     def action_scroll_columns(self, columns: int) -> None:
         """Moves the cursor to a sibling: a path with the same caller."""
         if not self.icicle.total_of_roots:
             return
-        beside = self.icicle.siblings(self.chosen)
-        self._choose(beside[min(max(beside.index(self.chosen) + columns, 0), len(beside) - 1)])
+        siblings = self.icicle.siblings(self.chosen)
+        self._choose(siblings[min(max(siblings.index(self.chosen) + columns, 0), len(siblings) - 1)])
 
-    def _choose(self, place: int) -> None:
+    def _choose(self, index: int) -> None:
         """Puts the cursor on a path, and zooms and scrolls so that it is at least one cell wide and in view."""
         if not self.icicle.total_of_roots:
             return
-        self.chosen = place
-        above = self.icicle.callers(place)
-        if self.root >= 0 and self.root not in above:
+        self.chosen = index
+        callers = self.icicle.callers(index)
+        if self.root >= 0 and self.root not in callers:
             # the cursor left the zoomed path: zoom out to the common ancestor
-            self.root = max((each for each in self.icicle.callers(self.root) if each in above), default=-1)
-        if not any(place == each for row in self.icicle.rows(self.root, self.size.width) for _, _, each in row):
-            self.root = int(self.icicle.parent[place])
+            self.root = max((each for each in self.icicle.callers(self.root) if each in callers), default=-1)
+        if not any(index == each for row in self.icicle.rows(self.root, self.size.width) for _, _, each in row):
+            self.root = int(self.icicle.parent[index])
         self.rebuild()
         height = max(self.scrollable_content_region.height - HEAD, 1)
-        line = int(self.icicle.depth[place]) + HEAD
+        line = int(self.icicle.depth[index]) + HEAD
         if not self.scroll_offset.y + HEAD <= line < self.scroll_offset.y + HEAD + height:
             self.scroll_to(y=max(line - height, 0), animate=False, immediate=True)
 
@@ -170,9 +170,9 @@ class FlameGraph(LinesView):
         """Closes with the scope and condition that select the events of the path under the cursor."""
         if self.table is None or not self.icicle.total_of_roots:
             return
-        above = [self.table.target_of(each) for each in self.icicle.callers(self.chosen)]
-        scope = next((each.scope for each in above if each is not None and each.scope is not None), Scope())
-        condition = next((each.condition for each in above[::-1] if each is not None and each.condition), "")
+        callers = [self.table.target_of(each) for each in self.icicle.callers(self.chosen)]
+        scope = next((each.scope for each in callers if each is not None and each.scope is not None), Scope())
+        condition = next((each.condition for each in callers[::-1] if each is not None and each.condition), "")
         self.post_message(Close((scope, condition)))
 
     def action_copy(self) -> None:
@@ -186,6 +186,6 @@ class FlameGraph(LinesView):
         if offset is not None and self.icicle.total_of_roots:
             number = offset.y + self.scroll_offset.y - HEAD
             rows = self.icicle.rows(self.root, self.size.width)
-            for first, behind, place in rows[number] if 0 <= number < len(rows) else ():
-                if first <= offset.x < behind:
-                    self._choose(place)
+            for first, end, index in rows[number] if 0 <= number < len(rows) else ():
+                if first <= offset.x < end:
+                    self._choose(index)

@@ -32,12 +32,12 @@ from ..shell.messages import CopyText
 from .overlay import Close
 
 #: Most groups listed: more than anyone reads.
-LISTED: Final = 1_000
+MAX_LISTED: Final = 1_000
 #: Width, in cells, of all columns but the first and the bar.
 _FIXED: Final = 57
 #: Columns of the list. In a comparison the last two differ. All but the first sort in descending order at first.
 COLUMNS: Final = ("value", "count", "total", "mean", "longest")
-COMPARED: Final = (*COLUMNS[:3], "base", "delta")
+COMPARISON_COLUMNS: Final = (*COLUMNS[:3], "base", "delta")
 
 
 class GroupList(LinesView):
@@ -55,7 +55,7 @@ class GroupList(LinesView):
         self.key = key
         self.work_only = work_only
         self.base = _state_of_base(session, state)
-        self.columns = COLUMNS if self.base is None else COMPARED
+        self.columns = COLUMNS if self.base is None else COMPARISON_COLUMNS
         self.sort = 4 if self.base is not None else 2 if work_only else 1
         self.down = True
         self._background = background_of(self, "groups", small=session.profile.instructions <= AT_ONCE)
@@ -99,7 +99,7 @@ class GroupList(LinesView):
         self.rebuild(keep_scroll=False)
         self.border_title = Content(self._title())
         sort = self.columns[self.sort]
-        more = "" if len(self.order) <= LISTED else f"first {LISTED:,} of {len(self.order):,}, "
+        more = "" if len(self.order) <= MAX_LISTED else f"first {MAX_LISTED:,} of {len(self.order):,}, "
         self.border_subtitle = Content(
             self.session.say("{more}by {sort}; Enter shows a group's {events}, Esc closes", more=more, sort=sort)
         )
@@ -108,13 +108,13 @@ class GroupList(LinesView):
         table, state = self.table, self.state
         if table is None:
             return "Grouping ..."
-        what = "work" if table.work_only else "all"
+        kind = "work" if table.work_only else "all"
         filtered = f", filter {clean(state.filter)}" if state.filter else ""
         where = f", in the {'window' if state.range is None else 'range'}" if state.in_window else ""
         events = self.session.profile.vocabulary.event.of(table.rows)
         return (
             f"{table.column.title}: {plural(len(table.groups), 'group')} of {events} "
-            f"({what}), {self.session.scope_title(state.scope)}{where}{filtered}"
+            f"({kind}), {self.session.scope_title(state.scope)}{where}{filtered}"
         )
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
@@ -126,46 +126,46 @@ class GroupList(LinesView):
             waits = "no work here, w counts waits too" if self.work_only else self.session.say("no {event} here")
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
             return paragraph(text, width, self.palette.quiet), []
-        shown = self.order[:LISTED].tolist()
-        label = min(max(cell_len(table.labels[place]) for place in shown), max(width - _FIXED, 14), 60)
+        rows = self.order[:MAX_LISTED].tolist()
+        label = min(max(cell_len(table.labels[index]) for index in rows), max(width - _FIXED, 14), 60)
         label = max(label, len(self._header_text(0)) + 2)
         bar_width = min(max(width - label - _FIXED, 0), 40)
         lines = [self._header(label, bar_width)]
         full = float(table.groups.share.max()) or 1.0
-        lines += [self._line(table, place, label, bar_width, full) for place in shown]
-        return lines, [-1, *range(len(shown))]
+        lines += [self._line(table, index, label, bar_width, full) for index in rows]
+        return lines, [-1, *range(len(rows))]
 
-    def _header_text(self, place: int) -> str:
-        name = self.columns[place]
-        if place == 0 and self.table is not None:
+    def _header_text(self, index: int) -> str:
+        name = self.columns[index]
+        if index == 0 and self.table is not None:
             name = header_text(self.table.column.title, self.table.column.unit)
-        arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if place == self.sort else ""
+        arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if index == self.sort else ""
         return name + arrow
 
     def _header(self, label: int, bar_width: int) -> Line:
         widths = (label, 10, 13, 11, 11)
         line = [Segment(" ", self.palette.header)]
-        for place, width in enumerate(widths):
-            style = self.palette.chosen if place == self.sort else self.palette.header
-            line.append(Segment(fit(self._header_text(place), width, right=place > 0), style))
+        for index, width in enumerate(widths):
+            style = self.palette.chosen if index == self.sort else self.palette.header
+            line.append(Segment(fit(self._header_text(index), width, right=index > 0), style))
         return [*line, Segment(fit("share", 8, right=True) + " " * (bar_width + 1), self.palette.header)]
 
-    def _line(self, table: GroupTable, place: int, label: int, bar_width: int, full: float) -> Line:
+    def _line(self, table: GroupTable, index: int, label: int, bar_width: int, full: float) -> Line:
         groups = table.groups
-        count, total, longest = (int(values[place]) for values in (groups.count, groups.total, groups.longest))
+        count, total, longest = (int(values[index]) for values in (groups.count, groups.total, groups.longest))
         unit = column_unit(max(int(groups.total.max()), 0 if table.base is None else int(table.base.max())))
         decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
         total_text = f"{time_number(total, unit, decimals)} {unit.name}"
-        share = float(groups.share[place])
-        style = self.palette.quiet if table.labels[place] == "-" else self.palette.text
+        share = float(groups.share[index])
+        style = self.palette.quiet if table.labels[index] == "-" else self.palette.text
         if table.base is None:
-            more = time_text(round(float(groups.mean[place]))), time_text(longest)
+            more = time_text(round(float(groups.mean[index]))), time_text(longest)
         else:
-            delta = int(table.delta[place])
-            more = (time_number(int(table.base[place]), unit, decimals),
+            delta = int(table.delta[index])
+            more = (time_number(int(table.base[index]), unit, decimals),
                     f"{'+' if delta > 0 else ''}{time_number(delta, unit, decimals)}")  # fmt: skip
         return [
-            Segment(f" {fit(table.labels[place], label)}", style),
+            Segment(f" {fit(table.labels[index], label)}", style),
             Segment(f"{count:>10,}{total_text:>13}", self.palette.text),
             Segment(f"{more[0]:>11}{more[1]:>11}", self.palette.quiet),
             Segment(f"{percent_text(share):>8} ", self.palette.strong),
@@ -181,13 +181,13 @@ class GroupList(LinesView):
         compared = ("base ns", "delta ns") if table.base is not None else ()
         lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %", *compared))]
         groups = table.groups
-        for place in self.order.tolist():
+        for index in self.order.tolist():
             numbers = (
-                f"{int(groups.count[place])}", f"{int(groups.total[place])}", f"{round(float(groups.mean[place]))}",
-                f"{int(groups.longest[place])}", f"{100 * float(groups.share[place]):.2f}",
+                f"{int(groups.count[index])}", f"{int(groups.total[index])}", f"{round(float(groups.mean[index]))}",
+                f"{int(groups.longest[index])}", f"{100 * float(groups.share[index]):.2f}",
             )  # fmt: skip
-            sides = () if table.base is None else (f"{int(table.base[place])}", f"{int(table.delta[place])}")
-            lines.append("\t".join((table.labels[place], *numbers, *sides)))
+            sides = () if table.base is None else (f"{int(table.base[index])}", f"{int(table.delta[index])}")
+            lines.append("\t".join((table.labels[index], *numbers, *sides)))
         return "\n".join(lines)
 
     def action_drill(self) -> None:
@@ -199,9 +199,9 @@ class GroupList(LinesView):
 
     def action_next_grouping(self) -> None:
         """Groups by the next column."""
-        known = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
-        here = known.index(self.key) if self.key in known else -1
-        self.key = known[(here + 1) % len(known)]
+        keys = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
+        index = keys.index(self.key) if self.key in keys else -1
+        self.key = keys[(index + 1) % len(keys)]
         self.on_mount()
 
     def action_work_only(self) -> None:

@@ -15,45 +15,45 @@ from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.prompt import Note, Prompt, Question
+from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 
-KEYS = 24
+KEY_COLUMN_WIDTH = 24
 
 #: Glossary of the terms on the screen.
-WORDS: tuple[tuple[str, str], ...] = (
+GLOSSARY: tuple[tuple[str, str], ...] = (
     ("work", "{events} that are neither waits nor synchronisation"),
-    ("wait, sync", "{events} that wait for others; those that bring several into step"),
+    ("wait, sync", "{events} that wait for others; those that synchronise several"),
     ("busy", "time with work on a lane (what overlaps counts once)"),
     ("idle", "time without work, wait and sync"),
     ("utilisation", "busy over the window"),
     ("compute", "work that computes"),
     ("transfer", "work that moves data"),
     ("exposed", "transfer while the {unit} does not compute"),
-    ("~", "a figure that rests on guesswork: work and wait cannot be told apart for sure"),
+    ("~", "an estimate: work and wait cannot be distinguished for certain"),
     ("-", "not known"),
 )
 
 #: Examples of filters, for sources that have none of their own.
 FILTERS: tuple[tuple[str, str], ...] = (
     ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
-    ("name=A*", "texts: * and ? stand for any characters; capitals count where there are some"),
+    ("name=A*", "texts: * and ? are wildcards; case matters if there are capitals"),
     ("name~^a.*b$", "texts: a regular expression"),
-    ("a b", "blanks mean and"),
+    ("a b", "a space means and"),
     ("a | b", "or; parentheses group"),
     ("!a", "not"),
     ("role=wait", "work, wait or sync; several with commas"),
 )
 #: Meaning of the marks after a node of the tree.
 MARKS: tuple[tuple[str, str], ...] = (
-    ("n  w  E", "a note, a warning or an error is about it: 4 lists them, } and { go through them"),
-    ("*", "all panes are narrowed to it"),
+    ("n  w  E", "it has a note, a warning or an error: 4 lists them, } and { go through them"),
+    ("*", "all panes show only this"),
 )
 
 
 class HelpLines(LinesView):
-    """The lines of the help screen: keys of the pane ``about`` first; only entries that match ``searched``."""
+    """The lines of the help screen: keys of the pane ``about`` first; only entries that match ``search_text``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("help")]
 
@@ -61,43 +61,43 @@ class HelpLines(LinesView):
         super().__init__(palette, "help")
         self.about = pane
         self.vocabulary = vocabulary
-        self.searched = ""
+        self.search_text = ""
         self.found = 0
         self.border_title = "Keys"
         self.border_subtitle = "/ searches, Esc or q closes"
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the sections, with only the entries that match the search."""
-        matches = pattern_of(self.searched).search
+        matches = pattern_of(self.search_text).search
         lines: list[Line] = []
         self.found = 0
         for title, entries in self._sections():
-            shown = [each for each in entries if not self.searched or any(map(matches, each))]
-            if shown:
+            matching = [each for each in entries if not self.search_text or any(map(matches, each))]
+            if matching:
                 lines.append([Segment(f" {title}", self.palette.title)])
-                for keys, text in shown:
+                for keys, text in matching:
                     lines += self._entry(keys, text, width)
                 lines.append([])
-                self.found += len(shown)
+                self.found += len(matching)
         return lines[:-1], []
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yields the title and the (term, explanation) entries of each section, the pane's own keys first."""
-        known = actions_for(self.vocabulary)
-        near = PANES.get(self.about, ("", ("app",)))[1]
-        others = (group for group in GROUPS if group not in (*near, "loading", "chooser", "fleet"))
-        for group in (*near, *others):
-            actions = (each for each in known if each.pane == group)
+        all_actions = actions_for(self.vocabulary)
+        own_groups = PANES.get(self.about, ("", ("app",)))[1]
+        other_groups = (group for group in GROUPS if group not in (*own_groups, "loading", "chooser", "fleet"))
+        for group in (*own_groups, *other_groups):
+            actions = (each for each in all_actions if each.pane == group)
             yield GROUPS[group], [("  ".join(map(key_text, keys_of(each))), each.help) for each in actions]
         own, say = self.vocabulary.help_words, self.vocabulary.say
-        told = (each.said(self.vocabulary) for each in COMMANDS)
-        yield "Commands (:)", [(f"{each.name} {each.argument}".strip(), each.help) for each in told]
+        commands = (each.in_words_of(self.vocabulary) for each in COMMANDS)
+        yield "Commands (:)", [(f"{each.name} {each.argument}".strip(), each.help) for each in commands]
         yield "Filters (&)", _filters(self.vocabulary)
         yield "Marks of the tree", list(MARKS)
-        yield "Words", [(word, own.get(word) or say(meaning)) for word, meaning in WORDS]
+        yield "Words", [(word, own.get(word) or say(meaning)) for word, meaning in GLOSSARY]
 
     def _entry(self, keys: str, text: str, width: int) -> list[Line]:
-        column = min(KEYS, max(width // 3, 6))
+        column = min(KEY_COLUMN_WIDTH, max(width // 3, 6))
         first, *rest = wrap(text, max(width - column - 4, 8))
         lines: list[Line] = []
         if len(keys) > column:
@@ -109,13 +109,13 @@ class HelpLines(LinesView):
     def action_search(self) -> None:
         """Prompts for a text, and filters the entries while it is typed."""
 
-        def show(text: str) -> Note | None:
-            self.searched = text
+        def show(text: str) -> Hint | None:
+            self.search_text = text
             self.rebuild(keep_scroll=False)
             self.border_title = f"{self.found:,} found" if text else "Keys"
-            return Note("no line matches", fault=True) if text and not self.found else None
+            return Hint("no line matches", fault=True) if text and not self.found else None
 
-        self.post_message(Prompt.Ask(Question("Search here", "", show, show, partial(show, ""))))
+        self.post_message(Prompt.Ask(PromptRequest("Search here", "", show, show, partial(show, ""))))
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:

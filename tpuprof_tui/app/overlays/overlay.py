@@ -25,11 +25,11 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.messages import CopyText, ExportChanged
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
-LISTED: Final = 2_000
+MAX_LISTED: Final = 2_000
 #: Letters of the panes, in reading order from the top left.
 LETTERS: Final = "asdfghjkl"
 
@@ -42,7 +42,7 @@ class Close(Message):
         self.result = result
 
 
-class Overlay(ModalScreen[Any], DrawnScreen[Any]):
+class Overlay(ModalScreen[Any], LineScreen[Any]):
     """Modal screen that hosts a pane, with key bar and prompt, and optionally an input ``field``, below it.
 
     The pane's id is also the screen's CSS class. The screen's result is that of the pane's ``Close`` message.
@@ -91,13 +91,13 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
     def copy(self, message: CopyText) -> None:
         """Copies a text of the pane."""
         message.stop()
-        copy_text(self, self.palette, message.text, message.what)
+        copy_text(self, self.palette, message.text, message.label)
 
     @on(Prompt.Ask)
     def ask(self, message: Prompt.Ask) -> None:
         """Opens the prompt with the question of the pane."""
         message.stop()
-        self.prompt.open(message.question)
+        self.prompt.open(message.request)
 
     @on(Prompt.Closed)
     def asked(self) -> None:
@@ -111,30 +111,30 @@ class Overlay(ModalScreen[Any], DrawnScreen[Any]):
             self.pane.rebuild()
 
 
-def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> None:
+def copy_text(screen: Screen[Any], palette: Palette, text: str, label: str) -> None:
     """Copies a text to the terminal's clipboard; multi-line text is also shown, as not every terminal accepts it."""
     screen.app.copy_to_clipboard(text)
     if "\n" in text:
-        screen.app.push_screen(Overlay(CopiedLines(palette, text, what), palette))
+        screen.app.push_screen(Overlay(CopiedLines(palette, text, label), palette))
     else:
-        screen.query_one(KeyBar).say(f"Copied {what}: {clean(text)}   {HINT.split('.')[0]}.")
+        screen.query_one(KeyBar).say(f"Copied {label}: {clean(text)}   {HINT.split('.')[0]}.")
 
 
 class CopiedLines(LinesView):
     """Shows a copied text, so that it can be selected by hand if the terminal did not accept it."""
 
-    def __init__(self, palette: Palette, text: str, what: str) -> None:
+    def __init__(self, palette: Palette, text: str, label: str) -> None:
         super().__init__(palette, "copied")
         self.copied = text.split("\n")
-        self.border_title = Content(f"Copied {what}, {len(text):,} characters")
+        self.border_title = Content(f"Copied {label}, {len(text):,} characters")
         self.border_subtitle = Content("Esc closes")
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the hint and the lines of the text."""
         lines: list[Line] = [[Segment(fit(f" {HINT}", width), self.palette.quiet)], []]
-        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:LISTED]]
-        if len(self.copied) > LISTED:
-            lines.append([Segment(f" ... and {len(self.copied) - LISTED:,} lines more", self.palette.quiet)])
+        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:MAX_LISTED]]
+        if len(self.copied) > MAX_LISTED:
+            lines.append([Segment(f" ... and {len(self.copied) - MAX_LISTED:,} lines more", self.palette.quiet)])
         return lines, []
 
 
@@ -160,7 +160,7 @@ class ConfirmPane(LinesView):
         self.post_message(Close(answer))
 
 
-class JumpScreen(ModalScreen[str], DrawnScreen[str]):
+class JumpScreen(ModalScreen[str], LineScreen[str]):
     """Shows a letter over each pane; its result is the id of the chosen pane, empty if none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
@@ -172,19 +172,19 @@ class JumpScreen(ModalScreen[str], DrawnScreen[str]):
     def __init__(self, panes: list[Widget], palette: Palette) -> None:
         super().__init__()
         placed = sorted(panes, key=lambda pane: (pane.region.y, pane.region.x))
-        self.places = [(letter, pane.id or "", pane.region) for letter, pane in zip(LETTERS, placed, strict=False)]
+        self.targets = [(letter, pane.id or "", pane.region) for letter, pane in zip(LETTERS, placed, strict=False)]
         self.palette = palette
 
     def compose(self) -> ComposeResult:
         """Yields a letter for the middle of each pane, in brackets to be visible without colours."""
-        for letter, _, region in self.places:
+        for letter, _, region in self.targets:
             label = Static(Text(f"[ {letter} ]", self.palette.chosen))
             label.styles.offset = (region.x + max(region.width // 2 - 2, 0), region.y + region.height // 2)
             yield label
 
     def on_key(self, event: events.Key) -> None:
         """Closes with the pane of the letter; any other printable key cancels (``q`` keeps its binding)."""
-        chosen = next((pane for letter, pane, _ in self.places if letter == event.character), "")
+        chosen = next((pane for letter, pane, _ in self.targets if letter == event.character), "")
         if chosen or (event.is_printable and event.character != "q"):
             event.stop()
             event.prevent_default()

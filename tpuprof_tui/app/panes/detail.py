@@ -22,7 +22,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.background import background_of
-from ..shell.messages import Change, Say
+from ..shell.messages import ChangeState, ShowMessage
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
 
@@ -49,7 +49,7 @@ class DetailPane(LinesView):
         self._entries: list[Entry] = []
         self._background = background_of(self, "dependencies", small=False)
         #: Kinds of data that need no (further) computation: requested already, or not available in this profile.
-        self._looked_for = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
+        self._requested = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
                                                     ("differences", session.baseline is None)) if none}  # fmt: skip
 
     def show(self, state: DisplayState) -> None:
@@ -78,25 +78,25 @@ class DetailPane(LinesView):
         """Selects the event that the link under the cursor leads to."""
         target = self._chosen.leads_to if self._chosen is not None else None
         if target is None:
-            self.post_message(Say("This line leads nowhere: those with an arrow do."))
+            self.post_message(ShowMessage("This line has no target: those with an arrow have one."))
             return
         self.cursor, self.choices = 0, []
         self.scroll_to(y=0, animate=False, immediate=True)
-        self.post_message(Change(lambda state: select_event(self.session, state, *target)))
+        self.post_message(ChangeState(lambda state: select_event(self.session, state, *target)))
 
     def action_step(self, steps: int) -> None:
         """Selects the event ``steps`` after this one on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
-            self.post_message(Change(lambda state: step_event(self.session, state, steps, lane)))
+            self.post_message(ChangeState(lambda state: step_event(self.session, state, steps, lane)))
 
     def text_of_item(self) -> str:
         """Text to copy of the field or link under the cursor, without its explanation."""
-        return _told(self._chosen) if self._chosen is not None else ""
+        return _entry_text(self._chosen) if self._chosen is not None else ""
 
     def text_of_all(self) -> str:
         """Text to copy of all entries."""
-        return "\n".join(map(_told, self._entries))
+        return "\n".join(map(_entry_text, self._entries))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the lines of the event; each field and each link is an item."""
@@ -106,8 +106,8 @@ class DetailPane(LinesView):
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
             session, place = self.session, (self.selection.lane, self.selection.row)
-            dependencies = self._found("dependencies", cached_dependencies(session), dependencies_of)
-            differences = self._found("differences", cached_differences(session), differences_of)
+            dependencies = self._available("dependencies", cached_dependencies(session), dependencies_of)
+            differences = self._available("differences", cached_differences(session), differences_of)
             self._entries = list(entries_of(session, *place, dependencies, differences))
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
@@ -158,19 +158,19 @@ class DetailPane(LinesView):
             lines += paragraph(entry.help, width, palette.quiet, 4)
         return lines
 
-    def _found(self, kind: str, known: Found | None, find: Callable[[Session], Found]) -> Found | None:
-        """Returns ``known``; if it is None, starts computing it in the background unless that was requested before."""
-        if known is None and kind not in self._looked_for:
-            self._looked_for.add(kind)
-            self._background.compute(kind, partial(find, self.session), self._tell_more)
-        return known
+    def _available(self, kind: str, value: Found | None, find: Callable[[Session], Found]) -> Found | None:
+        """Returns ``value``; if it is None, starts computing it in the background unless that was requested before."""
+        if value is None and kind not in self._requested:
+            self._requested.add(kind)
+            self._background.compute(kind, partial(find, self.session), self._rebuild_entries)
+        return value
 
-    def _tell_more(self, _: object) -> None:
+    def _rebuild_entries(self, _: object) -> None:
         if self.size.width:
             self._entries = []
             self.rebuild()
 
 
-def _told(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     """Text of an entry for copying."""
     return f"{entry.label}  {entry.text}".strip()

@@ -28,13 +28,13 @@ from tpuprof_tui.views.differences import difference_text
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 
 #: Most dependencies listed in each direction.
-MOST_LINKS: Final = 8
+MAX_LINKS: Final = 8
 #: Most enclosing events listed.
-MOST_ENCLOSING: Final = 24
+MAX_ENCLOSING: Final = 24
 #: Most other lanes listed.
-MOST_MEANWHILE: Final = 4
+MAX_MEANWHILE: Final = 4
 #: Longest text of an argument that is shown.
-_LONGEST: Final = 4096
+_MAX_ARGUMENT: Final = 4096
 #: Columns that are computed for every lane, without a column in its data.
 _OF_EVERY_LANE: Final = ("engine", "core", "duration")
 #: Groups of register fields, in display order.
@@ -77,22 +77,22 @@ def entries_of(
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
-    reading = clean(lane.reading(row))
+    reading = clean(lane.description(row))
     if reading:
         yield Entry("text", reading)
     for problem in problem_rows(session).about(number, row):
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
     if differences is not None:
-        yield from _beside_base(session, differences, number, row)
+        yield from _baseline_entries(session, differences, number, row)
     if dependencies is not None:
         yield from _dependencies(session, dependencies, number, row)
     yield from _enclosing(session, dependencies, number, row)
-    yield from _compared(session, lane, number, row)
+    yield from _peer_entries(session, lane, number, row)
     yield from _neighbours(session, number, row)
     yield from _meanwhile(session, number, row)
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
-    yield from _recorded(session, lane, row)
+    yield from _register_fields(session, lane, row)
     yield from _arguments(lane, row)
 
 
@@ -111,25 +111,25 @@ def _name(session: Session, number: int, row: int) -> str:
     return text_of(session.profile, session.profile.lanes[number], "name", row) or session.say("{event}")
 
 
-def _named(session: Session, number: int, row: int) -> str:
+def _link_name(session: Session, number: int, row: int) -> str:
     """Name of an event in a link."""
     lane = session.profile.lanes[number]
     order = int(lane.take("order", slice(row, row + 1))[0])
     return f"{_name(session, number, row)} {order} of {clean(session.profile.title_of(lane))}"
 
 
-def _beside_base(session: Session, differences: Differences, number: int, row: int) -> Iterator[Entry]:
+def _baseline_entries(session: Session, differences: Differences, number: int, row: int) -> Iterator[Entry]:
     """The event's counterpart in the baseline: its duration, and every field that differs."""
     event = session.number(number, row)
-    told, base = difference_text(session, differences, event), session.baseline
+    text, base = difference_text(session, differences, event), session.baseline
     partner = int(differences.partner[event])
-    if told:
-        yield Entry("remark", told)
+    if text:
+        yield Entry("remark", text)
     if partner < 0 or base is None:
         return
-    other, place = base.locate(partner)
-    before = {entry.label: entry.text for entry in _fields(base, base.profile.lanes[other], place)}
-    yield Entry("group", f"base -> here: {_named(base, other, place)}")
+    base_lane, base_row = base.locate(partner)
+    before = {entry.label: entry.text for entry in _fields(base, base.profile.lanes[base_lane], base_row)}
+    yield Entry("group", f"base -> here: {_link_name(base, base_lane, base_row)}")
     for entry in _fields(session, session.profile.lanes[number], row):
         if entry.kind == "field" and before.get(entry.label, entry.text) != entry.text:
             yield Entry("field", f"{before[entry.label]} -> {entry.text}", entry.label, entry.help)
@@ -140,16 +140,16 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
         ("Waited for", True, "before", "[", dependencies.waits_for(number, row)),
         ("Released", False, "later", "]", dependencies.releases(number, row)),
     ):
-        for each in sorted(found, key=lambda each: each.slack_ns)[:MOST_LINKS]:
+        for each in sorted(found, key=lambda each: each.slack_ns)[:MAX_LINKS]:
             end = each.releaser if back else each.waiter
-            text = f"{GUESS if each.guessed else ''}{_named(session, *end)}, {time_text(each.slack_ns)} {when}"
+            text = f"{GUESS if each.guessed else ''}{_link_name(session, *end)}, {time_text(each.slack_ns)} {when}"
             yield Entry("link", text, label, leads_to=end, back=back)
             yield from _barrier(session, each) if back else ()
-        if len(found) > MOST_LINKS:
-            yield Entry("remark", f"{label} {len(found) - MOST_LINKS:,} more; {key} follows the closest")
+        if len(found) > MAX_LINKS:
+            yield Entry("remark", f"{label} {len(found) - MAX_LINKS:,} more; {key} follows the closest")
     first, count = dependencies.started_in(session.profile.lanes, number, row)
     for each in first:
-        text = f"{_named(session, *each.waiter)}{f', the first of {count:,}' if count > 1 else ''}"
+        text = f"{_link_name(session, *each.waiter)}{f', the first of {count:,}' if count > 1 else ''}"
         yield Entry("link", text, "Started", leads_to=each.waiter)
 
 
@@ -163,12 +163,12 @@ def _enclosing(session: Session, dependencies: Dependencies | None, number: int,
     if "parent" not in lane:
         return
     parent = int(lane.take("parent", slice(row, row + 1))[0])
-    for _ in range(MOST_ENCLOSING):
+    for _ in range(MAX_ENCLOSING):
         if parent < 0:
             return
         start, end = session.span_of(number, parent)
-        told = f"{_name(session, number, parent)}, {time_text(end - start)}"
-        yield Entry("link", told, label, leads_to=(number, parent), back=True)
+        text = f"{_name(session, number, parent)}, {time_text(end - start)}"
+        yield Entry("link", text, label, leads_to=(number, parent), back=True)
         parent = int(lane.take("parent", slice(parent, parent + 1))[0])
     if parent >= 0:
         yield Entry("remark", "and in more")
@@ -186,7 +186,7 @@ def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
     yield Entry("remark", f"Barrier: {came} after the others{f'; meanwhile {did}' if did else ''}")
 
 
-def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
+def _peer_entries(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
     found = peers_of(session, number, row)
     if found.count < 2 or not found.median_ns:
         return
@@ -198,7 +198,7 @@ def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[E
     if found.longest == (number, row):
         yield Entry("remark", f"the longest of them; the shortest took {time_text(found.shortest_ns)}")
     else:
-        text = f"{_named(session, *found.longest)}, {time_text(found.longest_ns)}"
+        text = f"{_link_name(session, *found.longest)}, {time_text(found.longest_ns)}"
         yield Entry("link", text, "Longest", leads_to=found.longest, back=session.span_of(*found.longest)[0] < start)
 
 
@@ -208,8 +208,8 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
         if each is not None:
             gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
             name = _name(session, number, each.row)
-            told = f"{name}, {gap}" if session.profile.timed else name
-            yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
+            text = f"{name}, {gap}" if session.profile.timed else name
+            yield Entry("link", text, label, leads_to=(number, each.row), back=label == "Before")
 
 
 def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
@@ -218,10 +218,10 @@ def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
     if end <= start or session.profile.lanes[number].on_host:
         return
     unit = session.unit_of(number)
-    others = [each for each in lane_work_during(session, unit, start, end) if each.lane != number]
-    if not others and sum(session.unit_of(each) == unit for each in range(len(session.profile.lanes))) > 1:
+    busy_lanes = [each for each in lane_work_during(session, unit, start, end) if each.lane != number]
+    if not busy_lanes and sum(session.unit_of(each) == unit for each in range(len(session.profile.lanes))) > 1:
         yield Entry("remark", session.say("Meanwhile no other {lane} of its {unit} worked"))
-    for each in sorted(others, key=lambda each: -each.busy)[:MOST_MEANWHILE]:
+    for each in sorted(busy_lanes, key=lambda each: -each.busy)[:MAX_MEANWHILE]:
         label = clean(session.profile.lanes[each.lane].label)
         most = f", {each.share:.0%} on {clean(each.name)}" if each.name else ""
         yield Entry("remark", f"Meanwhile {label} worked {each.busy:.0%} of the time{most}")
@@ -230,8 +230,8 @@ def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
     """A warning for each kind of recording that would provide data missing here."""
     profile, vocabulary = session.profile, session.profile.vocabulary
-    wanted = {column.needs for column in vocabulary.columns if column.needs and column.applies_to(lane.kind)}
-    for need in sorted(vocabulary.needs(each) for each in wanted if not profile.has(each)):
+    needs = {column.needs for column in vocabulary.columns if column.needs and column.applies_to(lane.kind)}
+    for need in sorted(vocabulary.needs(each) for each in needs if not profile.has(each)):
         yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.recording.name}")
 
 
@@ -239,7 +239,7 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     """All columns with their values, by group."""
     rows = np.array([row], dtype=np.int64)
     profile, vocabulary = session.profile, session.profile.vocabulary
-    shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _known(profile, lane, column)]
+    shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _shows(profile, lane, column)]
     groups = list(dict.fromkeys(column.group for column in vocabulary.columns))
     shown.sort(key=lambda column: groups.index(column.group))
     for group, columns in groupby(shown, key=lambda column: column.group):
@@ -251,20 +251,20 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
             yield Entry("field", text, column.title, column.help)
 
 
-def _known(profile: Profile, lane: Lane, column: Column) -> bool:
+def _shows(profile: Profile, lane: Lane, column: Column) -> bool:
     """Whether to show a column: the lane has it, or would have it in another mode (shown as missing)."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
     return constant_value(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
-def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
+def _register_fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     """All register fields of the command, by group."""
     if lane.registers is None:
         return
     rows = np.array([row], dtype=np.int64)
     words = session.profile.vocabulary
-    word, about_bytes = words.phrase("fields", "fields"), words.phrase("bytes", "Bytes as they were captured.")
+    word, about_bytes = words.phrase("fields", "fields"), words.phrase("bytes", "Bytes as captured.")
     operation = lane.registers.operation_of(row)
     raw = lane.registers.unexplained(row)
     if operation < 0:
@@ -276,8 +276,8 @@ def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
         for name in members:
             value = int(lane.registers.field(operation, name, rows)[0])
             text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
-            about = words.phrase("field", "Field {name}, as it was captured.", name=clean(name))
-            yield Entry("field", text, clean(name), about)
+            help_text = words.phrase("field", "Field {name}, as captured.", name=clean(name))
+            yield Entry("field", text, clean(name), help_text)
     yield from _raw(raw, f"{word}: the rest is not known", about_bytes)
 
 
@@ -288,15 +288,15 @@ def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
         yield Entry("group", "arguments")
     for name, value in found.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield Entry("field", clean(text[:_LONGEST]), clean(str(name)), "As it was recorded.")
+        yield Entry("field", clean(text[:_MAX_ARGUMENT]), clean(str(name)), "As recorded.")
 
 
-def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:
+def _raw(raw: bytes, why: str, help_text: str) -> Iterator[Entry]:
     """Undecoded bytes of a command."""
     if raw:
         yield Entry("warning", f"{why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):
-        yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", about)
+        yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", help_text)
 
 
 def register_group(name: str) -> str:

@@ -28,9 +28,9 @@ CAPTION = 4
 #: Rank of the chip and recording mode.
 CHIP = CAPTION + 2
 #: Least number of cells, at the end of a name, for it to be shown.
-_LEAST_NAME = 6
+_MIN_NAME_CELLS = 6
 #: Least number of cells, at the start of a card's name, for it to be shown.
-_LEAST_CARD = 4
+_MIN_CARD_CELLS = 4
 
 
 class HeadlineBar(Widget):
@@ -70,7 +70,7 @@ class HeadlineBar(Widget):
         if session is not None and all(item[0][2] != CHIP for item in items):
             items = self._with_card(session, items, width)
         if self.several and session is not None and items[0][0][2] < CAPTION:
-            items = _named(session.profile, items, width, self.palette.title)
+            items = _with_name(session.profile, items, width, self.palette.title)
         segments = [Segment(" ", base)]
         for number, item in enumerate(items):
             if number:
@@ -87,21 +87,21 @@ class HeadlineBar(Widget):
     def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
         """Inserts the card's name, without its vendor, after the first item; shortens figures to make room for it."""
         card = clean(session.profile.device.chip).partition(" ")[2]
-        for_name = 2 + _LEAST_NAME if self.several else 0
-        if card and _width(items) + 2 + cell_len(card) + for_name > width:
-            kept = {item[0][2] for item in items if item[0][2] < CAPTION}
-            short = [item for item in self._items(session, short=True) if item[0][2] in kept]
-            room = width - _width(short) - 2 - for_name
-            if room < _LEAST_CARD:
+        name_room = 2 + _MIN_NAME_CELLS if self.several else 0
+        if card and _width(items) + 2 + cell_len(card) + name_room > width:
+            ranks = {item[0][2] for item in items if item[0][2] < CAPTION}
+            short = [item for item in self._items(session, short=True) if item[0][2] in ranks]
+            room = width - _width(short) - 2 - name_room
+            if room < _MIN_CARD_CELLS:
                 return items
             items, card = short, fit(card, min(room, cell_len(card)))
         return [items[0], [(card, self.palette.quiet, CHIP)], *items[1:]] if card else items
 
 
-def _named(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
+def _with_name(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
     """Puts the capture's name before the total time, cut at its start if there is not enough room."""
     name = clean(profile.name).removeprefix(profile.vocabulary.usual_name)
-    least = min(cell_len(name), _LEAST_NAME)
+    least = min(cell_len(name), _MIN_NAME_CELLS)
     rest = [items[0][1:], *items[1:]]
     if width - _width(rest) - 2 < least:
         short = f"{profile.vocabulary.unit.one} "
@@ -142,8 +142,8 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         unit = figures.most_exposed
         share = _share(unit.exposed / figures.total_ns, unit.guessed, short)
         words = "exposed " if short else "exposed transfer "
-        told = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
-        items.append([(words, quiet, 1), (f"{in_sentence(unit.label)} {told}{share}", palette.exposed, 0)])
+        time = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
+        items.append([(words, quiet, 1), (f"{in_sentence(unit.label)} {time}{share}", palette.exposed, 0)])
     items.append([(profile.vocabulary.event_word(timed=profile.timed).of(figures.instructions), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)

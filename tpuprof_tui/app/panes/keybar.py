@@ -40,14 +40,14 @@ class LongMessage(Static):
 class KeyBar(Widget):
     """The bottom line: keys of a pane on the left, replaced by a message for a few seconds.
 
-    On the right: the status of background work or a notice (``status``), else the position of the cursor (``aside``).
+    On the right: the status of background work or a notice (``status``), else the cursor position (``position_text``).
     """
 
     pane = reactive("")
-    aside = reactive("")
+    position_text = reactive("")
     status = reactive("")
     #: Replacement labels at the cursor, by usual label; an empty one hides the entry.
-    instead = reactive[Mapping[str, str]]({})
+    label_overrides = reactive[Mapping[str, str]]({})
 
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
     SHOWN_SECONDS = 4.0
@@ -110,12 +110,12 @@ class KeyBar(Widget):
         if self.pane not in self._keys:
             self._keys[self.pane] = footer_keys(self.pane, self.vocabulary)
         *near, help_key, quit_key = self._keys[self.pane]
-        note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""
+        note = f" {self.position_text} " if self.position_text and width >= 60 and not self.status else ""
         if self.status:
             note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
         room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))
         for keys, text in near:
-            entry = keys, self.instead.get(text, text)
+            entry = keys, self.label_overrides.get(text, text)
             if entry[1] and _width(entry) <= room:
                 room -= _width(entry)
                 segments += self._entry(entry, base)

@@ -20,7 +20,7 @@ from tpuprof_tui.model import Groups, Problem
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import Change, Say
+from ..shell.messages import ChangeState, ShowMessage
 from .lines import Line, LinesView
 
 
@@ -32,7 +32,7 @@ class ProblemsPane(LinesView):
     def __init__(self, session: Session, palette: Palette) -> None:
         super().__init__(palette, "problems")
         self.session = session
-        self._told = -1
+        self._last_shown = -1
         self.problems = by_severity(session)
         self.copied_as = ("problem", plural(len(self.problems), "problem"))
 
@@ -56,8 +56,8 @@ class ProblemsPane(LinesView):
         style = self.palette.severity(int(problem.severity))
         lines: list[Line] = [[Segment(f" {severity_word(problem):<8} ", style), Segment(first, self.palette.text)]]
         lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
-        told = "  ".join(part for part in (clean(problem.done), _place(problem, self.session.profile.groups)) if part)
-        return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
+        info = "  ".join(part for part in (clean(problem.done), _where(problem, self.session.profile.groups)) if part)
+        return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(info, room) if line]
 
     def text_of_all(self) -> str:
         """Text to copy of all problems; empty if there are none."""
@@ -80,24 +80,24 @@ class ProblemsPane(LinesView):
     def step(self, steps: int) -> None:
         """Goes ``steps`` problems on, cyclic, shows it as a message and selects what it concerns; works in any pane."""
         if not self.problems:
-            self.post_message(Say("No problems: the whole capture could be used."))
+            self.post_message(ShowMessage("No problems: the whole capture could be used."))
             return
         # the first step from another pane goes to the first problem
-        self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
-        self._select(tell=False)
+        self.put((self.cursor + steps if self.has_focus or self._last_shown >= 0 else 0) % len(self.problems))
+        self._select(show_message=False)
         problem = self.problems[self.cursor]
-        place = _place(problem, self.session.profile.groups)
+        where = _where(problem, self.session.profile.groups)
         text = f"{self.cursor + 1}/{len(self.problems)} {severity_word(problem)}: {problem.what}"
-        self.post_message(Say(f"{text} {place}" if place else text))
+        self.post_message(ShowMessage(f"{text} {where}" if where else text))
 
     def action_select(self) -> None:
         """Selects the event, lane or core of the problem under the cursor."""
         if not self.problems:
             return
         if not self._select():
-            self.post_message(Say(self.session.say("This problem concerns the whole capture, not one {unit}.")))
+            self.post_message(ShowMessage(self.session.say("This problem concerns the whole capture, not one {unit}.")))
 
-    def _select(self, *, tell: bool = True) -> bool:
+    def _select(self, *, show_message: bool = True) -> bool:
         """Selects the event, lane or group that the problem concerns; returns False if it concerns none."""
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
@@ -107,39 +107,39 @@ class ProblemsPane(LinesView):
             return False
 
         if problem.rows is not None and lane >= 0:
-            self._select_row(lane, problem.rows, tell)
+            self._select_row(lane, problem.rows, show_message)
             return True
-        self.post_message(Change(lambda state: replace(state, selection=Selection(group, lane))))
-        if tell:
+        self.post_message(ChangeState(lambda state: replace(state, selection=Selection(group, lane))))
+        if show_message:
             profile = self.session.profile
             title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))
-            self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
+            self.post_message(ShowMessage(f"Selected {title}: 1 shows its timeline."))
         return True
 
-    def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
+    def _select_row(self, lane: int, rows: Ints, show_message: bool) -> None:
         """Selects the first event of a problem, or the next one if one of them is selected already."""
 
         def chosen(state: DisplayState) -> DisplayState:
-            now = state.selection.row if state.selection.lane == lane else -1
-            place = int(np.searchsorted(rows, now))
-            on_one = place < len(rows) and int(rows[place]) == now
-            place = (place + 1) % len(rows) if on_one else 0
+            current = state.selection.row if state.selection.lane == lane else -1
+            index = int(np.searchsorted(rows, current))
+            on_one = index < len(rows) and int(rows[index]) == current
+            index = (index + 1) % len(rows) if on_one else 0
             title = self.session.title_of(lane)
-            if tell:
+            if show_message:
                 self.post_message(
-                    Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
+                    ShowMessage(f"Selected {index + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
                 )
-            return select_event(self.session, state, lane, int(rows[place]))
+            return select_event(self.session, state, lane, int(rows[index]))
 
-        self.post_message(Change(chosen))
+        self.post_message(ChangeState(chosen))
 
     def put(self, item: int) -> None:
         """Puts the cursor on a problem that is shown as a message."""
-        self.cursor = self._told = item
+        self.cursor = self._last_shown = item
         self.go_to(item)
 
 
-def _place(problem: Problem, groups: Groups) -> str:
+def _where(problem: Problem, groups: Groups) -> str:
     """Location of a problem in brackets: file, offset, group, lane; empty if none is known."""
     parts = []
     if problem.file:

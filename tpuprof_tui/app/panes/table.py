@@ -31,21 +31,21 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.background import background_of
-from ..shell.messages import Change, CopyText, Retitled, Say, ShowDetail
+from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
 from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
-from .prompt import Note, Prompt, Question
+from .prompt import Hint, Prompt, PromptRequest
 from .table_columns import GAP, ColumnLayout
 from .table_rows import AT_ONCE, TableRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
-COPIED = 10_000
+MAX_COPIED_ROWS = 10_000
 #: A cut column with at most this many visible cells is blanked.
-_LEAST_CUT: Final = 3
+_MIN_CUT_CELLS: Final = 3
 #: Numeric columns that are sorted in ascending order first, as texts are.
-_UPWARDS: Final = frozenset({"start", "end", "order", "core", "port"})
+_ASCENDING_FIRST: Final = frozenset({"start", "end", "order", "core", "port"})
 #: Style of a cell that matches the search.
-_FOUND = Style(bold=True, underline=True)
+_MATCH_STYLE = Style(bold=True, underline=True)
 #: State changes of keys, by the last part of the action id.
 _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
     "reverse": lambda state: replace(state, sort=replace(state.sort, down=not state.sort.down)),
@@ -93,7 +93,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh()
         if not self._active:
             return
-        self._sort_anew()
+        self._request_rows()
         if old.selection != state.selection:
             before = self.rows.position
             self._follow()
@@ -106,18 +106,18 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Sets whether the table is visible; rows are sorted and rendered only then."""
         self._active = active
         if active:
-            self._sort_anew()
+            self._request_rows()
             self._follow()
 
-    def _sort_anew(self) -> None:
+    def _request_rows(self) -> None:
         state = self.state
-        if self.rows.want(state):
+        if self.rows.request(state):
             self._background.compute("order", partial(sorted_rows, self.session, state), self._take)
             self.post_message(Retitled())
 
     def _take(self, found: tuple[Ints, int]) -> None:
-        held, rows = self.rows.held, self.rows
-        resorted = bool(held) and held[1] != rows.wanted[1]
+        key, rows = self.rows.current_key, self.rows
+        resorted = bool(key) and key[1] != rows.requested_key[1]
         rows.take(*found)
         self._set_size()
         # after a change of order the first rows are of interest; otherwise keep the selected row in view
@@ -145,7 +145,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         count = self.session.count_text(self.rows.order)
         return f"{count}{passing}, {self.session.scope_title(state.scope)}, {where}{picked}"
 
-    def place_text(self) -> str:
+    def position_text(self) -> str:
         """Position of the cursor (``row 1 of 10``); empty if there are no rows."""
         count = len(self.rows.order)
         return f"row {self.rows.position + 1:,} of {count:,}" if count else ""
@@ -174,8 +174,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _bring_into_view(self) -> None:
         top, position = self.scroll_offset.y, self.rows.position
         if not top <= position < top + self.page:
-            wanted = position if position < top else position - self.page + 1
-            self.scroll_to(y=wanted, animate=False, immediate=True)
+            top_row = position if position < top else position - self.page + 1
+            self.scroll_to(y=top_row, animate=False, immediate=True)
 
     def on_resize(self, event: events.Resize) -> None:
         """Adapts the column widths, and keeps the cursor visible."""
@@ -195,16 +195,16 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _refresh_rows(self, *positions: int) -> None:
         """Repaints single rows, which sends little over slow connections."""
         top = self.scroll_offset.y
-        shown = {position - top + 1 for position in positions if 0 <= position - top < self.page}
-        if shown:
-            self.refresh(*(Region(0, line, self.size.width, 1) for line in shown))
+        lines = {position - top + 1 for position in positions if 0 <= position - top < self.page}
+        if lines:
+            self.refresh(*(Region(0, line, self.size.width, 1) for line in lines))
 
     def render_line(self, y: int) -> Strip:
         """Renders the header or a row."""
         width, rows = self.size.width, self.rows
-        places = self.columns.in_view(self.scroll_offset.x, width)
+        indices = self.columns.in_view(self.scroll_offset.x, width)
         if y == 0:
-            return self._cropped(self._header(places), places, " ", self.palette.header)
+            return self._cropped(self._header(indices), indices, " ", self.palette.header)
         position = self.scroll_offset.y + y - 1
         if position >= len(rows.order):
             text = fit(self._empty_text(), width) if y == 1 and not len(rows.order) else " " * width
@@ -213,45 +213,45 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if position == rows.position:
             style = self.palette.row if self.has_focus else self.palette.row_blurred
         mark = self.glyphs.mark if int(rows.order[position]) in self.state.picked else " "
-        return self._cropped(self._row(position, places, style), places, mark, style)
+        return self._cropped(self._row(position, indices, style), indices, mark, style)
 
-    def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
+    def _cropped(self, cells: list[list[Segment]], indices: Sequence[int], mark: str, style: Style) -> Strip:
         """Joins the cells of the columns in view to a line: frozen columns, then the scrolled ones, cropped."""
         # a column for marks on the left, if any rows are picked
         marks = [Segment(mark, self.palette.key + style)] if self.state.picked else []
         edges, width = self.columns.edges, self.scrollable_content_region.width - len(marks)
-        staying = self.columns.staying(self.size.width)
-        kept = [segment for cell in cells[:staying] for segment in cell]
-        scrolled = cells[staying:]
-        left = edges[staying] + self.scroll_offset.x - edges[places[staying] if scrolled else staying]
+        frozen = self.columns.frozen_count(self.size.width)
+        frozen_cells = [segment for cell in cells[:frozen] for segment in cell]
+        scrolled = cells[frozen:]
+        left = edges[frozen] + self.scroll_offset.x - edges[indices[frozen] if scrolled else frozen]
         if left and len(scrolled) > 1:
             # blank a column cut at its left: the rest of a number would read as another number
             scrolled[0] = [Segment(" " * segment.cell_length, segment.style) for segment in scrolled[0]]
-        room = max(width - edges[staying], 0)
-        whole = Strip([segment for cell in scrolled for segment in cell])
-        strip = whole.crop_extend(left, left + room, style)
-        if room and whole.crop(left + room).text.strip():
+        room = max(width - edges[frozen], 0)
+        full = Strip([segment for cell in scrolled for segment in cell])
+        strip = full.crop_extend(left, left + room, style)
+        if room and full.crop(left + room).text.strip():
             # the start of a number would read as another number too
-            seen = left + room - (edges[places[-1]] - edges[places[staying]])
-            end = ELLIPSIS if seen > _LEAST_CUT else " " * seen
+            visible = left + room - (edges[indices[-1]] - edges[indices[frozen]])
+            end = ELLIPSIS if visible > _MIN_CUT_CELLS else " " * visible
             strip = Strip([*strip.crop(0, room - len(end)), Segment(end, scrolled[-1][0].style)])
-        return Strip([*marks, *kept, *strip]).simplify().crop_extend(0, self.size.width, style)
+        return Strip([*marks, *frozen_cells, *strip]).simplify().crop_extend(0, self.size.width, style)
 
-    def _header(self, places: Sequence[int]) -> list[list[Segment]]:
+    def _header(self, indices: Sequence[int]) -> list[list[Segment]]:
         cells = []
-        for place in places:
-            column, arrow = self.columns.columns[place], ""
+        for index in indices:
+            column, arrow = self.columns.columns[index], ""
             if column.key == self.state.sort.key:
                 arrow = f" {self.glyphs.down if self.state.sort.down else self.glyphs.up}"
             title = header_text(column.title, column.unit)
-            width = self.columns.widths[place]
+            width = self.columns.widths[index]
             text = fit(fit(title, min(len(title), width - len(arrow))) + arrow, width, right=column.align == "right")
-            style = self.palette.chosen if place == self.columns.place else self.palette.header
+            style = self.palette.chosen if index == self.columns.chosen_index else self.palette.header
             cells.append([Segment(text, style), Segment(" " * GAP, self.palette.header)])
         return cells
 
-    def _row(self, position: int, places: Sequence[int], style: Style) -> list[list[Segment]]:
-        columns = tuple(self.columns.columns[place] for place in places)
+    def _row(self, position: int, indices: Sequence[int], style: Style) -> list[list[Segment]]:
+        columns = tuple(self.columns.columns[index] for index in indices)
         texts = self.rows.texts(position, columns, self.scroll_offset.y, self.page)
         quiet = self.palette.quiet + style
         selection = self.state.selection
@@ -261,15 +261,15 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         plain = (self.palette.strong if selected else self.palette.text) + style
         pattern = pattern_of(self.state.search) if self.state.search else None
         cells, keys = [], [column.key for column in columns]
-        for place, column, text in zip(places, columns, texts, strict=True):
-            width, right = self.columns.widths[place], column.align == "right"
+        for index, column, text in zip(indices, columns, texts, strict=True):
+            width, right = self.columns.widths[index], column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
-            shown = fit(text, width, right=right) + " " * GAP
+            cell_text = fit(text, width, right=right) + " " * GAP
             found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
             share = texts[keys.index(column.level)] if column.level in keys and not selected else "-"
-            told = plain if share == "-" else self.palette.level(float(share)) + style
-            cells.append([Segment(shown, quiet if text == "-" else told + _FOUND if found else told)])
+            shade = plain if share == "-" else self.palette.level(float(share)) + style
+            cells.append([Segment(cell_text, quiet if text == "-" else shade + _MATCH_STYLE if found else shade)])
         return cells
 
     def _empty_text(self) -> str:
@@ -279,8 +279,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             return self.session.say(" This capture holds no {events}: see the problems (4).")
         if self.state.filter:
             return self.session.say(" No {event} here passes the filter: & changes it, Esc clears it.")
-        told = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
-        return self.session.say(told)
+        text = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
+        return self.session.say(text)
 
     # keys that move
 
@@ -289,7 +289,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if name in MOVES:
             self.go_to(self.rows.position + MOVES[name](self.page, len(self.rows.order)))
         else:
-            self.post_message(Change(_CHANGES[name]))
+            self.post_message(ChangeState(_CHANGES[name]))
 
     def action_centre(self) -> None:
         """Scrolls the cursor's row to the middle."""
@@ -304,7 +304,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         lane, row = self.session.locate(self.rows.number)
         selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
-        self.post_message(Change(lambda state: replace(state.at(start), selection=selection)))
+        self.post_message(ChangeState(lambda state: replace(state.at(start), selection=selection)))
 
     def action_select(self) -> None:
         """Selects the row's event and shows its detail."""
@@ -316,64 +316,64 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects the event ``steps`` after this one on the same lane."""
         if len(self.rows.order):
             lane, row = self.session.locate(self.rows.number)
-            here = Selection(self.session.unit_of(lane), lane, row)
+            selection = Selection(self.session.unit_of(lane), lane, row)
             self.post_message(
-                Change(lambda state: step_event(self.session, replace(state, selection=here), steps, lane))
+                ChangeState(lambda state: step_event(self.session, replace(state, selection=selection), steps, lane))
             )
 
     # columns and order
 
     def action_choose_column(self, steps: int) -> None:
         """Chooses the column ``steps`` places to the right."""
-        self._choose(self.columns.place + steps)
+        self._choose(self.columns.chosen_index + steps)
 
     def choose(self, key: str) -> None:
         """Chooses a column by key, if it is visible, and scrolls it into view."""
-        place = self.columns.place_of(key)
-        if place >= 0:
-            self._choose(place)
+        index = self.columns.index_of(key)
+        if index >= 0:
+            self._choose(index)
 
-    def _choose(self, place: int) -> None:
+    def _choose(self, index: int) -> None:
         columns, left = self.columns, self.scroll_offset.x
-        columns.place = min(max(place, 0), len(columns.columns) - 1)
-        wanted = columns.showing(columns.place, left, self.size.width, self.scrollable_content_region.width)
-        if wanted != left:
-            self.scroll_to(x=wanted, animate=False, immediate=True)
+        index = columns.chosen_index = min(max(index, 0), len(columns.columns) - 1)
+        scroll_x = columns.offset_for(index, left, self.size.width, self.scrollable_content_region.width)
+        if scroll_x != left:
+            self.scroll_to(x=scroll_x, animate=False, immediate=True)
         self.refresh()
-        self.post_message(Say(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
+        self.post_message(ShowMessage(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
 
     def action_sort(self) -> None:
         """Sorts by the chosen column; if already sorted by it, reverses the order."""
         # the share has the order of the durations
         key = "duration" if self.columns.chosen is SHARE else self.columns.chosen.key
-        falls = not self.session.profile.vocabulary.is_text(key) and key not in _UPWARDS
+        falls = not self.session.profile.vocabulary.is_text(key) and key not in _ASCENDING_FIRST
 
         def sorted_by(state: DisplayState) -> DisplayState:
             return replace(state, sort=Sort(key, not state.sort.down if state.sort.key == key else falls))
 
-        self.post_message(Change(sorted_by))
+        self.post_message(ChangeState(sorted_by))
 
     def action_sort_by(self) -> None:
         """Prompts for the column to sort by."""
         columns = self.session.profile.vocabulary.phrase("sort_hint", "a column: name, duration, ...")
-        hint = Note(f"{columns}  Enter sorts, then s turns it round")
+        hint = Hint(f"{columns}  Enter sorts, then s reverses")
 
-        def judged(text: str) -> Note | None:
+        def validate(text: str) -> Hint | None:
             found = columns_named(self.columns.columns, text)
             if not text.strip():
                 return hint
             if not found:
-                return Note("no column here is called so: c chooses columns", fault=True)
-            return Note(", ".join(column.title for column in found[:4]))
+                return Hint("no such column here: c chooses columns", fault=True)
+            return Hint(", ".join(column.title for column in found[:4]))
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             found = columns_named(self.columns.columns, text)
             if found:
                 self.choose(found[0].key)
                 self.action_sort()
-            return None if found or not text.strip() else judged(text)
+            return None if found or not text.strip() else validate(text)
 
-        self.post_message(Prompt.Ask(Question("Sort by", "", judged, accepted)))
+        self.post_message(Prompt.Ask(PromptRequest("Sort by", "", validate, accepted)))
 
     def action_frequencies(self) -> None:
         """Requests the groups of the chosen column."""
@@ -395,7 +395,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             picked = tuple(each for each in state.picked if each != number)
             return replace(state, picked=picked if len(picked) < len(state.picked) else (*picked, number))
 
-        self.post_message(Change(toggled))
+        self.post_message(ChangeState(toggled))
         self.go_to(self.rows.position + 1)
 
     @property
@@ -407,7 +407,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Copies the picked rows, or the one under the cursor."""
         numbers = self._picked or ([self.rows.number] if len(self.rows.order) else [])
         if numbers:
-            text = self.rows.copied(numbers, self.columns.columns)
+            text = self.rows.as_tsv(numbers, self.columns.columns)
             self.post_message(CopyText(text, plural(len(numbers), "row")))
 
     def action_copy_cell(self) -> None:
@@ -416,17 +416,17 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._copy_column([self.rows.number], self.columns.chosen.title)
 
     def action_copy_column(self) -> None:
-        """Copies the chosen column of the picked rows, or of the first ``COPIED`` rows."""
+        """Copies the chosen column of the picked rows, or of the first ``MAX_COPIED_ROWS`` rows."""
         count = len(self.rows.order)
-        numbers = self._picked or self.rows.order[:COPIED].tolist()
-        what = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
+        numbers = self._picked or self.rows.order[:MAX_COPIED_ROWS].tolist()
+        label = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
         if not self._picked and len(numbers) < count:
-            what += f", the first of {count:,}"
+            label += f", the first of {count:,}"
         if numbers:
-            self._copy_column(numbers, what)
+            self._copy_column(numbers, label)
 
-    def _copy_column(self, numbers: list[int], what: str) -> None:
-        self.post_message(CopyText(self.rows.copied(numbers, (self.columns.chosen,), header=False), what))
+    def _copy_column(self, numbers: list[int], label: str) -> None:
+        self.post_message(CopyText(self.rows.as_tsv(numbers, (self.columns.chosen,), header=False), label))
 
     def on_click(self, event: events.Click) -> None:
         """Sorts by the clicked header, or selects the clicked row."""

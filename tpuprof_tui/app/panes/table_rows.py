@@ -16,10 +16,10 @@ from tpuprof_tui.model import Column
 #: Most events that are sorted synchronously; more in a worker thread, so that no key waits.
 AT_ONCE = 50_000
 #: Most rows whose cell texts are cached.
-KEPT_ROWS = 2_000
+MAX_CACHED_ROWS = 2_000
 
 #: Key of the rows: scope, sort, window (None: whole capture) and filter.
-Wanted = tuple[object, ...]
+RowsKey = tuple[object, ...]
 
 
 def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
@@ -35,35 +35,35 @@ class TableRows:
         order: int64, event number of each row.
         position: Row of the cursor.
         total_ns: Sum of the durations of all rows.
-        wanted: Key of the requested rows.
-        held: Key of the rows in ``order``; differs from ``wanted`` while a worker thread sorts.
+        requested_key: Key of the requested rows.
+        current_key: Key of the rows in ``order``; differs from ``requested_key`` while a worker thread sorts.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.order: Ints = np.zeros(0, dtype=np.int64)
         self.position = self.total_ns = 0
-        self.wanted: Wanted = ()
-        self.held: Wanted = ()
+        self.requested_key: RowsKey = ()
+        self.current_key: RowsKey = ()
         self._texts: dict[int, list[str]] = {}
         self._texts_for: tuple[Column, ...] = ()
 
-    def want(self, state: DisplayState) -> bool:
-        """Sets ``wanted`` from a state; returns whether it changed."""
-        before = self.wanted
-        self.wanted = (state.scope, state.sort, state.figures_window if state.in_window else None, state.filter)
-        return self.wanted != before
+    def request(self, state: DisplayState) -> bool:
+        """Sets ``requested_key`` from a state; returns whether it changed."""
+        before = self.requested_key
+        self.requested_key = (state.scope, state.sort, state.figures_window if state.in_window else None, state.filter)
+        return self.requested_key != before
 
     def take(self, order: Ints, total_ns: int) -> None:
         """Takes the requested rows, and puts the cursor on the first."""
-        self.held = self.wanted
+        self.current_key = self.requested_key
         self.order, self.total_ns, self.position = order, total_ns, 0
         self._texts.clear()
 
     @property
     def is_sorting(self) -> bool:
         """Whether a worker thread is still sorting."""
-        return self.wanted != self.held
+        return self.requested_key != self.current_key
 
     @property
     def number(self) -> int:
@@ -79,22 +79,22 @@ class TableRows:
         if selection.row < 0 or not len(self.order):
             return False
         number = self._session.number(selection.lane, selection.row)
-        places = np.flatnonzero(self.order == number) if self.number != number else np.zeros(0, np.int64)
-        if len(places):
-            self.position = int(places[0])
-        return len(places) > 0
+        positions = np.flatnonzero(self.order == number) if self.number != number else np.zeros(0, np.int64)
+        if len(positions):
+            self.position = int(positions[0])
+        return len(positions) > 0
 
     def row_of(self, selection: Selection, first: int, count: int) -> int:
         """Row of the selected event among ``count`` rows from ``first``; -1 if it is not among them."""
         if selection.row < 0:
             return -1
         number = self._session.number(selection.lane, selection.row)
-        places = np.flatnonzero(self.order[first : first + count] == number)
-        return first + int(places[0]) if len(places) else -1
+        offsets = np.flatnonzero(self.order[first : first + count] == number)
+        return first + int(offsets[0]) if len(offsets) else -1
 
     def texts(self, row: int, columns: tuple[Column, ...], first: int, count: int) -> list[str]:
         """Cell texts of a row, cached; made together for the ``count`` visible rows from ``first``."""
-        if columns != self._texts_for or len(self._texts) > KEPT_ROWS:
+        if columns != self._texts_for or len(self._texts) > MAX_CACHED_ROWS:
             self._texts.clear()
             self._texts_for = columns
         number = int(self.order[row])
@@ -115,7 +115,7 @@ class TableRows:
                 texts[place] = f"{100 * (end - start) / max(self.total_ns, 1):.{SHARE.decimals}f}%"
         return rows
 
-    def copied(self, numbers: Sequence[int], columns: tuple[Column, ...], *, header: bool = True) -> str:
+    def as_tsv(self, numbers: Sequence[int], columns: tuple[Column, ...], *, header: bool = True) -> str:
         """Events as tab-separated text, optionally with a header line; numbers without thousands separators."""
         rows = [
             [

@@ -23,9 +23,9 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import AskCapture, Change, CopyText, FooterWord, Narrow, Retitled, Say
+from ..shell.messages import CaptureRequest, ChangeState, CopyText, Narrow, RelabelKey, Retitled, ShowMessage
 from .lines import Line, LinesView
-from .prompt import Note, Prompt, Question
+from .prompt import Hint, Prompt, PromptRequest
 from .tree_nodes import Node, node_conditions, nodes_of
 
 #: Mark of the worst problem of a node, by severity.
@@ -47,25 +47,25 @@ class GroupTree(LinesView, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
 
     def __init__(
-        self, session: Session, palette: Palette, glyphs: Glyphs, others: Sequence[tuple[str, str]] = ()
+        self, session: Session, palette: Palette, glyphs: Glyphs, captures: Sequence[tuple[str, str]] = ()
     ) -> None:
         super().__init__(palette, "tree")
         self.session = session
         self.glyphs = glyphs
         self.state: DisplayState | None = None
-        self.nodes = nodes_of(session, others, cached_side_by_side(session))
+        self.nodes = nodes_of(session, captures, cached_side_by_side(session))
         #: Whether figures of the baseline are shown too.
         self.shows_both = self.nodes[0].base >= 0
         #: Indices of the folded nodes.
         self.folded: set[int] = set()
         if len(session.profile.lanes) > _FEW:
-            self.folded = {place for place, node in enumerate(self.nodes) if node.children and not node.ranks
+            self.folded = {index for index, node in enumerate(self.nodes) if node.children and not node.ranks
                            and (node.depth == 1 or self.nodes[node.parent].ranks)}  # fmt: skip
         if sum(node.ranks for node in self.nodes) > _FEW_RANKS:
-            self.folded |= {place for place, node in enumerate(self.nodes) if node.ranks}
+            self.folded |= {index for index, node in enumerate(self.nodes) if node.ranks}
         #: Filter text for labels; empty: all nodes.
         self.filter = ""
-        self._shown: list[int] = []
+        self._visible: list[int] = []
         self._conditions = node_conditions(session.profile.vocabulary)
         #: Current label of Enter in the bottom line.
         self._enter = _ONLY
@@ -74,87 +74,87 @@ class GroupTree(LinesView, inherit_bindings=False):
     # nodes
 
     @property
-    def _place(self) -> int:
-        return self._shown[self.cursor] if self._shown else 0
+    def _index(self) -> int:
+        return self._visible[self.cursor] if self._visible else 0
 
     @property
     def node(self) -> Node:
         """The node under the cursor."""
-        return self.nodes[self._place]
+        return self.nodes[self._index]
 
     def _show_nodes(self) -> None:
         """Updates the visible nodes: unfolded ones, or with a filter the matching ones and their ancestors."""
         keep: set[int] = set()
-        for place, node in enumerate(self.nodes):
+        for index, node in enumerate(self.nodes):
             if not self.filter and (node.parent < 0 or (node.parent in keep and node.parent not in self.folded)):
-                keep.add(place)
-            elif self.filter and self._passes(place):
-                keep.update(self._path(place))
-        self._shown = sorted(keep)
+                keep.add(index)
+            elif self.filter and self._matches_filter(index):
+                keep.update(self._path(index))
+        self._visible = sorted(keep)
 
-    def _passes(self, place: int) -> bool:
+    def _matches_filter(self, index: int) -> bool:
         """Whether the labels of a node and its ancestors contain all words of the filter; a leading ``!`` negates."""
         text = self.filter.removeprefix("!")
         exact = any(letter.isupper() for letter in text)
-        labels = self._path_text(place)
+        labels = self._path_text(index)
         labels = labels if exact else labels.lower()
         found = all(word in labels for word in (text if exact else text.lower()).split())
         return found != self.filter.startswith("!")
 
-    def _path(self, place: int) -> list[int]:
+    def _path(self, index: int) -> list[int]:
         """Indices of a node and its ancestors, bottom-up."""
         path = []
-        while place >= 0:
-            path.append(place)
-            place = self.nodes[place].parent
+        while index >= 0:
+            path.append(index)
+            index = self.nodes[index].parent
         return path
 
-    def _path_text(self, place: int) -> str:
+    def _path_text(self, index: int) -> str:
         """Labels of a node and its ancestors, top-down without the root."""
-        labels = [self.nodes[each].label for each in self._path(place)]
+        labels = [self.nodes[each].label for each in self._path(index)]
         return " ".join(reversed(labels[:-1] or labels))
 
     def _keep_node(self) -> None:
         """Updates the visible nodes; keeps the cursor on its node or the nearest visible ancestor."""
-        place = self._place
+        index = self._index
         self._show_nodes()
-        self.cursor = max(self._line_of(place), 0)
+        self.cursor = max(self._line_of(index), 0)
         self.rebuild()
-        if self._shown:
+        if self._visible:
             super().go_to(self.cursor)
 
-    def _line_of(self, place: int) -> int:
+    def _line_of(self, index: int) -> int:
         """Line of a node or of its nearest visible ancestor; -1 if none is visible."""
-        return next((self._shown.index(each) for each in (*self._path(place), 0) if each in self._shown), -1)
+        return next((self._visible.index(each) for each in (*self._path(index), 0) if each in self._visible), -1)
 
     # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds a line for each visible node, in columns: name, bar, share, busy time, count, problem mark."""
-        if not self._shown:
+        if not self._visible:
             text = f"No node is called {clean(self.filter)}: & changes the filter, Esc clears it."
             return [[Segment(fit(f" {text}", width), self.palette.quiet)]], []
         name = max(width - (_BOTH if self.shows_both else _FIGURES + min(max((width - 34) // 2, 3), 20)), 7)
-        return [self._line(place, name, width) for place in self._shown], list(range(len(self._shown)))
+        return [self._line(index, name, width) for index in self._visible], list(range(len(self._visible)))
 
-    def _line(self, place: int, name: int, width: int) -> Line:
-        node, glyphs, palette = self.nodes[place], self.glyphs, self.palette
+    def _line(self, index: int, name: int, width: int) -> Line:
+        node, glyphs, palette = self.nodes[index], self.glyphs, self.palette
         icon = " "
         if node.children:
-            folded = place in self.folded and not self.filter
+            folded = index in self.folded and not self.filter
             icon = (">" if folded else "-") if glyphs.letters else ("▸" if folded else "▾")
         scoped = self.state is not None and self._is_scoped(node)
         indent, label = f"{' ' * max(node.depth - 1, 0)}{icon}", f"{node.label}{'*' if scoped else ''}"
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
         if node.remark:
-            told = f"{label} {node.remark}"
-            label = told if cell_len(indent + told) <= name else f"{label}!"
+            text = f"{label} {node.remark}"
+            label = text if cell_len(indent + text) <= name else f"{label}!"
             style = palette.severity(int(Severity.WARNING))
 
         def named(cells: int) -> Segment:
             # sibling names often differ only at the end: cut in the middle
-            shown = middle_cut(label, cells - len(indent)) if node.depth else label
-            return Segment(fit(indent + shown, cells), style)
+            visible_label = middle_cut(label, cells - len(indent)) if node.depth else label
+            return Segment(fit(indent + visible_label, cells), style)
 
         if node.share < 0:
             return [Segment(fit(indent + label, width), style if not node.path else palette.text)]
@@ -200,16 +200,16 @@ class GroupTree(LinesView, inherit_bindings=False):
         if old is not None and (old.scope, old.filter) != (state.scope, state.filter):
             self.rebuild()
         if old is None or old.selection != state.selection:
-            self._follow(state.selection)
+            self._go_to_selection(state.selection)
 
-    def _follow(self, selection: Selection) -> None:
-        if self._shown and self.node.scope == Scope(selection.group, selection.lane):
+    def _go_to_selection(self, selection: Selection) -> None:
+        if self._visible and self.node.scope == Scope(selection.group, selection.lane):
             return
         for scope in (Scope(selection.group, selection.lane), Scope(selection.group)):
-            wanted = next((n for n, node in enumerate(self.nodes) if node.scope == scope), None)
-            if wanted is None:
+            index = next((n for n, node in enumerate(self.nodes) if node.scope == scope), None)
+            if index is None:
                 continue
-            line = self._line_of(wanted)
+            line = self._line_of(index)
             if line >= 0:
                 self.cursor = line
                 super().go_to(line)
@@ -227,27 +227,27 @@ class GroupTree(LinesView, inherit_bindings=False):
                 return state
             return replace(state, selection=Selection(scope.group, scope.lane))
 
-        self.post_message(Change(selected))
+        self.post_message(ChangeState(selected))
 
     def cursor_changed(self) -> None:
         """Updates the label of Enter in the bottom line for the node under the cursor."""
         node, state = self.node, self.state
         if node.path:
-            word = "Open"
+            enter_label = "Open"
         elif node.scope is None:
-            word = ("Unfold" if self._place in self.folded else "Fold") if node.ranks else ""
+            enter_label = ("Unfold" if self._index in self.folded else "Fold") if node.ranks else ""
         elif node.scope.everything:
             words = () if state is None else state.filter.split()
             narrowed = state is not None and (
                 not state.scope.everything or any(each in words for each in self._conditions)
             )
-            word = "Show all" if narrowed else ""
+            enter_label = "Show all" if narrowed else ""
         else:
             alone = state is not None and state.scope == node.scope and node.condition in state.filter
-            word = "Show all" if alone else _ONLY
-        if word != self._enter:
-            self._enter = word
-            self.post_message(FooterWord(_ONLY, word))
+            enter_label = "Show all" if alone else _ONLY
+        if enter_label != self._enter:
+            self._enter = enter_label
+            self.post_message(RelabelKey(_ONLY, enter_label))
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Rebuilds the lines and the label of Enter after a change of scope or folding."""
@@ -260,16 +260,16 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Prompts for the node filter, applied while it is typed."""
         before = self.filter
 
-        def typed(text: str) -> Note | None:
+        def typed(text: str) -> Hint | None:
             self.set_filter(text)
-            found = sum(self._passes(place) for place in self._shown) if text.strip() else len(self.nodes)
-            return Note(f"{found:,} of {len(self.nodes):,} nodes", fault=not found)
+            found = sum(self._matches_filter(index) for index in self._visible) if text.strip() else len(self.nodes)
+            return Hint(f"{found:,} of {len(self.nodes):,} nodes", fault=not found)
 
-        def accepted(text: str) -> Note | None:
+        def accepted(text: str) -> Hint | None:
             self.set_filter(text)
             return None
 
-        self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, lambda: self.set_filter(before))))
+        self.post_message(Prompt.Ask(PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before))))
 
     def set_filter(self, text: str) -> None:
         """Sets the node filter; empty: all nodes."""
@@ -283,29 +283,29 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     def action_fold(self) -> None:
         """Folds the node; if it is folded or a leaf, goes to its parent."""
-        place = self._place
-        node = self.nodes[place]
-        if node.children and place not in self.folded and node.depth:
-            self.folded.add(place)
+        index = self._index
+        node = self.nodes[index]
+        if node.children and index not in self.folded and node.depth:
+            self.folded.add(index)
             self._keep_node()
-        elif node.parent in self._shown:
-            self.go_to(self._shown.index(node.parent))
+        elif node.parent in self._visible:
+            self.go_to(self._visible.index(node.parent))
 
     def action_unfold(self) -> None:
         """Unfolds the node."""
-        if self._shown:
-            self.folded.discard(self._shown[self.cursor])
+        if self._visible:
+            self.folded.discard(self._visible[self.cursor])
             self._keep_node()
 
     def action_fold_unfold(self) -> None:
         """Folds or unfolds the node; for a leaf, its parent."""
-        place = self._place
-        if not self.nodes[place].children:
-            place = self.nodes[place].parent
-        if place < 0 or not self.nodes[place].depth:
-            self.post_message(Say("Nothing to fold here: E unfolds every node, C folds them."))
+        index = self._index
+        if not self.nodes[index].children:
+            index = self.nodes[index].parent
+        if index < 0 or not self.nodes[index].depth:
+            self.post_message(ShowMessage("Nothing to fold here: E unfolds every node, C folds them."))
             return
-        self.folded ^= {place}
+        self.folded ^= {index}
         self._keep_node()
 
     def action_unfold_all(self) -> None:
@@ -315,7 +315,7 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     def action_fold_all(self) -> None:
         """Folds all nodes but the root."""
-        self.folded = {place for place, node in enumerate(self.nodes) if node.children and node.depth}
+        self.folded = {index for index, node in enumerate(self.nodes) if node.children and node.depth}
         self._keep_node()
 
     def action_copy(self) -> None:
@@ -326,21 +326,22 @@ class GroupTree(LinesView, inherit_bindings=False):
                    self.session.profile.vocabulary.event.of(node.count))  # fmt: skip
         if node.base >= 0:
             figures = (*figures, f"base {time_text(node.base)}", _narrow(delta_text(node.busy - node.base)))
-        name = clean(self._path_text(self._place))
+        name = clean(self._path_text(self._index))
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
     def action_scope(self) -> None:
         """Toggles narrowing to the node; on a capture, opens it; on a host, folds or unfolds it."""
         node = self.node
         if node.path:
-            self.post_message(AskCapture("open", node.path))
+            self.post_message(CaptureRequest("open", node.path))
         elif node.scope is not None:
             self.post_message(Narrow(node.condition, scope=node.scope))
         elif node.ranks:
             self.action_fold_unfold()
         else:
             several = f"{node.label} holds several lanes: choose one of them."
-            self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
+            text = f"{node.label}: it has no data to show." if node.lost else several
+            self.post_message(ShowMessage(text))
 
 
 def _narrow(time: str) -> str:

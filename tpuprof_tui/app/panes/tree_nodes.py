@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
-from tpuprof_tui.model.vocabulary import Condition, imported
+from tpuprof_tui.model.vocabulary import Condition, import_entry
 
 
 def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -65,11 +65,11 @@ class Node(Struct, frozen=True):
 
 
 def nodes_of(
-    session: Session, others: Sequence[tuple[str, str]] = (), both: SideBySide | None = None
+    session: Session, captures: Sequence[tuple[str, str]] = (), sides: SideBySide | None = None
 ) -> tuple[Node, ...]:
     """All nodes, parents before children; in a comparison siblings with the largest difference first. O(port events).
 
-    ``others``: (name, path) of the captures in the folder, including this one.
+    ``captures``: (name, path) of the captures in the folder, including this one.
     """
     profile, headline = session.profile, session.headline
     units = headline.units
@@ -84,14 +84,14 @@ def nodes_of(
     for lane in tree.lanes.get(-1, ()):
         tree.add_lane(lane, 1, 0)
     tree.add_top_groups()
-    if both is not None:
-        nodes = _by_difference(_beside_base(nodes, both))
-    if len(others) > 1:
+    if sides is not None:
+        nodes = _by_difference(_with_base(nodes, sides))
+    if len(captures) > 1:
         heading = len(nodes)
         nodes.append(Node("Captures", 0, children=True))
-        for name, path in others:
-            here = "*" if name == profile.name else ""
-            nodes.append(Node(clean(name) + here, 1, path=path, parent=heading))
+        for name, path in captures:
+            mark = "*" if name == profile.name else ""
+            nodes.append(Node(clean(name) + mark, 1, path=path, parent=heading))
     return tuple(nodes)
 
 
@@ -107,10 +107,10 @@ class _Nodes:
         for number, lane in enumerate(profile.lanes):
             self.lanes.setdefault(lane.group, []).append(number)
         self.children: dict[int, list[int]] = {}
-        for place, group in enumerate(profile.groups):
-            within = profile.groups.within(place)
+        for index, group in enumerate(profile.groups):
+            within = profile.groups.within(index)
             if group.lost or not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
-                self.children.setdefault(group.parent, []).append(place)
+                self.children.setdefault(group.parent, []).append(index)
 
     def add_top_groups(self) -> None:
         """Adds the top-level groups; if they ran on several hosts, not one per host, below a node for each host."""
@@ -118,22 +118,22 @@ class _Nodes:
         for top in tops:
             hosts.setdefault(groups[top].host, []).append(top)
         several = len(hosts.keys() - {""}) > 1 and len(hosts) < len(tops)
-        for host, mine in hosts.items() if several else [("", tops)]:
-            place = len(self._nodes)
+        for host, on_host in hosts.items() if several else [("", tops)]:
+            index = len(self._nodes)
             if host:
                 # a rank may be recorded several times
-                ranks = len({groups[top].number if groups[top].number >= 0 else ~top for top in mine})
+                ranks = len({groups[top].number if groups[top].number >= 0 else ~top for top in on_host})
                 label = f"{clean(host)} {ranks} rank{'s' if ranks > 1 else ''}"
                 self._nodes.append(Node(label, 1, parent=0, ranks=ranks))
-            for top in mine:
-                self.add_group(top, 2 if host else 1, place if host else 0)
+            for top in on_host:
+                self.add_group(top, 2 if host else 1, index if host else 0)
             if host:
-                self._add_up(place, [node for node in self._nodes[place + 1 :] if node.parent == place])
+                self._add_up(index, [node for node in self._nodes[index + 1 :] if node.parent == index])
 
-    def _add_up(self, place: int, own: Sequence[Node]) -> None:
+    def _add_up(self, index: int, own: Sequence[Node]) -> None:
         """Sets the figures of a node to the sums (share: the mean) of its children."""
-        self._nodes[place] = replace(
-            self._nodes[place], share=sum(node.share for node in own) / len(own),
+        self._nodes[index] = replace(
+            self._nodes[index], share=sum(node.share for node in own) / len(own),
             busy=sum(node.busy for node in own), count=sum(node.count for node in own),
             guessed=any(node.guessed for node in own), engine=own[0].engine,
             severity=max(node.severity for node in own), children=True,
@@ -141,17 +141,17 @@ class _Nodes:
 
     def add_group(self, group: int, depth: int, parent: int) -> None:
         """Adds a group, its lanes and its subgroups, recursively."""
-        nodes, profile, place = self._nodes, self._session.profile, len(self._nodes)
+        nodes, profile, index = self._nodes, self._session.profile, len(self._nodes)
         label = clean(profile.groups[group].label)
         if profile.groups[group].lost:
             nodes.append(Node(f"{label} lost", depth, severity=int(Severity.ERROR), lost=True, parent=parent))
             return
         nodes.append(Node(label, depth, parent=parent, remark=clean(profile.groups[group].remark)))
         for lane in self.lanes.get(group, ()):
-            self.add_lane(lane, depth + 1, place)
-        for below in self.children.get(group, ()):
-            self.add_group(below, depth + 1, place)
-        own = [node for node in nodes[place + 1 :] if node.parent == place]
+            self.add_lane(lane, depth + 1, index)
+        for child in self.children.get(group, ()):
+            self.add_group(child, depth + 1, index)
+        own = [node for node in nodes[index + 1 :] if node.parent == index]
         unit, severity = self._units.get(group), max((node.severity for node in own), default=-1)
         if unit is not None:
             within = profile.groups.within(group)
@@ -159,19 +159,19 @@ class _Nodes:
         # a group with units is selectable; its figures are those of its units, including work submitted to other lanes
         units = [self._units[each] for each in profile.groups.units_within(group)] if unit is None else [unit]
         if units:
-            nodes[place] = replace(
-                nodes[place], scope=Scope(group), severity=severity, children=bool(own),
+            nodes[index] = replace(
+                nodes[index], scope=Scope(group), severity=severity, children=bool(own),
                 share=sum(each.utilisation for each in units) / len(units), busy=sum(each.busy for each in units),
                 count=sum(figures.count for each in units for figures in each.lanes.values()),
                 guessed=any(each.guessed for each in units),
             )  # fmt: skip
             return
         # without units the group is not selectable, only its lanes are
-        self._add_up(place, own)
+        self._add_up(index, own)
 
     def add_lane(self, number: int, depth: int, parent: int) -> None:
         """Adds a lane; if it belongs to no unit, also its parts by the conditions of the source."""
-        session, nodes, place = self._session, self._nodes, len(self._nodes)
+        session, nodes, index = self._session, self._nodes, len(self._nodes)
         profile, lane = session.profile, session.profile.lanes[number]
         figures = lane_figures(session.indexes[number], *session.clip_window(profile.start_ns, profile.end_ns, number))
         nodes.append(Node(
@@ -181,15 +181,15 @@ class _Nodes:
         ))  # fmt: skip
         if session.unit_of(number) < 0:
             parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
-            found = (_part_node(session, number, each, word, depth + 1, place) for each, word in parts)
+            found = (_part_node(session, number, each, word, depth + 1, index) for each, word in parts)
             nodes += [node for node in found if node is not None]
-            nodes[place] = replace(nodes[place], children=len(nodes) > place + 1)
+            nodes[index] = replace(nodes[index], children=len(nodes) > index + 1)
 
 
 def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:
     """Node of the part of a lane that meets a condition, such as one direction of a port; None if it is empty."""
     profile, lane = session.profile, session.profile.lanes[number]
-    chosen = imported(condition.mask)(profile, lane, word)
+    chosen = import_entry(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
         return None
     work = chosen & (lane["role"] == Role.WORK)
@@ -207,24 +207,24 @@ def _worst(problems: Sequence[Problem]) -> int:
     return max((int(problem.severity) for problem in problems), default=-1)
 
 
-def _beside_base(nodes: Sequence[Node], both: SideBySide) -> list[Node]:
+def _with_base(nodes: Sequence[Node], sides: SideBySide) -> list[Node]:
     """Sets ``base`` of each node from its counterpart, and appends the units that only the baseline has."""
-    theirs = nodes_of(both.base)
-    by_place = {(node.scope, node.condition): node.busy for node in theirs}
-    by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in both.units}
+    theirs = nodes_of(sides.base)
+    busy_by_scope = {(node.scope, node.condition): node.busy for node in theirs}
+    by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in sides.units}
 
     def busy(node: Node) -> int:
         scope = node.scope
         if scope is not None and scope.lane >= 0:
-            lane = both.lanes[scope.lane]
-            scope = Scope(both.base.unit_of(lane), lane) if lane >= 0 else None
-        elif scope is not None and scope.group in both.units:
-            scope = Scope(both.units[scope.group])
+            lane = sides.lanes[scope.lane]
+            scope = Scope(sides.base.unit_of(lane), lane) if lane >= 0 else None
+        elif scope is not None and scope.group in sides.units:
+            scope = Scope(sides.units[scope.group])
         elif node.depth:
             return by_label.get(node.label, 0)
-        return max(by_place.get((scope, node.condition), 0), 0)
+        return max(busy_by_scope.get((scope, node.condition), 0), 0)
 
-    gone = {unit.unit: unit for unit in both.base.headline.units if unit.unit not in both.units.values()}
+    gone = {unit.unit: unit for unit in sides.base.headline.units if unit.unit not in sides.units.values()}
     return [
         *(replace(node, base=busy(node)) if node.busy >= 0 else node for node in nodes),
         *(Node(f"{clean(unit.label)} gone", 1, share=0.0, busy=0, count=0, lost=True, parent=0, base=unit.busy)
@@ -234,17 +234,17 @@ def _beside_base(nodes: Sequence[Node], both: SideBySide) -> list[Node]:
 
 def _by_difference(nodes: Sequence[Node]) -> list[Node]:
     """Sorts the children of each node by descending absolute difference from the baseline."""
-    below: dict[int, list[int]] = {}
-    for place, node in enumerate(nodes):
-        below.setdefault(node.parent, []).append(place)
-    found: list[Node] = []
+    children: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        children.setdefault(node.parent, []).append(index)
+    ordered: list[Node] = []
 
-    def add(place: int, parent: int) -> None:
-        at = len(found)
-        found.append(replace(nodes[place], parent=parent))
-        for child in sorted(below.get(place, ()), key=lambda each: -abs(nodes[each].busy - nodes[each].base)):
-            add(child, at)
+    def add(index: int, parent: int) -> None:
+        new_index = len(ordered)
+        ordered.append(replace(nodes[index], parent=parent))
+        for child in sorted(children.get(index, ()), key=lambda each: -abs(nodes[each].busy - nodes[each].base)):
+            add(child, new_index)
 
-    for place in below.get(-1, ()):
-        add(place, -1)
-    return found
+    for index in children.get(-1, ()):
+        add(index, -1)
+    return ordered

@@ -43,19 +43,19 @@ class Action(Struct, frozen=True):
 
 
 def _table(
-    pane: str, *rows: tuple[str, str, str, str, str], through: str = "", functions: Mapping[str, str] | None = None
+    pane: str, *rows: tuple[str, str, str, str, str], dispatcher: str = "", functions: Mapping[str, str] | None = None
 ) -> list[Action]:
     """Builds the actions of one pane.
 
     Args:
         pane: The pane.
         rows: (last part of the id, keys, text, help, footer) of each action.
-        through: Function that is called with the last part of the id; empty: each action has a function of that name.
+        dispatcher: Function that is called with the last part of the id; empty: each has a function of that name.
         functions: Action strings of exceptions, by the last part of the id.
     """
 
     def function(name: str) -> str:
-        own = f"{through}({name!r})" if through else name.replace("-", "_")
+        own = f"{dispatcher}({name!r})" if dispatcher else name.replace("-", "_")
         return (functions or {}).get(name, own)
 
     return [
@@ -79,7 +79,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("help", "question_mark f1", "Help", "All keys, those of the focused pane first.", "Help"),
         ("palette", "ctrl+p", "Palette", "Find any action by name.", ""),
         ("theme", "T", "Theme", "The next theme: dark, light, safe for colour-blind eyes.", ""),
-        ("repaint", "ctrl+l", "Repaint", "Draw the screen anew.", ""),
+        ("repaint", "ctrl+l", "Repaint", "Redraw the screen.", ""),
         ("suspend", "ctrl+z", "Suspend", "Back to the shell; `fg` returns.", ""),
         ("back", "escape backspace", "Back", "One step back: close, restore, clear selection, leave scope.", ""),
         functions={"palette": "command_palette", "suspend": "suspend_process"},
@@ -87,7 +87,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "explorer",
         # first, so that in the summary's footer it is next to `v` and `V`
-        ("view", "5", "View by name", "Type a view's name, or its beginning: that view fills the summary; none: all.",
+        ("view", "5", "View by name", "Fill the summary with one view, by name or prefix; empty: all views.",
          "View"),
         ("next-pane", "tab", "Next pane", "Focus the next pane.", "Pane"),
         ("previous-pane", "shift+tab", "Previous pane", "Focus the previous pane.", ""),
@@ -96,8 +96,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("summary", "3", "Summary", "Focus the summary: where the time went.", ""),
         ("problems", "4", "Problems", "Focus the list of problems.", ""),
         ("tree", "t", "Tree", "Show, focus or hide the tree of {units} and {lanes}.", "Tree"),
-        ("detail", "i", "Detail", "Show or hide all that is known of the selected {event}.", "Detail"),
-        ("maximise", "Z", "Maximise", "Give the focused pane the whole screen, or take it back.", ""),
+        ("detail", "i", "Detail", "Show or hide the details of the selected {event}.", "Detail"),
+        ("maximise", "Z", "Maximise", "Show the focused pane on the whole screen, or restore it.", ""),
         ("focus-selection", "f", "Focus", "Bring the selected {event} into view; again: zoom to it.", ""),
         ("filter", "ampersand backslash", "Filter", "Show only what passes a filter; in the tree: nodes; empty: all.",
          "Filter"),
@@ -105,34 +105,36 @@ _ACTIONS: Final[tuple[Action, ...]] = (
          "Search names as you type: in the table's order, or in time; in detail and problems lines.", "Search"),
         ("search-next", "n", "Next match", "Go to the next match.", ""),
         ("search-previous", "N", "Previous match", "Go to the previous match.", ""),
-        ("group", "b", "Group by", "Group what the table holds by name, {scope}, type, {unit}, {lane}.", "Group"),
+        ("group", "b", "Group by", "Group the table's rows by name, {scope}, type, {unit}, {lane}.", "Group"),
         ("flame-graph", "H", "Flame graph", "Time by call path as a flame graph: what called what, and how long.", ""),
         ("released-by", "left_square_bracket", "Released by", "Go to what the selected {event} waited for.", ""),
         ("releases", "right_square_bracket", "Releases", "Go to what waited for the selected {event}.", ""),
-        ("mark", "m", "Mark", "Mark the time of cursor or row with the letter typed next; again: no longer.", ""),
+        ("mark", "m", "Mark", "Mark the time of cursor or row with the letter typed next; again: remove it.", ""),
         ("go-to-mark", "apostrophe", "Go to mark", "Go to the mark or kept span of the letter typed next.", ""),
         ("keep-span", "M", "Keep span", "Keep the range, selection or window under the letter typed next.", ""),
         ("isolate", "o", "Only this {unit}",
          "Show only the selected {unit}, or the summary's line, in all panes; again: all.", ""),
         ("next-problem", "right_curly_bracket", "Next problem",
          "Go to the next {event} with a problem, else to the next problem.", ""),
-        ("previous-problem", "left_curly_bracket", "Previous problem", "The same for the problem before.", ""),
+        ("previous-problem", "left_curly_bracket", "Previous problem",
+         "Go to the previous {event} with a problem, else to the previous problem.", ""),
         ("next-difference", "semicolon", "Next difference",
-         "Go to the next {event} that is not as in the base: added, changed, or of another length beyond noise.", ""),
-        ("previous-difference", "quotation_mark", "Previous difference", "The same for the difference before.", ""),
+         "Go to the next {event} that differs from the base: added, changed, or longer or shorter beyond noise.", ""),
+        ("previous-difference", "quotation_mark", "Previous difference",
+         "Go to the previous {event} that differs from the base.", ""),
         ("swap-sides", "W", "Swap sides", "Open the base, compared with what is open now.", ""),
-        ("leave-comparison", "Q", "Leave comparison", "Open what is open now, compared with nothing.", ""),
+        ("leave-comparison", "Q", "Leave comparison", "Open this capture without a comparison.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
-        ("next-capture", "right_parenthesis", "Next capture", "Open the next capture beside this one.", ""),
-        ("previous-capture", "left_parenthesis", "Previous capture", "Open the capture before this one.", ""),
-        ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
+        ("next-capture", "right_parenthesis", "Next capture", "Open the next capture in the folder.", ""),
+        ("previous-capture", "left_parenthesis", "Previous capture", "Open the previous capture in the folder.", ""),
+        ("open-other", "O", "Open other", "Choose another capture in the folder or below it.", ""),
         ("jump", "ctrl+o", "Jump", "A letter on each pane: the next key goes there.", ""),
         ("pause", "p", "Pause", "Hold the live summary; again: follow the screen.", ""),
         ("command-line", "colon", "Command", "Type a command: filter, sort, go, {unit}, ... or the name of any action.",
          "Command"),
         ("export", "x", "Export", "Open the export menu: {written}, tables.", "Export"),
-        ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),
-        through="do",
+        ("stop-export", "X", "Stop export", "Stop the running export; no partial file remains.", ""),
+        dispatcher="do",
     ),
     *_table(
         "timeline",
@@ -157,16 +159,16 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("engines", "e", "{Lanes}/{units}", "Show one line for each {lane}, or one for each {unit}.",
          "{Lanes}/{units}"),
         ("go-to-time", "g", "Go to time", "Go to a time: 12.5ms, 1200us, 30%, +5us, ns, 12500c (cycles).", "Time"),
-        ("range", "r", "Range", "Make the selection, or what lies between two cursors, the range of figures.", "Range"),
-        ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of the same name.", ""),
-        ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of the same name.", ""),
+        ("range", "r", "Range", "Limit figures to the selection or to the range between two cursors.", "Range"),
+        ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of this name.", ""),
+        ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of this name.", ""),
         ("colours", "C", "Colours", "Colour by {colourings}.", "Colours"),
         ("legend", "L", "Legend", "Show what the colours and letters mean, or hide it.", "Legend"),
         ("strips", "B", "Strips", "Below each lane: its bandwidth, its busy share, or nothing.", ""),
-        ("scale", "u", "Time/cycles", "Tell times in units of time, or in cycles.", ""),
+        ("scale", "u", "Time/cycles", "Show times in units of time or in cycles.", ""),
         ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
-        ("pin", "P", "Pin", "Keep the selected lane on top, or let it go back to its place.", ""),
-        through="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
+        ("pin", "P", "Pin", "Pin the selected lane to the top, or unpin it.", ""),
+        dispatcher="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
     ),
     *_table(
         "list",
@@ -181,7 +183,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("centre", "z", "Centre", "Put the line under the cursor in the middle.", ""),
         ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
-        through="do",
+        dispatcher="do",
         functions={
             "centre": "centre", "column-left": "scroll_columns(-1)", "column-right": "scroll_columns(1)",
         },
@@ -193,21 +195,21 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "table",
-        ("select", "enter", "Details", "Show all that is known of the {event}.", "Details"),
+        ("select", "enter", "Details", "Show all details of the {event}.", "Details"),
         ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", "Column"),
         ("column-next", "greater_than_sign", "Column right", "Choose the column to the right.", "Column"),
-        ("sort", "s", "Sort", "Sort by the chosen column; again: the other way round.", "Sort"),
-        ("sort-by", "S", "Sort by", "Sort by a column, named by its first letters; again: the other way round.", ""),
+        ("sort", "s", "Sort", "Sort by the chosen column; again: reverse.", "Sort"),
+        ("sort-by", "S", "Sort by", "Sort by a column, named by its first letters; again: reverse.", ""),
         ("reverse", "I", "Reverse", "Reverse the order.", ""),
         ("frequencies", "F", "Frequencies", "How often each value of the chosen column occurs, and its time.", ""),
         ("columns", "c", "Columns", "Choose columns and their order.", "Columns"),
         ("percent", "percent_sign", "Percent", "Show each duration's share of the total of the table, or not.", ""),
-        ("pick", "space", "Pick row", "Pick the row, to be copied, or let it go.", ""),
-        ("clear-picks", "U", "Clear picks", "Let all picked rows go.", ""),
+        ("pick", "space", "Pick row", "Pick the row for copying, or unpick it.", ""),
+        ("clear-picks", "U", "Clear picks", "Unpick all rows.", ""),
         ("copy-rows", "y", "Copy rows", "Copy the picked rows, or the row under the cursor.", "Copy"),
         ("copy-cell", "Y", "Copy cell", "Copy the cell of the chosen column.", ""),
         ("copy-column", "ctrl+y", "Copy column", "Copy the chosen column of the picked rows, or of all.", ""),
-        ("window-only", "v", "Window only", "Only what the timeline's window holds, or all.", "Window only"),
+        ("window-only", "v", "Window only", "Show only what the timeline's window holds, or all.", "Window only"),
         ("previous", "comma", "Previous", "Select the previous {event} of the same {lane}.", ""),
         ("next", "full_stop", "Next", "Select the next {event} of the same {lane}.", ""),
         functions={
@@ -223,10 +225,10 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", ""),
         ("copy-all", "Y", "Copy all", "Copy the whole summary, as it is shown.", ""),
         ("next-section", "J", "Next section", "Scroll to the next section.", "Section"),
-        ("previous-section", "K", "Previous section", "Scroll to the section before.", "Section"),
-        ("next-view", "v", "Next view", "Let the next view fill the summary, with all of its rows; Esc: all views.",
+        ("previous-section", "K", "Previous section", "Scroll to the previous section.", "Section"),
+        ("next-view", "v", "Next view", "Fill the summary with the next view, all rows; Esc: all views.",
          "View"),
-        ("previous-view", "V", "Previous view", "Let the view before fill the summary.", "View"),
+        ("previous-view", "V", "Previous view", "Fill the summary with the previous view.", "View"),
         functions={
             "next-section": "step_section(1)", "previous-section": "step_section(-1)",
             "next-view": "step_view(1)", "previous-view": "step_view(-1)",
@@ -236,7 +238,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         "groups",
         ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
         ("next-grouping", "b", "Group by", "Group by the next: name, {scope}, type, {unit}, {lane}.", "Group by"),
-        ("work-only", "w", "Work/all", "Count work alone, or waits too.", "Work/all"),
+        ("work-only", "w", "Work/all", "Count only work, or waits too.", "Work/all"),
         ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left.", "Sort"),
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right.", "Sort"),
         ("reverse", "I", "Reverse", "Reverse the order.", "Reverse"),
@@ -245,23 +247,23 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "flame",
-        ("drill", "enter", "Show these", "Show the path's {events} alone, in all panes.", "Show these"),
-        ("zoom-in", "w plus equals_sign", "Zoom in", "Let the path under the cursor fill the width.", "Zoom"),
-        ("zoom-out", "s minus", "Zoom out", "Let the caller of what fills the width fill it.", "Zoom"),
+        ("drill", "enter", "Show these", "Show only the path's {events}, in all panes.", "Show these"),
+        ("zoom-in", "w plus equals_sign", "Zoom in", "Zoom in to the path under the cursor.", "Zoom"),
+        ("zoom-out", "s minus", "Zoom out", "Zoom out to the caller.", "Zoom"),
         ("fit", "0", "Fit all", "Show all paths.", "Fit all"),
         ("copy", "y", "Copy", "Copy the path and its times.", "Copy"),
         functions={"zoom-in": "zoom(1)", "zoom-out": "zoom(-1)", "fit": "zoom(0)"},
     ),
     *_table(
         "help",
-        ("search", "slash", "Search", "Show only the lines that have a text; nothing typed: all.", "Search"),
+        ("search", "slash", "Search", "Show only the lines that contain a text; empty: all.", "Search"),
     ),
     *_table(
         "columns",
         ("show-hide", "space enter", "Show/hide", "Show the column, or hide it.", "Show/hide"),
         ("earlier", "K", "Earlier", "Move the column to the left.", "Move"),
         ("later", "J", "Later", "Move the column to the right.", "Move"),
-        ("usual", "r", "Usual", "The usual columns in their usual order.", "Usual"),
+        ("usual", "r", "Usual", "The default columns in their default order.", "Usual"),
         functions={"earlier": "shift(-1)", "later": "shift(1)"},
     ),
     *_table(
@@ -270,13 +272,13 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("node-up", "k up", "Up", "Select the node above.", ""),
         ("fold", "h left", "Fold", "Fold the node, or go to its parent.", ""),
         ("unfold", "l right", "Unfold", "Unfold the node.", ""),
-        ("scope", "enter space", "Only this", "Narrow all panes to this node, again: everything; open the capture.",
+        ("scope", "enter space", "Only this", "Narrow all panes to this node; again: everything. Or open the capture.",
          "Only this"),
         ("top", "g home", "Top", "Go to the first node.", ""),
         ("bottom", "G end", "End", "Go to the last node.", ""),
         ("page-down", "pagedown ctrl+d ctrl+f", "Page down", "Move down a page.", ""),
         ("page-up", "pageup ctrl+u ctrl+b", "Page up", "Move up a page.", ""),
-        ("fold-unfold", "e", "Fold/unfold", "Fold the node or unfold it; without anything below: what it belongs to.",
+        ("fold-unfold", "e", "Fold/unfold", "Fold or unfold the node; without children: its parent.",
          "Fold"),
         ("unfold-all", "E", "Unfold all", "Unfold every node.", "Fold"),
         ("fold-all", "C", "Fold all", "Fold every node.", "Fold"),
@@ -292,7 +294,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("previous", "comma", "Previous", "Select the previous {event} of the lane.", "Step"),
         ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", "Copy"),
-        ("copy-all", "Y", "Copy all", "Copy all that is known of the {event}.", ""),
+        ("copy-all", "Y", "Copy all", "Copy all details of the {event}.", ""),
         functions={"previous": "step(-1)", "next": "step(1)"},
     ),
     *_table(
@@ -304,37 +306,37 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "chooser",
-        ("open", "enter", "Open", "Open the capture, beside the base where there is one.", "Open"),
+        ("open", "enter", "Open", "Open the capture, compared with the base if there is one.", "Open"),
         ("base", "b", "Base", "Make it the base that captures are compared with; again: none.", "Base"),
     ),
     *_table(
         "fleet",
-        ("open", "enter", "Open", "Open the capture where it lies.", "Open"),
-        ("sort-next", "s", "Next order", "Order by the next figure; behind the last one: by day.", "Sort"),
-        ("sort-previous", "S", "Previous order", "Order by the figure before; before the first one: by day.", ""),
-        ("reverse", "r", "Reverse", "Turn the order round.", "Reverse"),
-        ("filter", "ampersand backslash", "Filter", "Type words of captures: path, chip, device, day.", "Filter"),
+        ("open", "enter", "Open", "Open the capture at its path.", "Open"),
+        ("sort-next", "s", "Next order", "Order by the next figure; after the last one: by day.", "Sort"),
+        ("sort-previous", "S", "Previous order", "Order by the previous figure; before the first one: by day.", ""),
+        ("reverse", "r", "Reverse", "Reverse the order.", "Reverse"),
+        ("filter", "ampersand backslash", "Filter", "Filter the captures by words: path, chip, device, day.", "Filter"),
         functions={"sort-next": "sort(1)", "sort-previous": "sort(-1)"},
     ),
     *_table(
         "prompt",
-        ("accept", "enter", "Accept", "Take the text.", ""),
-        ("cancel", "escape", "Cancel", "Leave without a text.", ""),
-        ("older", "up ctrl+p", "Older", "The text typed before.", ""),
-        ("newer", "down ctrl+n", "Newer", "The text typed after.", ""),
+        ("accept", "enter", "Accept", "Accept the text.", ""),
+        ("cancel", "escape", "Cancel", "Cancel.", ""),
+        ("older", "up ctrl+p", "Older", "The previous text typed.", ""),
+        ("newer", "down ctrl+n", "Newer", "The next text typed.", ""),
         functions={"older": "recall(1)", "newer": "recall(-1)"},
     ),
     *_table(
         "export",
         ("core", "o", "Only the {unit}", "Write only the {unit} of the scope or the selection; again: all.", ""),
-        ("cores", "n", "Only some {units}", "Type the {units} to write; nothing typed: all.", ""),
+        ("cores", "n", "Only some {units}", "Type the {units} to write; empty: all.", ""),
         ("window", "v", "Only the window", "Write only what runs in the range, else the window; again: all.", ""),
         ("filtered", "ampersand backslash", "Only the filter", "Write only what passes the filter; again: all.", ""),
         ("folder", "e", "Folder", "Choose the folder to write to.", "Folder"),
-        ("choose", "enter", "Choose", "Do what the line under the cursor says.", ""),
+        ("choose", "enter", "Choose", "Run the line under the cursor.", ""),
         ("line-down", "down", "Down", "Move down a line.", ""),
         ("line-up", "up", "Up", "Move up a line.", ""),
-        ("stop", "X", "Stop", "Stop the export at work; nothing half-written stays.", ""),
+        ("stop", "X", "Stop", "Stop the running export; no partial file remains.", ""),
         functions={
             "line-down": "do('line-down')", "line-up": "do('line-up')",
             **{name: f"only({name!r})" for name in ("core", "window", "filtered")},
@@ -343,14 +345,14 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "confirm",
-        ("yes", "y", "Yes", "Do it.", "Yes"),
-        ("no", "n", "No", "Leave it.", "No"),
+        ("yes", "y", "Yes", "Confirm.", "Yes"),
+        ("no", "n", "No", "Cancel.", "No"),
         functions={"yes": "answer(True)", "no": "answer(False)"},
     ),
     *_table(
         "loading",
         ("cancel", "escape backspace", "Cancel", "Stop reading.", "Cancel"),
-        ("again", "R ctrl+r", "Read again", "Read once more what could not be read.", ""),
+        ("again", "R ctrl+r", "Read again", "Read again what could not be read.", ""),
     ),
 )  # fmt: skip
 
@@ -359,8 +361,8 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
     """The two actions that write an output: one of the explorer, for its scope and filter, one of the export menu."""
     letters = (output.letter,) if has_keys and output.letter else ()
     needs = f" (needs {output.needs})" if output.needs else ""
-    how = f", as it is: columns, order, scope, filter{needs}" if output.is_table else ", of scope and filter"
-    what = output.told or f"the {output.title}"
+    how = f", as shown: columns, order, scope, filter{needs}" if output.is_table else ", of scope and filter"
+    what = output.progress_name or f"the {output.title}"
     yield Action(
         f"explorer.export-{output.id}", tuple(f"alt+{letter}" for letter in letters), "explorer",
         f"Export {output.title}", f"Write {what}{how}.", f"do('export-output', {output.id!r})",
@@ -372,14 +374,14 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
 
 def _with_outputs(outputs: Iterable[Output], keys: Container[str]) -> tuple[Action, ...]:
     """The registry with the actions of some outputs; outputs whose id is not in ``keys`` get no key bindings."""
-    made = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
+    output_actions = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
     actions: list[Action] = []
     for action in _ACTIONS:
         if action.id == "export.core":
-            actions += [each for each in made if each.pane == "export"]
+            actions += [each for each in output_actions if each.pane == "export"]
         actions.append(action)
         if action.id == "explorer.export":
-            actions += [each for each in made if each.pane == "explorer"]
+            actions += [each for each in output_actions if each.pane == "explorer"]
     return tuple(actions)
 
 
@@ -447,7 +449,7 @@ _KEY_TEXTS: Final[dict[str, str]] = {
 
 
 #: Keys that always exit, whatever the user has configured.
-LEAVE: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
+EXIT_KEYS: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
 #: Keys configured by the user, by action id.
 _REMAPPED: Final[dict[str, tuple[str, ...]]] = {}
 
@@ -458,15 +460,15 @@ def remap(keys: Mapping[str, str]) -> None:
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
 
 
-def with_way_out(keys: Mapping[str, str]) -> dict[str, str]:
-    """The user's keys by action id, with the keys of ``LEAVE`` reserved for ``app.leave``."""
-    found: dict[str, str] = {}
+def reserve_exit_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """The user's keys by action id, with the keys of ``EXIT_KEYS`` reserved for ``app.leave``."""
+    reserved: dict[str, str] = {}
     for name, text in keys.items():
-        others = [key.strip() for key in text.split(",") if key.strip().lower() not in LEAVE]
-        others += LEAVE if name == "app.leave" else ()
+        others = [key.strip() for key in text.split(",") if key.strip().lower() not in EXIT_KEYS]
+        others += EXIT_KEYS if name == "app.leave" else ()
         if others:
-            found[name] = ",".join(others)
-    return found
+            reserved[name] = ",".join(others)
+    return reserved
 
 
 def keys_of(action: Action) -> tuple[str, ...]:
@@ -485,8 +487,8 @@ def key_text(key: str) -> str:
 
 def actions_of(group: str, vocabulary: Vocabulary | None = None) -> list[Action]:
     """Actions of one group, in table order; ``vocabulary``: those for a source; None: all."""
-    known = ACTIONS if vocabulary is None else actions_for(vocabulary)
-    return [action for action in known if action.pane == group]
+    actions = ACTIONS if vocabulary is None else actions_for(vocabulary)
+    return [action for action in actions if action.pane == group]
 
 
 def bindings(*groups: str) -> list[Binding]:
@@ -510,10 +512,10 @@ def bindings(*groups: str) -> list[Binding]:
 def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[tuple[str, ...], str]]:
     """(keys, label) of the footer entries while ``pane`` is focused: the pane's own first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
-    known = actions_for(vocabulary)
-    shown = [action for group in groups for action in known if action.pane == group and action.footer]
-    first = [action for action in shown if action.id in ("app.help", "app.quit")]
-    rest = [action for action in shown if action not in first]
+    all_actions = actions_for(vocabulary)
+    footer_actions = [action for group in groups for action in all_actions if action.pane == group and action.footer]
+    first = [action for action in footer_actions if action.id in ("app.help", "app.quit")]
+    rest = [action for action in footer_actions if action not in first]
     return [
         (tuple(keys_of(action)[0] for action in actions), text)
         for text, actions in ((text, list(group)) for text, group in groupby(rest + first, lambda each: each.footer))

@@ -29,7 +29,7 @@ class Command(Struct, frozen=True):
     help: str
     name: str = ""
 
-    def said(self, vocabulary: Vocabulary) -> Command:
+    def in_words_of(self, vocabulary: Vocabulary) -> Command:
         """Returns the command with its placeholders replaced by the source's words."""
         keys = ", ".join(output.key for output in explorer_outputs(vocabulary))
         return Command(
@@ -38,24 +38,24 @@ class Command(Struct, frozen=True):
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("filter", "EXPRESSION", "Show only what passes; without one everything."),
+    Command("filter", "EXPRESSION", "Show only what passes; empty: everything."),
     Command("sort", "COLUMN [up|down]", "Sort the table."),
-    Command("group", "COLUMN", "Group what the table holds."),
-    Command("columns", "A,B,...", "The table's columns in this order; without any the usual ones."),
+    Command("group", "COLUMN", "Group the table's rows."),
+    Command("columns", "A,B,...", "The table's columns in this order; empty: the default ones."),
     Command("go", "TIME", "Go to a time: 1.2ms, 30%, +5us, 12500c."),
     Command("window", "A..B", "Show the window from one time to another."),
     Command(
         "core",
         "NUMBER|least|most",
-        "Select {a_unit}: by number, or the one with least or most work; none: all.",
+        "Select {a_unit}: by number, or the one with least or most work; empty: all.",
         "{unit}",
     ),
-    Command("view", "NAME", "Let one view fill the summary, by the beginning of its name; none: all have their part."),
-    Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; none: everything again."),
+    Command("view", "NAME", "Fill the summary with one view, by a prefix of its name; empty: all views."),
+    Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; empty: everything again."),
     Command("row", "NUMBER", "Go to a row of the table."),
-    Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
+    Command("move", "+NUMBER|-NUMBER", "Move by a number of lines, in the timeline {events}; +10 and -10 suffice."),
     Command("path", "", "Show the critical path as a lane on top of the timeline, or hide it."),
-    Command("note", "LETTER TEXT", "Write something about a mark or a kept span; without a text nothing stands there."),
+    Command("note", "LETTER TEXT", "Write a note on a mark or a kept span; empty: remove it."),
     Command("place", "", "Copy the command line that opens this place."),
     Command("export", "KIND", "Write {outputs}."),
     Command("open", "PATH", "Open another capture."),
@@ -65,7 +65,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
 ALIASES: Final = {"q": "quit", "s": "sort", "goto": "go", "f": "filter", "e": "open"}
 
 
-def split(text: str) -> tuple[str, str]:
+def split_command(text: str) -> tuple[str, str]:
     """Splits typed text into command id and argument; a number alone means ``row``, with a sign ``move``."""
     word, _, rest = text.strip().partition(" ")
     if word[:1] in ("+", "-") and word[1:].isdecimal() and not rest:
@@ -77,31 +77,31 @@ def split(text: str) -> tuple[str, str]:
 
 def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:
     """Commands whose name starts with a word; only the exact match if there is one."""
-    known = [command.said(vocabulary) for command in COMMANDS]
-    exact = [command for command in known if word in (command.name, command.id)]
-    return exact or [command for command in known if word and command.name.startswith(word)]
+    commands = [command.in_words_of(vocabulary) for command in COMMANDS]
+    exact = [command for command in commands if word in (command.name, command.id)]
+    return exact or [command for command in commands if word and command.name.startswith(word)]
 
 
 def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
     """Actions of a pane whose name starts with a text; only exact matches if there are any."""
-    wanted = " ".join(text.lower().split())
+    name = " ".join(text.lower().split())
     groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
-    every = actions_for(vocabulary)
-    known = [action for group in groups for action in every if action.pane == group]
-    exact = [action for action in known if wanted in _names(action)]
-    return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
+    all_actions = actions_for(vocabulary)
+    candidates = [action for group in groups for action in all_actions if action.pane == group]
+    exact = [action for action in candidates if name in _names(action)]
+    return exact or [action for action in candidates if name and any(each.startswith(name) for each in _names(action))]
 
 
-def begun(text: str, names: Iterable[str]) -> list[str]:
+def completions(text: str, names: Iterable[str]) -> list[str]:
     """Names that start with a text, spaces standing for underscores; only the exact match if there is one."""
-    wanted = "_".join(text.lower().split())
-    every = list(names)
-    return [wanted] if wanted in every else [name for name in every if wanted and name.startswith(wanted)]
+    prefix = "_".join(text.lower().split())
+    all_names = list(names)
+    return [prefix] if prefix in all_names else [name for name in all_names if prefix and name.startswith(prefix)]
 
 
-def views_begun(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+def views_named(text: str, views: Iterable[str], vocabulary: Vocabulary) -> list[str]:
     """Ids of views that start with a text; if exactly one of them is the source's own, only that one."""
-    found = begun(text, views)
+    found = completions(text, views)
     own = [view.id for view in vocabulary.views if view.id in found]
     return own if len(own) == 1 else found
 

@@ -20,14 +20,14 @@ from msgspec import Struct, field
 from .actions import ACTIONS
 
 #: Largest file, in bytes, that is read.
-LARGEST: Final = 1 << 18
+MAX_BYTES: Final = 1 << 18
 FILE: Final = "config.json"
 #: Longest name; most columns, and longest list of keys in characters.
-_LONGEST, _MOST = 64, 256
+_MAX_NAME, _MAX_COUNT = 64, 256
 #: Number of attempts, and pause in seconds between them, to get a lock held by another explorer.
 _TRIES, _PAUSE = 20, 0.01
 #: Timeline options that are saved, with their allowed values; empty: any word, as it depends on the source.
-LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
+TIMELINE_OPTIONS: Final[dict[str, tuple[str | bool, ...]]] = {
     "colouring": (), "legend": (False, True),
     "strip": ("", "bandwidth", "utilisation"), "scale": ("time", "cycles"),
 }  # fmt: skip
@@ -40,13 +40,13 @@ class Config(Struct, frozen=True):
         theme: Name of the theme; empty: none chosen.
         columns: Keys of the table's columns; empty: the default ones.
         keys: Comma-separated keys in Textual's spelling, by action id.
-        looks: Timeline options, by the field names of ``DisplayState`` in ``LOOKS``.
+        timeline_options: Timeline options, by the field names of ``DisplayState`` in ``TIMELINE_OPTIONS``.
     """
 
     theme: str = ""
     columns: tuple[str, ...] = ()
     keys: dict[str, str] = field(default_factory=dict)
-    looks: dict[str, str | bool] = field(default_factory=dict)
+    timeline_options: dict[str, str | bool] = field(default_factory=dict)
 
 
 def config_path() -> Path | None:
@@ -61,14 +61,14 @@ def config_path() -> Path | None:
 
 def read_config(path: Path | None = None) -> Config:
     """Reads the configuration; invalid entries are ignored. ``path``: the file; None: the user's."""
-    found = _held(config_path() if path is None else path)
-    theme, columns, keys, looks = (found.get(name) for name in ("theme", "columns", "keys", "timeline"))
+    found = _read_object(config_path() if path is None else path)
+    theme, columns, keys, options = (found.get(name) for name in ("theme", "columns", "keys", "timeline"))
     return Config(
-        theme if isinstance(theme, str) and len(theme) < _LONGEST else "",
+        theme if isinstance(theme, str) and len(theme) < _MAX_NAME else "",
         tuple(columns) if isinstance(columns, list) and _are_names(columns) else (),
         {name: text for name, text in keys.items() if _is_mapping(name, text)} if isinstance(keys, dict) else {},
-        {name: looks[name] for name, allowed in LOOKS.items() if _is_look(looks[name], allowed)}
-        if isinstance(looks, dict) and LOOKS.keys() <= looks.keys() else {},
+        {name: options[name] for name, allowed in TIMELINE_OPTIONS.items() if _is_option_value(options[name], allowed)}
+        if isinstance(options, dict) and TIMELINE_OPTIONS.keys() <= options.keys() else {},
     )  # fmt: skip
 
 
@@ -90,10 +90,10 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
         if target.exists() and not target.is_file():
             return False  # a pipe or a device (such as a link to /dev/null) must not be replaced
         lock = _locked(target.parent)
-        held = _held(target)
-        if not held and target.is_file() and target.stat().st_size > len("{}\n"):
+        current = _read_object(target)
+        if not current and target.is_file() and target.stat().st_size > len("{}\n"):
             os.replace(target, target.with_name(f"{FILE}.broken"))  # keep a malformed file: it may be edited by hand
-        text = json.dumps({**held, **changes}, indent=1)
+        text = json.dumps({**current, **changes}, indent=1)
         handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=target.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
@@ -124,30 +124,30 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _held(path: Path | None) -> dict[str, Any]:
+def _read_object(path: Path | None) -> dict[str, Any]:
     """The JSON object in the file; empty if it is missing, too large or malformed."""
     try:
-        if path is None or not path.is_file() or path.stat().st_size > LARGEST:
+        if path is None or not path.is_file() or path.stat().st_size > MAX_BYTES:
             return {}
-        held = json.loads(path.read_text(encoding="utf-8"))
+        current = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return held if isinstance(held, dict) else {}
+    return current if isinstance(current, dict) else {}
 
 
 def _are_names(values: list[Any]) -> bool:
-    return len(values) <= _MOST and all(isinstance(value, str) and len(value) < _LONGEST for value in values)
+    return len(values) <= _MAX_COUNT and all(isinstance(value, str) and len(value) < _MAX_NAME for value in values)
 
 
-def _is_look(value: Any, allowed: tuple[str | bool, ...]) -> bool:
+def _is_option_value(value: Any, allowed: tuple[str | bool, ...]) -> bool:
     """Whether a value is one of ``allowed`` (with equal type: 1 is not True), or any short text if that is empty."""
     if not allowed:
-        return isinstance(value, str) and len(value) < _LONGEST
+        return isinstance(value, str) and len(value) < _MAX_NAME
     return any(value == one and type(value) is type(one) for one in allowed)
 
 
 def _is_mapping(name: Any, text: Any) -> bool:
     """Whether this is a valid key mapping of an existing action."""
     known = any(action.id == name for action in ACTIONS)
-    keys = text.split(",") if isinstance(text, str) and len(text) < _MOST else []
+    keys = text.split(",") if isinstance(text, str) and len(text) < _MAX_COUNT else []
     return known and bool(keys) and all(key.strip() and key.strip().isprintable() for key in keys)

@@ -28,18 +28,18 @@ from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
 from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
-from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, with_way_out
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, reserve_exit_keys
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
-from . import garbage_collection, messages, reading, watching
-from .captures import capture_of, neighbours, place_of
+from . import memory_tuning, messages, reading, watching
+from .captures import capture_of, index_of, neighbours
 from .exports import ExportRunner
-from .first_state import carried_state, noted_state
+from .initial_state import apply_notes_and_place, carried_state
 from .key_queue import KeyQueue
 from .loading import LoadingPane, LoadingScreen
 from .reading import Capture, CaptureReader
 from .signals import Signals
-from .watching import CaptureWatcher, Sighting
+from .watching import CaptureWatcher, DiskState
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import DisplayState, Place
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from ..explorer.layout import Layout
     from ..explorer.screen import ExplorerScreen
     from .capture_list import CaptureList
-    from .data_set import Looked
+    from .data_set import DataSetViewState
 
 #: Delays in seconds, after a capture is shown, of garbage collection: when the previous screen is removed, and for a
 #: replaced capture again when worker threads have released it.
-SETTLE_SECONDS: Final = (1.0, 10.0)
+COLLECT_SECONDS: Final = (1.0, 10.0)
 #: Seconds without a resize before a full repaint: the size changes many times while a window is dragged.
-REST_SECONDS: Final = 0.1
+REPAINT_DELAY: Final = 0.1
 
 
 class TpuprofApp(TerminalApp):
@@ -113,27 +113,27 @@ class TpuprofApp(TerminalApp):
         self.glyphs = ASCII if self.ascii_only else UNICODE
         #: Folder or address of the data set that captures are chosen from; empty: none.
         self.data_set = ""
-        self._data_set_look: Looked | None = None
+        self._data_set_view: DataSetViewState | None = None
         self.failure: TpuprofError | None = None
         self.status = 0
         #: The capture on the screen (or shown last), and its state on disk before it was read.
-        self._shown: tuple[Capture, Sighting] | None = None
+        self._last_shown: tuple[Capture, DiskState] | None = None
         #: View to carry over to the next profile: display state, its profile, and layout.
-        self._kept: tuple[DisplayState, Profile, Layout] | None = None
+        self._view_to_restore: tuple[DisplayState, Profile, Layout] | None = None
         #: Message to show when the capture being read is on the screen.
-        self._arrival = ""
+        self._message_when_loaded = ""
         #: Whether the previous capture is shown again if reading fails.
-        self._comes_back = False
+        self._restore_on_failure = False
         #: Message while the rest of the profile on the screen is being read; empty: it is complete.
-        self._more = ""
+        self._partial_message = ""
         #: Profile that was loaded while an overlay covered the loading screen; shown when it closes.
-        self._arrived: reading.Loaded | None = None
+        self._pending_loaded: reading.Loaded | None = None
         self._ascii_filter = AsciiFilter()
-        self._resting: Timer | None = None
-        self._looking: Timer | None = None
+        self._repaint_timer: Timer | None = None
+        self._poll_timer: Timer | None = None
 
         self.preferences = Preferences(colours=not plain)
-        self._use_preferences()
+        self._apply_preferences()
         #: Notice in the bottom line (such as a change on disk), shown while no export is running; empty: none.
         self._notice = ""
         self.exports = ExportRunner(
@@ -159,28 +159,28 @@ class TpuprofApp(TerminalApp):
         self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
-        garbage_collection.share_memory()
-        asyncio.get_running_loop().set_default_executor(garbage_collection.Threads(thread_name_prefix="tpuprof"))
+        memory_tuning.use_single_malloc_arena()
+        asyncio.get_running_loop().set_default_executor(memory_tuning.ContextFreePool(thread_name_prefix="tpuprof"))
         # after a suspend, overwrite what other programs left on the terminal
         self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
 
     def on_ready(self) -> None:
         """Starts reading once the first frame is on the screen."""
         if self.capture.profile is None and self.capture.path is None:
-            self._choose(*(self.paths or [os.getcwd()]))
+            self._show_capture_list(*(self.paths or [os.getcwd()]))
         else:
             self.reader.read(self.capture)
 
     def exit(self, *arguments: Any, **settings: Any) -> None:
         """Exits, after saving the state as preferences."""
-        self._remember_state()
+        self._save_state()
         self.key_queue.close()
         super().exit(*arguments, **settings)
 
-    def _remember_state(self) -> None:
+    def _save_state(self) -> None:
         explorer = self.explorer
         if explorer is not None:
-            self.preferences.remember_state(explorer.state, explorer.session)
+            self.preferences.save_state(explorer.state, explorer.session)
 
     def _leave_by_signal(self, status: int) -> None:
         self.exports.exporter.stop()
@@ -188,7 +188,7 @@ class TpuprofApp(TerminalApp):
 
     def _abandon(self) -> None:
         self.exports.exporter.stop()
-        self._remember_state()
+        self._save_state()
 
     def leave(self) -> None:
         """Exits; asks first if an export is running."""
@@ -205,7 +205,7 @@ class TpuprofApp(TerminalApp):
                 self.exports.exporter.stop()
                 self.exit(0)
 
-        text = f"An export is at work: {running.text}. Stop it and leave?"
+        text = f"An export is running: {running.text}. Stop it and quit?"
         palette = self.preferences.palette
         self.push_screen(Overlay(ConfirmPane(text, palette), palette), answered)
 
@@ -221,7 +221,7 @@ class TpuprofApp(TerminalApp):
     @property
     def explorer(self) -> ExplorerScreen | None:
         """The explorer screen of the open capture, even if covered by overlays; None if there is none."""
-        if self._shown is None:
+        if self._last_shown is None:
             return None
         from ..explorer.screen import ExplorerScreen
 
@@ -230,22 +230,22 @@ class TpuprofApp(TerminalApp):
     @property
     def loading(self) -> LoadingScreen | None:
         """The loading screen while a capture is read, even if covered by an overlay; None otherwise."""
-        shown = next((each for each in reversed(self.screen_stack) if not each.is_modal), None)
-        return shown if isinstance(shown, LoadingScreen) and not shown.failed else None
+        screen = next((each for each in reversed(self.screen_stack) if not each.is_modal), None)
+        return screen if isinstance(screen, LoadingScreen) and not screen.failed else None
 
-    def read(self, capture: Capture, *, comes_back: bool = True) -> None:
+    def read(self, capture: Capture, *, restore_on_failure: bool = True) -> None:
         """Reads or reloads a capture; the view is carried over as far as it fits.
 
         Args:
             capture: The capture to read.
-            comes_back: Whether to show the previous capture again if it cannot be read.
+            restore_on_failure: Whether to show the previous capture again if it cannot be read.
         """
-        self._keep_state()
+        self._save_view()
         self.capture = capture
-        self._comes_back = comes_back and self._kept is not None
-        self._more = ""
-        self._show_alone(self._loading_screen())
-        garbage_collection.unsettle()
+        self._restore_on_failure = restore_on_failure and self._view_to_restore is not None
+        self._partial_message = ""
+        self._replace_screens(self._loading_screen())
+        memory_tuning.unfreeze()
         self.reader.read(capture)
 
     @on(reading.Reported)
@@ -262,87 +262,87 @@ class TpuprofApp(TerminalApp):
             return
         error = message.error
         if not isinstance(error, TpuprofError):
-            told = self._unexpected(error)
-            if not told:
+            text = self._log_unexpected(error)
+            if not text:
                 return
-            error = TpuprofError(told, "Try tpuprof --debug, and report it.")
-        if self._comes_back and self._kept is not None:
-            self._comes_back = False
-            self.reader.read(Capture(profile=self._kept[1]), error, message.looked)
+            error = TpuprofError(text, "Try tpuprof --debug, and report it.")
+        if self._restore_on_failure and self._view_to_restore is not None:
+            self._restore_on_failure = False
+            self.reader.read(Capture(profile=self._view_to_restore[1]), error, message.disk_state)
             return
         self.key_queue.clear()
         self.failure = error
-        self.watcher.could_not_open(self.capture.path or "", message.looked)
+        self.watcher.could_not_open(self.capture.path or "", message.disk_state)
         loading.show_failure(error.message, error.hint)
         self._watch()
 
     @on(reading.FolderFound)
     def folder_found(self, message: reading.FolderFound) -> None:
         """Lists the captures of the folder."""
-        self._choose(message.path)
+        self._show_capture_list(message.path)
 
     @on(reading.Loaded)
     def show_loaded(self, message: reading.Loaded) -> None:
         """Opens the explorer; if an overlay covers the loading screen, waits until it closes."""
         if self.loading is not None and self.screen is not self.loading:
-            self._arrived = message
+            self._pending_loaded = message
             return
         from tpuprof_tui.analysis.selecting.notes import notes_path
         from tpuprof_tui.model import Severity, worst
 
         from ..explorer.screen import ExplorerScreen
 
-        if self._more:
+        if self._partial_message:
             # a part of this profile is on the screen, unless another screen was opened meanwhile
             if self.explorer is None:
                 return
             if not isinstance(self.screen, ExplorerScreen):
-                if not message.more:
+                if not message.partial_message:
                     self.set_timer(reading.REPORT_EVERY, lambda: self.post_message(message))
                 return
-            self._keep_state()
-        self._more = message.more
-        asked, session = self.capture, message.session
-        settles = SETTLE_SECONDS[:1] if self._shown is None else SETTLE_SECONDS
-        self.failure, self._comes_back = None, False
-        if message.error is None or self._shown is None:
-            self._shown = asked, message.looked
-        self.capture, seen = self._shown
+            self._save_view()
+        self._partial_message = message.partial_message
+        requested, session = self.capture, message.session
+        delays = COLLECT_SECONDS[:1] if self._last_shown is None else COLLECT_SECONDS
+        self.failure, self._restore_on_failure = None, False
+        if message.error is None or self._last_shown is None:
+            self._last_shown = requested, message.disk_state
+        self.capture, disk_state = self._last_shown
         path = self.capture.path or ""
-        self.watcher.show(path, seen)
-        self.exports.show(path, seen.fingerprint)
+        self.watcher.show(path, disk_state)
+        self.exports.show(path, disk_state.fingerprint)
         self.status = int(worst(session.profile.problems) == Severity.ERROR)
-        layout, told = None, ""
+        layout, error_text = None, ""
         notes = notes_path(session.profile) if self.notes == "" else None if self.notes is None else Path(self.notes)
-        if self._kept is not None:
-            before, old, layout = self._kept
-            state, self._kept = carried_state(before, old, session), None
+        if self._view_to_restore is not None:
+            old_state, old_profile, layout = self._view_to_restore
+            state, self._view_to_restore = carried_state(old_state, old_profile, session), None
         else:
-            first = self.preferences.first_state(session)
-            state, notes, told = noted_state(session, first, notes, self.place)
+            initial = self.preferences.initial_state(session)
+            state, notes, error_text = apply_notes_and_place(session, initial, notes, self.place)
             self.place = None
         screen = ExplorerScreen(
             session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes
         )  # fmt: skip
-        self._show_alone(screen)
-        if told:
-            self.call_after_refresh(screen.prompt.say, told)
+        self._replace_screens(screen)
+        if error_text:
+            self.call_after_refresh(screen.prompt.say, error_text)
         if message.error is not None:
-            self.watcher.could_not_read(asked.path or "", message.looked)
-            self._arrival = f"{message.error.message.rstrip('.')}: what was read before stays."
-        arrival, self._arrival = self._arrival or message.more, ""
+            self.watcher.could_not_read(requested.path or "", message.disk_state)
+            self._message_when_loaded = f"{message.error.message.rstrip('.')}: the earlier state stays open."
+        text, self._message_when_loaded = self._message_when_loaded or message.partial_message, ""
         self.call_after_refresh(self._watch)
-        if arrival:
-            self.call_after_refresh(self._say, arrival)
-        for seconds in settles:
+        if text:
+            self.call_after_refresh(self._say, text)
+        for seconds in delays:
             self.set_timer(seconds, self._collect_garbage)
 
-    @on(LoadingScreen.Uncovered)
-    def show_arrived(self) -> None:
+    @on(LoadingScreen.Resumed)
+    def show_pending(self) -> None:
         """Shows the profile that was loaded while an overlay covered the loading screen."""
-        arrived, self._arrived = self._arrived, None
-        if arrived is not None and self.loading is not None:
-            self.show_loaded(arrived)
+        pending, self._pending_loaded = self._pending_loaded, None
+        if pending is not None and self.loading is not None:
+            self.show_loaded(pending)
 
     @on(LoadingPane.Cancelled)
     def cancel_reading(self, message: LoadingPane.Cancelled) -> None:
@@ -356,44 +356,44 @@ class TpuprofApp(TerminalApp):
         """Reads the capture again."""
         self.read(self.capture)
 
-    def _keep_state(self) -> None:
+    def _save_view(self) -> None:
         """Keeps the view of the current profile for the next one."""
         explorer = self.explorer
         if explorer is not None:
-            self._kept = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
+            self._view_to_restore = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
 
     def _collect_garbage(self) -> None:
         """Frees the replaced screen and capture."""
         self.release_widgets()
-        self.call_after_refresh(garbage_collection.settle)
+        self.call_after_refresh(memory_tuning.collect_and_freeze)
 
     # choosing a capture
 
-    @on(messages.AskCapture)
-    def do_asked(self, message: messages.AskCapture) -> None:
+    @on(messages.CaptureRequest)
+    def dispatch_request(self, message: messages.CaptureRequest) -> None:
         """Dispatches the request of a screen."""
-        known: dict[str, Callable[..., None]] = {
+        handlers: dict[str, Callable[..., None]] = {
             "open": self.open_capture, "switch": self.switch_capture, "reload": self.reload, "list": self.list_captures,
             "return": self.return_to_capture, "swap": self.swap_sides, "leave": self.leave_comparison,
         }  # fmt: skip
-        known[message.what](*message.arguments)
+        handlers[message.action](*message.arguments)
 
-    def _choose(self, *roots: str) -> None:
+    def _show_capture_list(self, *roots: str) -> None:
         self.key_queue.clear()
-        garbage_collection.be_patient()
-        if self._more:
+        memory_tuning.set_gc_threshold()
+        if self._partial_message:
             self.reader.cancel()
         self.data_set = roots[0] if len(roots) == 1 and ("://" in roots[0] or is_data_set(roots[0])) else ""
         if self.data_set:
-            from .data_set import DataSetScreen, Looked
+            from .data_set import DataSetScreen, DataSetViewState
 
-            if self._data_set_look is None or self._data_set_look.out != self.data_set:
-                self._data_set_look = Looked(self.data_set)
-            self._show_alone(DataSetScreen(self._data_set_look, self.preferences.palette, self.glyphs))
+            if self._data_set_view is None or self._data_set_view.location != self.data_set:
+                self._data_set_view = DataSetViewState(self.data_set)
+            self._replace_screens(DataSetScreen(self._data_set_view, self.preferences.palette, self.glyphs))
             return
         from .capture_list import ChooseScreen
 
-        self._show_alone(ChooseScreen(roots, self.preferences.palette, self.reader.against))
+        self._replace_screens(ChooseScreen(roots, self.preferences.palette, self.reader.against))
 
     def on_capture_list_base_chosen(self, message: CaptureList.BaseChosen) -> None:
         """Sets or clears the baseline for captures opened from now on."""
@@ -403,42 +403,42 @@ class TpuprofApp(TerminalApp):
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
         """Opens the chosen capture."""
         message.stop()
-        self._kept = None
+        self._view_to_restore = None
         self.read(Capture(message.path))
 
     def list_captures(self) -> None:
         """Lists the captures of the data set, else those named at start, else those in the folder of the open one."""
         from .captures import is_capture
 
-        self._keep_state()
+        self._save_view()
         if self.data_set or self.paths:
-            self._choose(*([self.data_set] if self.data_set else self.paths))
+            self._show_capture_list(*([self.data_set] if self.data_set else self.paths))
             return
         path = Path(self.capture.path or os.curdir)
         folder = path.parent if self.capture.path and is_capture(path) else path
-        self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
+        self._show_capture_list(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     def return_to_capture(self) -> None:
         """Opens the capture that was shown last, with its view; does nothing if there was none."""
-        if self._shown is not None:
-            self.read(self._shown[0])
+        if self._last_shown is not None:
+            self.read(self._last_shown[0])
 
     def open_capture(self, path: str) -> None:
         """Opens another capture; the view is carried over as far as it fits."""
-        others = self._neighbours()
-        here = place_of(others, path)
-        place = f", {here + 1} of {len(others)}: ( and ) go on" if here >= 0 else ""
-        self._arrival = f"Capture {clean(capture_of(path).name)}{place}"
-        self.read(Capture(path), comes_back=False)
+        captures = self._neighbours()
+        index = index_of(captures, path)
+        position = f", {index + 1} of {len(captures)}: ( and ) go on" if index >= 0 else ""
+        self._message_when_loaded = f"Capture {clean(capture_of(path).name)}{position}"
+        self.read(Capture(path), restore_on_failure=False)
 
     def switch_capture(self, steps: int) -> None:
         """Opens the capture ``steps`` places after this one in its folder, cyclic."""
-        others = self._neighbours()
-        if len(others) < 2:
-            self._say("No other capture beside this one: O looks for captures further away.")
+        captures = self._neighbours()
+        if len(captures) < 2:
+            self._say("No other capture in this folder: O searches further away.")
             return
-        here = max(place_of(others, self.capture.path or ""), 0)
-        self.open_capture(others[(here + steps) % len(others)][1])
+        index = max(index_of(captures, self.capture.path or ""), 0)
+        self.open_capture(captures[(index + steps) % len(captures)][1])
 
     def swap_sides(self) -> None:
         """Opens the baseline, with the current capture as its baseline."""
@@ -453,52 +453,52 @@ class TpuprofApp(TerminalApp):
         self.reload()
 
     def _neighbours(self) -> list[tuple[str, str]]:
-        return neighbours(self.paths, self.capture.path or "", self.watcher.seen.beside)
+        return neighbours(self.paths, self.capture.path or "", self.watcher.disk_state.folder_names)
 
     # changes on disk
 
     def _watch(self) -> None:
         """Shows the notice, and starts polling if it has not been started."""
         self._show_notice(self.watcher.notice)
-        if self._looking is None:
-            self._looking = self.set_interval(watching.EVERY, self._look)
+        if self._poll_timer is None:
+            self._poll_timer = self.set_interval(watching.POLL_SECONDS, self._poll)
 
-    def _may_look(self) -> bool:
+    def _may_poll(self) -> bool:
         """Whether to poll: no capture is being read."""
         # no screen is left while the application closes
         return bool(self.screen_stack) and self.loading is None
 
-    def _look(self) -> None:
-        if self.watcher.has_capture and self._may_look():
-            self.run_worker(self._look_in_thread, name="watch", group="watching", exclusive=True, thread=True,
+    def _poll(self) -> None:
+        if self.watcher.has_capture and self._may_poll():
+            self.run_worker(self._poll_in_thread, name="watch", group="watching", exclusive=True, thread=True,
                             exit_on_error=False)  # fmt: skip
 
-    def _look_in_thread(self) -> None:
-        self.call_from_thread(self._looked, self.watcher.look(self.catalog))
+    def _poll_in_thread(self) -> None:
+        self.call_from_thread(self._take_poll_result, self.watcher.poll(self.catalog))
 
-    def _looked(self, look: watching.Look) -> None:
-        verdict = self.watcher.judge(look) if self._may_look() else None
+    def _take_poll_result(self, result: watching.PollResult) -> None:
+        verdict = self.watcher.interpret(result) if self._may_poll() else None
         if verdict is None:
             return
-        if verdict.as_read:
-            self._say("The capture on disk is as it was read.")
-        self._show_notice(verdict.news.text if verdict.news is not None else "")
-        if verdict.changed is not None and self.follow:
-            path = verdict.changed.path
-            self._arrival = ("Read again: it changed on disk." if path == self.capture.path
-                             else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
+        if verdict.restored:
+            self._say("The capture on disk has not changed.")
+        self._show_notice(verdict.to_show.text if verdict.to_show is not None else "")
+        if verdict.to_load is not None and self.follow:
+            path = verdict.to_load.path
+            self._message_when_loaded = ("Read again: it changed on disk." if path == self.capture.path
+                                         else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
             self.read(Capture(path))
 
     # switching screens
 
     def _loading_screen(self) -> LoadingScreen:
         profile = self.capture.profile
-        what = self.capture.path or (profile.name if profile is not None else os.getcwd())
-        return LoadingScreen(what, self.preferences.palette, self.glyphs)
+        capture_name = self.capture.path or (profile.name if profile is not None else os.getcwd())
+        return LoadingScreen(capture_name, self.preferences.palette, self.glyphs)
 
-    def _show_alone(self, screen: Screen[None]) -> None:
+    def _replace_screens(self, screen: Screen[None]) -> None:
         """Replaces all screens by one."""
-        self._arrived = None
+        self._pending_loaded = None
         # Textual cannot switch the first screen: it stays at the bottom of the stack
         while len(self.screen_stack) > 2:
             self.pop_screen()
@@ -535,15 +535,15 @@ class TpuprofApp(TerminalApp):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of a worker thread."""
-        messages.tell_failure(self, event)
+        messages.post_worker_failure(self, event)
 
     def on_thread_failed(self, message: messages.ThreadFailed) -> None:
         """Shows an unexpected error of a thread as a sentence; the screen stays usable."""
-        told = self._unexpected(message.error)
-        if told:
-            self._say(told)
+        text = self._log_unexpected(message.error)
+        if text:
+            self._say(text)
 
-    def _unexpected(self, error: BaseException) -> str:
+    def _log_unexpected(self, error: BaseException) -> str:
         """Logs an unexpected error and returns a sentence about it; with ``--debug``, exits with the traceback."""
         if self.debug_errors and isinstance(error, Exception):
             self._handle_exception(error)
@@ -644,11 +644,11 @@ class TpuprofApp(TerminalApp):
 
     # appearance
 
-    def _use_preferences(self) -> None:
+    def _apply_preferences(self) -> None:
         for theme, _ in THEMES.values():
             self.register_theme(theme)
         self.theme = self.preferences.textual_theme
-        keys = with_way_out(self.preferences.config.keys)
+        keys = reserve_exit_keys(self.preferences.config.keys)
         remap(keys)
         self.set_keymap(keys)
 
@@ -675,16 +675,16 @@ class TpuprofApp(TerminalApp):
 
     def on_resize(self, event: events.Resize) -> None:
         """Repaints after a resize: the terminal may have lost its contents, even if its final size is unchanged."""
-        if self._resting is None:
+        if self._repaint_timer is None:
             # first resize: nothing to repaint yet; a real delay, as stopping a timer of 0 s fails in Textual
-            self._resting = self.set_timer(REST_SECONDS, lambda: None)
+            self._repaint_timer = self.set_timer(REPAINT_DELAY, lambda: None)
         else:
-            self._resting.stop()
-            self._resting = self.set_timer(REST_SECONDS, self.action_repaint)
+            self._repaint_timer.stop()
+            self._repaint_timer = self.set_timer(REPAINT_DELAY, self.action_repaint)
 
     def action_repaint(self) -> None:
         """Repaints the whole screen."""
-        self.shown_cells.forget()
+        self.terminal_cells.forget()
         # the stack is empty if the timer fires while the application closes
         for screen in self.screen_stack[-1:]:
             screen.refresh(repaint=True, layout=True)

@@ -25,9 +25,9 @@ from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
-from ..terminal.line_compositor import DrawnScreen
-from .captures import CancelledError, Found, facts_of, found_captures
-from .messages import AskCapture, tell_failure
+from ..terminal.line_compositor import LineScreen
+from .captures import CancelledError, CaptureEntry, facts_of, find_captures
+from .messages import CaptureRequest, post_worker_failure
 
 #: Limits of the search: seconds, and levels of folders.
 SECONDS, DEPTH = 2.0, 3
@@ -60,9 +60,9 @@ class CaptureList(LinesView):
     class Update(Message):
         """Posted by the worker thread with all captures found so far."""
 
-        def __init__(self, found: list[Found], finished: bool) -> None:
+        def __init__(self, entries: list[CaptureEntry], finished: bool) -> None:
             super().__init__()
-            self.found = found
+            self.entries = entries
             self.finished = finished
 
         def can_replace(self, message: Message) -> bool:
@@ -75,12 +75,12 @@ class CaptureList(LinesView):
         self.base = base
         #: Folder that paths are shown relative to; empty: paths are shown as given.
         self.root = roots[0] if len(roots) == 1 else ""
-        self.found: list[Found] = []
+        self.entries: list[CaptureEntry] = []
         self.finished = False
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds a header and a line for each capture."""
-        if not self.found:
+        if not self.entries:
             where = below(self.roots)
             text = (
                 f"No capture {where} (looked {DEPTH} levels deep). Start tpuprof with the path of a "
@@ -93,12 +93,12 @@ class CaptureList(LinesView):
         names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>5} {'total':>11}  {'busiest':<13}"
         lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
         items = [-1]
-        for number, each in enumerate(self.found):
+        for number, each in enumerate(self.entries):
             facts = (f"{each.device or MISSING:>7} {each.call or MISSING:>6} {each.mode or MISSING:>5} "
                      f"{each.total or MISSING:>11}  {each.busiest or MISSING:<13}")  # fmt: skip
             style = self.palette.text if not each.failed else self.palette.quiet
             mark = " (base)" if self.base is not None and same_path(each.path, self.base) else ""
-            path = f"{fit(clean(each.shown(self.root)), path_width - len(mark))}{mark}"
+            path = f"{fit(clean(each.display_path(self.root)), path_width - len(mark))}{mark}"
             lines.append([Segment(f" {path} ", style), Segment(facts, self.palette.quiet)])
             items.append(number)
         if not self.finished:
@@ -108,51 +108,51 @@ class CaptureList(LinesView):
 
     def on_mount(self) -> None:
         """Starts the search in a worker thread."""
-        self._look()
+        self._search()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of the worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
-    def _look(self) -> None:
+    def _search(self) -> None:
         worker = get_current_worker()
-        found: list[Found] = []
-        told = time.monotonic()
-        for each in (each for root in self.roots for each in found_captures(Path(root), DEPTH, SECONDS)):
+        found: list[CaptureEntry] = []
+        reported_at = time.monotonic()
+        for each in (each for root in self.roots for each in find_captures(Path(root), DEPTH, SECONDS)):
             found.append(each)
             if worker.is_cancelled:
                 return
-            if time.monotonic() - told > 0.25:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > 0.25:
+                reported_at = time.monotonic()
                 self.post_message(self.Update(list(found), False))
         self.post_message(self.Update(list(found), True))
-        for place, each in enumerate(found):
+        for index, each in enumerate(found):
             if worker.is_cancelled:
                 return
             try:
-                found[place] = facts_of(each, lambda: worker.is_cancelled)
+                found[index] = facts_of(each, lambda: worker.is_cancelled)
             except CancelledError:
                 return
-            if time.monotonic() - told > 0.25 or place == len(found) - 1:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > 0.25 or index == len(found) - 1:
+                reported_at = time.monotonic()
                 self.post_message(self.Update(list(found), True))
 
     def on_capture_list_update(self, message: Update) -> None:
         """Shows the captures found so far."""
         message.stop()
-        self.found, self.finished = message.found, message.finished
+        self.entries, self.finished = message.entries, message.finished
         self.rebuild()
 
     def action_open(self) -> None:
         """Opens the capture under the cursor."""
-        if self.found:
-            self.post_message(self.Chosen(str(self.found[self.cursor].path)))
+        if self.entries:
+            self.post_message(self.Chosen(str(self.entries[self.cursor].path)))
 
     def action_base(self) -> None:
         """Makes the capture under the cursor the baseline, or clears it if it is."""
-        if self.found:
-            path = self.found[self.cursor].path
+        if self.entries:
+            path = self.entries[self.cursor].path
             self.base = None if self.base is not None and same_path(path, self.base) else str(path)
             self.rebuild()
             self.post_message(self.BaseChosen(self.base))
@@ -163,7 +163,7 @@ def same_path(path: Path, other: str) -> bool:
     return os.path.abspath(path) == os.path.abspath(other)
 
 
-class ChooseScreen(DrawnScreen[None]):
+class ChooseScreen(LineScreen[None]):
     """Screen with the list of captures."""
 
     AUTO_FOCUS = "#chooser"
@@ -182,4 +182,4 @@ class ChooseScreen(DrawnScreen[None]):
 
     def back(self) -> None:
         """Returns to the capture that was open."""
-        self.post_message(AskCapture("return"))
+        self.post_message(CaptureRequest("return"))

@@ -17,16 +17,16 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.units import percent_text, time_text
 
 #: Largest capture, in bytes, that is read for the facts in the list.
-READ_AT_MOST: Final = 256 << 20
+MAX_READ_BYTES: Final = 256 << 20
 #: Most folders next to the capture that are searched.
-MOST: Final = 2_000
+MAX_NEIGHBOURS: Final = 2_000
 
 
 class CancelledError(Exception):
     """Reading was cancelled by the user."""
 
 
-class Found(Struct, frozen=True):
+class CaptureEntry(Struct, frozen=True):
     """A capture in the list; facts not known yet are empty.
 
     Attributes:
@@ -44,7 +44,7 @@ class Found(Struct, frozen=True):
     busiest: str = ""
     failed: bool = False
 
-    def shown(self, root: str) -> str:
+    def display_path(self, root: str) -> str:
         """Path relative to ``root``; the folder's name for ``root`` itself; the path as given if ``root`` is empty."""
         if not root:
             return str(self.path)
@@ -52,17 +52,17 @@ class Found(Struct, frozen=True):
         return self.path.resolve().name if relative == os.curdir else relative
 
 
-def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
+def find_captures(root: Path, depth: int, seconds: float) -> Iterator[CaptureEntry]:
     """Yields captures at and below ``root`` as they are found; ``root`` itself if it is a file."""
     from tpuprof_tui.sources.catalog import Catalog
 
     catalog = Catalog()
     for path in [root] if os.path.isfile(root) else catalog.find(root, depth=depth, seconds=seconds):
         device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
-        yield Found(path, device, call)
+        yield CaptureEntry(path, device, call)
 
 
-def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
+def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry:
     """Reads the capture and fills in its facts.
 
     Raises:
@@ -76,16 +76,16 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
             raise CancelledError
 
     try:
-        if Catalog().size(found.path) > READ_AT_MOST:
-            return replace(found, busiest="large")
-        profile = open_profile(found.path, progress=watch)
+        if Catalog().size(entry.path) > MAX_READ_BYTES:
+            return replace(entry, busiest="large")
+        profile = open_profile(entry.path, progress=watch)
         watch(Progress("", 0, 0))
         figures = headline(profile, build_indexes(profile))
     except TpuprofError:
-        return replace(found, busiest="unreadable", failed=True)
+        return replace(entry, busiest="unreadable", failed=True)
     unit = figures.busiest
     busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
-    return replace(found, mode=profile.recording.short[-5:], total=time_text(figures.total_ns), busiest=busiest)
+    return replace(entry, mode=profile.recording.short[-5:], total=time_text(figures.total_ns), busiest=busiest)
 
 
 def is_capture(path: Path) -> bool:
@@ -109,13 +109,13 @@ def capture_of(path: str) -> Path:
     return Catalog().whole(path)
 
 
-def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[tuple[str, str]]:
+def neighbours(named: Sequence[str], path: str, folder_names: Iterable[str]) -> list[tuple[str, str]]:
     """Names and paths of the captures to switch between.
 
     Args:
         named: Paths given on the command line, if more than one.
         path: The capture on the screen; empty: not on disk.
-        beside: Names of the captures in its folder, including itself.
+        folder_names: Names of the captures in its folder, including itself.
 
     Returns:
         (name, path) of the named captures in that order, else of those in the folder in natural order.
@@ -128,10 +128,10 @@ def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[t
     if not path:
         return []
     folder = capture_of(path).parent
-    return [(name, str(folder / name)) for name in sorted(beside, key=natural_order)]
+    return [(name, str(folder / name)) for name in sorted(folder_names, key=natural_order)]
 
 
-def place_of(captures: Sequence[tuple[str, str]], path: str) -> int:
+def index_of(captures: Sequence[tuple[str, str]], path: str) -> int:
     """Index of a path in a list of captures; -1: not found."""
-    ways = {Path(path).absolute(), capture_of(path)}
-    return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in ways), -1)
+    paths = {Path(path).absolute(), capture_of(path)}
+    return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in paths), -1)

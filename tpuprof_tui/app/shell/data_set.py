@@ -15,8 +15,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line, told_apart
-from tpuprof_tui.dataset.places import is_address, on_this_machine
+from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
+from tpuprof_tui.dataset.places import is_address, local_copy
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
@@ -28,21 +28,21 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Note, Prompt, Question
+from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 from .capture_list import CaptureList
-from .messages import AskCapture, Say, tell_failure
+from .messages import CaptureRequest, ShowMessage, post_worker_failure
 
 #: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
-class Looked(Struct):
+class DataSetViewState(Struct):
     """View state of a data set; kept while one of its captures is open.
 
     Attributes:
-        out: Folder or address of the data set.
+        location: Folder or address of the data set.
         listing: Its captures; None: not read yet.
         log: Hash of its log at the time of reading.
         words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
@@ -50,7 +50,7 @@ class Looked(Struct):
         copies: Local copies of captures from remote file systems; deleted when the program ends.
     """
 
-    out: str
+    location: str
     listing: Listing | None = None
     log: bytes = b""
     words: str = ""
@@ -64,7 +64,7 @@ class CaptureTable(LinesView):
     """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures.
 
     Args:
-        looked: The data set and its view state.
+        view: The data set and its view state.
         palette, glyphs: Colours and characters to draw with.
     """
 
@@ -81,16 +81,16 @@ class CaptureTable(LinesView):
             self.log = log
             self.failure = failure
 
-    def __init__(self, looked: Looked, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, view: DataSetViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "fleet")
-        self.looked = looked
+        self.view = view
         self.glyphs = glyphs
         self.failure = ""
 
     @property
     def listing(self) -> Listing | None:
         """The captures; None: not read yet."""
-        return self.looked.listing
+        return self.view.listing
 
     def on_mount(self) -> None:
         """Shows the known captures, and reads the data set in a worker thread if its log has changed."""
@@ -100,26 +100,26 @@ class CaptureTable(LinesView):
     def _to_opened(self) -> None:
         """Puts the cursor on the capture that was opened last."""
         paths = [row.path for row in self._rows()]
-        if self.looked.opened in paths and self.items:
-            self.go_to(paths.index(self.looked.opened))
+        if self.view.opened in paths and self.items:
+            self.go_to(paths.index(self.view.opened))
 
     @work(thread=True, exclusive=True, group="fleet", exit_on_error=False)
     def _read(self) -> None:
         try:
-            log = hashlib.blake2b(store_at(self.looked.out).read_log() or b"").digest()
-            if self.looked.listing is None or log != self.looked.log:
-                self.post_message(self.Read(Listing.read(self.looked.out), log=log))
+            log = hashlib.blake2b(store_at(self.view.location).read_log() or b"").digest()
+            if self.view.listing is None or log != self.view.log:
+                self.post_message(self.Read(Listing.read(self.view.location), log=log))
         except TpuprofError as error:
             self.post_message(self.Read(None, str(error)))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of the worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     def on_capture_table_read(self, message: Read) -> None:
         """Shows the captures or the failure."""
         message.stop()
-        self.looked.listing, self.looked.log, self.failure = message.listing, message.log, message.failure
+        self.view.listing, self.view.log, self.failure = message.listing, message.log, message.failure
         self.rebuild()
 
     # lines
@@ -129,33 +129,33 @@ class CaptureTable(LinesView):
         if self.listing is None or not self.listing.rows:
             text = self.failure or ("Reading the data set ..." if self.listing is None else "The data set is empty.")
             return paragraph(text, width, self.palette.quiet), []
-        shown = self._rows()
-        column, down = self.looked.column, self.looked.down
-        room = max((width - _FACTS - _PATH) // _FIGURE, 0)
+        rows = self._rows()
+        column, down, location = self.view.column, self.view.down, self.view.location
+        figure_count = max((width - _FACTS - _PATH) // _FIGURE, 0)
         # scroll to keep the sort column visible
-        begin = max(column - room + 1, 0) if room else 0
-        figures = self.listing.figures[begin : begin + room]
+        first = max(column - figure_count + 1, 0) if figure_count else 0
+        figures = self.listing.figures[first : first + figure_count]
         path_width = max(width - _FACTS - len(figures) * _FIGURE, _PATH)
         arrow = self.glyphs.down if down else self.glyphs.up
-        titles = [f"{arrow if place == column else ''}{each.title}" for place, each in enumerate(figures, begin)]
+        titles = [f"{arrow if index == column else ''}{each.title}" for index, each in enumerate(figures, first)]
         names = f" {fit('capture', path_width - 1)}{f'{arrow if column < 0 else str()}day':>10} {'dev':>4} {'prob':>4}"
-        sparks = [spark_line(over_days(shown, place), _FIGURE - 1, self.glyphs.levels)
-                  for place in range(begin, begin + len(figures))]  # fmt: skip
-        over = f" {fit(self._count(len(shown)), path_width - 1)}{'over days':>20}"
+        sparks = [spark_line(over_days(rows, index), _FIGURE - 1, self.glyphs.levels)
+                  for index in range(first, first + len(figures))]  # fmt: skip
+        totals = f" {fit(self._count(len(rows)), path_width - 1)}{'over days':>20}"
         lines: list[Line] = [
             [Segment(fit(names + "".join(f" {fit(clean(each), _FIGURE - 1, right=True)}" for each in titles), width),
                      self.palette.header)],
-            [Segment(over, self.palette.quiet), Segment("".join(f" {each:>{_FIGURE - 1}}" for each in sparks),
+            [Segment(totals, self.palette.quiet), Segment("".join(f" {each:>{_FIGURE - 1}}" for each in sparks),
                                                         self.palette.text)],
         ]  # fmt: skip
         items = [-1, -1]
-        out = self.looked.out.rstrip("/") if is_address(self.looked.out) else os.path.abspath(self.looked.out)
-        beside = f"{out.rpartition('/')[0]}/"
-        paths = told_apart([clean(row.path.removeprefix(beside)) for row in shown], path_width - 2)
-        for number, (row, path) in enumerate(zip(shown, paths, strict=True)):
+        address = location.rstrip("/") if is_address(location) else os.path.abspath(location)
+        prefix = f"{address.rpartition('/')[0]}/"
+        paths = shortened_paths([clean(row.path.removeprefix(prefix)) for row in rows], path_width - 2)
+        for number, (row, path) in enumerate(zip(rows, paths, strict=True)):
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
-                             zip(figures, row.values[begin:], strict=False))  # fmt: skip
+                             zip(figures, row.values[first:], strict=False))  # fmt: skip
             lines.append([Segment(f" {fit(path, path_width - 2)} ", self.palette.text),
                           Segment(facts + values, self.palette.quiet)])  # fmt: skip
             items.append(number)
@@ -163,13 +163,13 @@ class CaptureTable(LinesView):
 
     def _rows(self) -> list[Row]:
         """The captures that pass the filter, sorted."""
-        looked = self.looked
-        return [] if looked.listing is None else looked.listing.shown(looked.words, looked.column, down=looked.down)
+        view = self.view
+        return [] if view.listing is None else view.listing.shown(view.words, view.column, down=view.down)
 
-    def _count(self, shown: int) -> str:
+    def _count(self, rows: int) -> str:
         assert self.listing is not None
-        every = len(self.listing.rows) + self.listing.more
-        return f"{shown:,} of {every:,} captures" if shown < every else f"{every:,} captures"
+        total = len(self.listing.rows) + self.listing.more
+        return f"{rows:,} of {total:,} captures" if rows < total else f"{total:,} captures"
 
     # keys
 
@@ -184,51 +184,51 @@ class CaptureTable(LinesView):
             return
         path = self._rows()[self.cursor].path
         if is_address(path):
-            self.post_message(Say(f"Fetching {clean(path)} ..."))
+            self.post_message(ShowMessage(f"Fetching {clean(path)} ..."))
             self._fetch(path)
         elif not os.path.lexists(path):
-            self.post_message(Say(f"{clean(path)} lies there no more."))
+            self.post_message(ShowMessage(f"{clean(path)} no longer exists."))
         else:
-            self.looked.opened = path
+            self.view.opened = path
             self.post_message(CaptureList.Chosen(path))
 
     @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
     def _fetch(self, path: str) -> None:
         """Opens a local copy of a capture from a remote file system."""
         try:
-            copy = self.looked.copies.enter_context(on_this_machine(path))
+            copy = self.view.copies.enter_context(local_copy(path))
         except TpuprofError as error:
-            self.post_message(Say(error.message))
+            self.post_message(ShowMessage(error.message))
             return
         if not get_current_worker().is_cancelled:
-            self.looked.opened = path
+            self.view.opened = path
             self.post_message(CaptureList.Chosen(copy))
 
     def action_sort(self, steps: int) -> None:
         """Sorts by the next or the previous figure, cyclic; by day between the last and the first."""
         if self.listing is not None:
             count = len(self.listing.figures) + 1
-            self.looked.column = (self.looked.column + 1 + steps) % count - 1
+            self.view.column = (self.view.column + 1 + steps) % count - 1
             self._change()
 
     def action_reverse(self) -> None:
         """Reverses the order."""
-        self.looked.down = not self.looked.down
+        self.view.down = not self.view.down
         self._change()
 
     def action_filter(self) -> None:
         """Prompts for words to filter captures by."""
-        before = self.looked.words
+        before = self.view.words
 
-        def changed(text: str) -> Note | None:
-            self.looked.words = text
+        def changed(text: str) -> Hint | None:
+            self.view.words = text
             self._change()
-            return Note(self._count(len(self.items) - 2)) if self.listing is not None and self.listing.rows else None
+            return Hint(self._count(len(self.items) - 2)) if self.listing is not None and self.listing.rows else None
 
         def cancelled() -> None:
             changed(before)
 
-        self.post_message(Prompt.Ask(Question("Filter", before, changed, changed, cancelled)))
+        self.post_message(Prompt.Ask(PromptRequest("Filter", before, changed, changed, cancelled)))
 
 
 def _text(figure: Figure, value: float | None) -> str:
@@ -241,41 +241,41 @@ def _text(figure: Figure, value: float | None) -> str:
     )
 
 
-class DataSetScreen(DrawnScreen[None]):
+class DataSetScreen(LineScreen[None]):
     """Screen with the captures of a data set.
 
     Args:
-        looked: The data set and its view state.
+        view: The data set and its view state.
         palette, glyphs: Colours and characters to draw with.
     """
 
     AUTO_FOCUS = "#fleet"
 
-    def __init__(self, looked: Looked, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, view: DataSetViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.looked, self.palette, self.glyphs = looked, palette, glyphs
+        self.view, self.palette, self.glyphs = view, palette, glyphs
 
     def compose(self) -> ComposeResult:
         """Yields headline, captures and bottom line."""
-        yield HeadlineBar(self.palette, f"tpuprof  data set {self.looked.out}")
-        yield CaptureTable(self.looked, self.palette, self.glyphs)
+        yield HeadlineBar(self.palette, f"tpuprof  data set {self.view.location}")
+        yield CaptureTable(self.view, self.palette, self.glyphs)
         yield Prompt(self.palette, "fleet", vocabularies()[0])
 
     def on_prompt_ask(self, message: Prompt.Ask) -> None:
         """Opens the prompt."""
         message.stop()
-        self.query_one(Prompt).open(message.question)
+        self.query_one(Prompt).open(message.request)
 
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
         """Focuses the captures again."""
         message.stop()
         self.query_one(CaptureTable).focus()
 
-    def on_say(self, message: Say) -> None:
+    def on_show_message(self, message: ShowMessage) -> None:
         """Shows a message in the bottom line."""
         message.stop()
         self.query_one(Prompt).say(message.text)
 
     def back(self) -> None:
         """Returns to the capture that was open."""
-        self.post_message(AskCapture("return"))
+        self.post_message(CaptureRequest("return"))

@@ -17,16 +17,16 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text
 
-from .export_kinds import Job, Source, default_folder
+from .export_jobs import ExportSource, Job, default_folder
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
     from tpuprof_tui.model.vocabulary import Output
 
 #: Longest line accepted from a child, in bytes.
-LONGEST: Final = 1 << 22
+MAX_LINE_BYTES: Final = 1 << 22
 #: Seconds that a stopped child gets to remove partial files.
-GRACE: Final = 5.0
+STOP_GRACE_SECONDS: Final = 5.0
 
 
 class ExportError(TpuprofError):
@@ -47,10 +47,10 @@ class Outcome(Struct, frozen=True):
         more = f" and {len(self.files) - 1} more," if len(self.files) > 1 else ","
         total = sum(size for _, size in self.files)
         told = "".join(f" - {clean(note)}" for note in self.notes[:1])
-        return f"Wrote {clean(_short(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}{told}"
+        return f"Wrote {clean(_relative_path(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}{told}"
 
 
-def _short(path: str) -> str:
+def _relative_path(path: str) -> str:
     """The path relative to the current directory (``./...``) if it is below it, else unchanged."""
     try:
         return f"./{Path(path).relative_to(Path.cwd())}"
@@ -99,9 +99,9 @@ class Exporter:
             ExportError: It failed.
         """
         self._stopped = False
-        self._tell(Running(job.kind))
+        self._set_running(Running(job.kind))
         try:
-            self.outcome = await (self._files(job) if job.target is None else self._table(job, job.target))
+            self.outcome = await (self._write_files(job) if job.target is None else self._write_table(job, job.target))
             return self.outcome
         except ExportError:
             if self._stopped:
@@ -110,10 +110,10 @@ class Exporter:
         except OSError as error:
             raise ExportError(f"The {job.kind.title} could not be written: {error.strerror or error}.") from None
         finally:
-            await self._ended()
-            self._tell(None)
+            await self._end_process()
+            self._set_running(None)
 
-    def take_folder(self, source: Source, typed: str = "") -> None:
+    def set_folder(self, source: ExportSource, typed: str = "") -> None:
         """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
         if typed:
             self._typed[source.capture] = typed
@@ -126,72 +126,72 @@ class Exporter:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
 
-    def _tell(self, running: Running | None) -> None:
+    def _set_running(self, running: Running | None) -> None:
         if running != self.running:
             self.running = running
             self._changed()
 
-    async def _files(self, job: Job) -> Outcome:
+    async def _write_files(self, job: Job) -> Outcome:
         process = await self._start(job, asyncio.subprocess.PIPE)
         written: list[tuple[str, int]] = []
         notes: tuple[str, ...] = ()
-        errors = asyncio.ensure_future(_tail(process.stderr))
+        errors = asyncio.ensure_future(_last_error_line(process.stderr))
         assert process.stdout is not None
         try:
             async for line in process.stdout:
-                message = _message(line)
+                message = _parse_message(line)
                 done, files = message.get("done"), message.get("written")
                 if isinstance(done, int | float):
-                    self._tell(Running(job.kind, min(max(float(done), 0.0), 1.0)))
+                    self._set_running(Running(job.kind, min(max(float(done), 0.0), 1.0)))
                 elif isinstance(files, list):
                     written = [(str(path), int(size)) for path, size in files]
                     told = message.get("notes")
                     notes = tuple(map(str, told)) if isinstance(told, list) else ()
-            told_errors = await errors
+            error_text = await errors
             if not written:  # complete files are a success, whatever the exit status
-                await self._checked(job, process, told_errors)
+                await self._check_exit_status(job, process, error_text)
         finally:
             errors.cancel()
         if not written:
-            reason = notes[0] if notes else "the export ended without a word."
+            reason = notes[0] if notes else "the export ended without a message."
             raise ExportError(f"The {job.kind.title} was not written: {clean(reason)}")
         return Outcome(job.kind, tuple(written), notes)
 
-    async def _table(self, job: Job, target: Path) -> Outcome:
+    async def _write_table(self, job: Job, target: Path) -> Outcome:
         process = await self._start(job, asyncio.subprocess.DEVNULL)
-        await self._checked(job, process, await _tail(process.stderr))
+        await self._check_exit_status(job, process, await _last_error_line(process.stderr))
         return Outcome(job.kind, ((str(target), target.stat().st_size),))
 
     async def _start(self, job: Job, output: int) -> asyncio.subprocess.Process:
         if self._stopped:
             raise ExportError("Stopped.")
         self._process = await asyncio.create_subprocess_exec(
-            *python_words("tpuprof_tui", *job.words),
-            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=LONGEST,
+            *python_words("tpuprof_tui", *job.arguments),
+            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=MAX_LINE_BYTES,
         )  # fmt: skip
         return self._process
 
-    async def _checked(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
+    async def _check_exit_status(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
         status = await process.wait()
         if status in (0, 1):  # success (1: with problems), even if a stop was requested: it finished before
             return
         raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
 
-    async def _ended(self) -> None:
-        """Terminates the child if it is still running, and kills it after ``GRACE``."""
+    async def _end_process(self) -> None:
+        """Terminates the child if it is still running, and kills it after ``STOP_GRACE_SECONDS``."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), GRACE)
+            await asyncio.wait_for(process.wait(), STOP_GRACE_SECONDS)
         except asyncio.TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
 
-def _message(line: bytes) -> dict[str, object]:
+def _parse_message(line: bytes) -> dict[str, object]:
     """Parses a JSON message of the child; empty if the line is not one."""
     try:
         message = json.loads(line)
@@ -200,7 +200,7 @@ def _message(line: bytes) -> dict[str, object]:
     return message if isinstance(message, dict) else {}
 
 
-async def _tail(stream: asyncio.StreamReader | None) -> str:
+async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
     """Last error line of a child's stderr; reads to the end, so that the child never blocks on a full pipe."""
     told = b""
     while stream is not None and (block := await stream.read(1 << 16)):
@@ -240,17 +240,17 @@ class ExportRunner:
         """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
         self._path, self._fingerprint = path, fingerprint
 
-    def source(self, profile: Profile) -> Source:
+    def source(self, profile: Profile) -> ExportSource:
         """The open capture as export source; if it is not on disk, the path is empty and ``fault`` states why."""
         path = self._path or profile.path
         if not path or not os.path.exists(path):
             told = "This profile was not read from a capture on disk: there is nothing to export from."
-            gone = f"The capture is gone: {path} is not there any more. R reads it again when it is back."
-            return Source("", profile.name, fault=gone if self._fingerprint else told)
-        source = Source(
+            gone = f"The capture is gone: {path} no longer exists. R reads it again when it is back."
+            return ExportSource("", profile.name, fault=gone if self._fingerprint else told)
+        source = ExportSource(
             path, profile.name, self._fingerprint, self._options, profile.path if os.path.exists(profile.path) else ""
         )
-        self.exporter.take_folder(source)
+        self.exporter.set_folder(source)
         return source
 
     def start(self, job: Job) -> None:
@@ -258,7 +258,7 @@ class ExportRunner:
         if self.exporter.running is None:
             self._run(self._export(job), job.kind.id)
         else:
-            self._say(f"At work: {self.exporter.running.text}. X stops it.")
+            self._say(f"Running: {self.exporter.running.text}. X stops it.")
 
     async def _export(self, job: Job) -> None:
         try:
@@ -273,5 +273,5 @@ class ExportRunner:
     def stop(self) -> None:
         """Stops the running export."""
         if self.exporter.running is None:
-            self._say("No export is at work: x opens the menu.")
+            self._say("No export is running: x opens the menu.")
         self.exporter.stop()

@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Final, Protocol
 from textual import events
 from textual.dom import DOMNode
 
-from ..settings.actions import LEAVE
+from ..settings.actions import EXIT_KEYS
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
 #: Keyboard input.
-Typed = events.Key | events.Paste
+KeyboardEvent = events.Key | events.Paste
 #: Most keys that wait for a capture; further ones are dropped.
-MOST_WAITING: Final = 100
+MAX_WAITING: Final = 100
 #: Polling interval in seconds until a screen accepts keys.
-LOOK_SECONDS: Final = 0.01
+POLL_SECONDS: Final = 0.01
 #: Timeout in seconds after which a key counts as handled: its pane may have closed with the key in its queue.
-LOST_SECONDS: Final = 1.0
+TIMEOUT_SECONDS: Final = 1.0
 
 
-class Waiting(Protocol):
+class WaitingScreen(Protocol):
     """Interface of the screen during which keys wait (the loading screen)."""
 
     def meaning(self, key: str) -> str:
         """Id of the action bound to a key; empty: none."""
 
-    def takes(self, event: Typed) -> bool:
+    def takes(self, event: KeyboardEvent) -> bool:
         """Whether the screen handles this input itself."""
 
     def show_waiting(self, count: int, most: int) -> None:
@@ -52,92 +52,92 @@ class KeyQueue:
     """
 
     def __init__(
-        self, send: Callable[[Typed], Awaitable[None]], target: Callable[[], DOMNode | None],
-        loading: Callable[[], Waiting | None], after: Callable[[float, Callable[[], object]], Timer],
+        self, send: Callable[[KeyboardEvent], Awaitable[None]], target: Callable[[], DOMNode | None],
+        loading: Callable[[], WaitingScreen | None], after: Callable[[float, Callable[[], object]], Timer],
     ) -> None:  # fmt: skip
         self._send = send
         self._target = target
         self._loading = loading
         self._after = after
-        self._typed: deque[Typed] = deque()
-        self._at_work: Typed | None = None
-        self._lost: Timer | None = None
-        self._looking = False
+        self._queue: deque[KeyboardEvent] = deque()
+        self._current: KeyboardEvent | None = None
+        self._timeout: Timer | None = None
+        self._retry_pending = False
         self.closed = False
 
     def clear(self) -> None:
         """Drops the waiting input."""
-        self._typed.clear()
+        self._queue.clear()
 
     def close(self) -> None:
         """Drops the waiting input and delivers nothing from now on."""
         self.closed = True
         self.clear()
 
-    async def take(self, event: Typed) -> None:
+    async def take(self, event: KeyboardEvent) -> None:
         """Queues an input event, and delivers it when its turn comes."""
-        if isinstance(event, events.Key) and event.key in LEAVE:
+        if isinstance(event, events.Key) and event.key in EXIT_KEYS:
             # keys that leave the program never wait
             self.clear()
             await self._send(event)
-        elif self._waits(event):
-            await self._pass_on()
+        elif self._enqueue(event):
+            await self._deliver_next()
 
-    def _waits(self, event: Typed) -> bool:
+    def _enqueue(self, event: KeyboardEvent) -> bool:
         """Appends an input event to the queue; returns whether the queue has anything to deliver."""
         loading = self._loading()
         if loading is None or not isinstance(event, events.Key):
-            self._typed.append(event)
+            self._queue.append(event)
             return True
-        meant = loading.meaning(event.key)
-        if self._typed and meant == "loading.cancel":
+        action_id = loading.meaning(event.key)
+        if self._queue and action_id == "loading.cancel":
             self.clear()
-        elif len(self._typed) < MOST_WAITING and (self._typed or meant != "explorer.reload"):
+        elif len(self._queue) < MAX_WAITING and (self._queue or action_id != "explorer.reload"):
             # a reload typed first is dropped: the capture is being read already
-            self._typed.append(event)
-        loading.show_waiting(len(self._typed), MOST_WAITING)
-        return bool(self._typed)
+            self._queue.append(event)
+        loading.show_waiting(len(self._queue), MAX_WAITING)
+        return bool(self._queue)
 
-    async def _pass_on(self) -> None:
+    async def _deliver_next(self) -> None:
         """Delivers the first event, unless one is being handled or nothing accepts it yet."""
-        if not self._typed or self._at_work is not None or self.closed:
+        if not self._queue or self._current is not None or self.closed:
             return
-        target, loading, event = self._target(), self._loading(), self._typed[0]
+        target, loading, event = self._target(), self._loading(), self._queue[0]
         if target is None or (loading is not None and not loading.takes(event)):
             if target is not None and loading is not None:
-                loading.show_waiting(len(self._typed), MOST_WAITING)
-            self._look_again()
+                loading.show_waiting(len(self._queue), MAX_WAITING)
+            self._retry_later()
             return
-        self._at_work = self._typed.popleft()
+        self._current = self._queue.popleft()
         if loading is not None:
-            loading.show_waiting(0, MOST_WAITING)
-        way = list(target.ancestors_with_self)
-        self._lost = self._after(LOST_SECONDS, lambda: self._done(event))
+            loading.show_waiting(0, MAX_WAITING)
+        path = list(target.ancestors_with_self)
+        self._timeout = self._after(TIMEOUT_SECONDS, lambda: self._done(event))
         await self._send(event)
         # once up the ancestors, behind the key in each message queue; once more, behind the messages that it caused
-        await self._follow(event, [*way, *way])
+        await self._run_behind(event, [*path, *path])
 
-    async def _follow(self, event: Typed, way: list[DOMNode]) -> None:
+    async def _run_behind(self, event: KeyboardEvent, path: list[DOMNode]) -> None:
         """Passes a callback through the message queues of the nodes; after the last, the key is handled."""
-        for place, node in enumerate(way):
+        for index, node in enumerate(path):
             # call_later returns False for a closing pane: skip it
-            if node.call_later(self._follow, event, way[place + 1 :]):
+            if node.call_later(self._run_behind, event, path[index + 1 :]):
                 return
         await self._done(event)
 
-    def _look_again(self) -> None:
-        if not self._looking:
-            self._looking = True
-            self._after(LOOK_SECONDS, self._look)
+    def _retry_later(self) -> None:
+        if not self._retry_pending:
+            self._retry_pending = True
+            self._after(POLL_SECONDS, self._retry)
 
-    async def _look(self) -> None:
-        self._looking = False
-        await self._pass_on()
+    async def _retry(self) -> None:
+        self._retry_pending = False
+        await self._deliver_next()
 
-    async def _done(self, event: Typed) -> None:
+    async def _done(self, event: KeyboardEvent) -> None:
         """Marks the event as handled and delivers the next one."""
-        if self._at_work is event:
-            self._at_work = None
-            if self._lost is not None:
-                self._lost.stop()
-            await self._pass_on()
+        if self._current is event:
+            self._current = None
+            if self._timeout is not None:
+                self._timeout.stop()
+            await self._deliver_next()

@@ -21,7 +21,7 @@ from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
-from ..terminal.line_compositor import DrawnScreen
+from ..terminal.line_compositor import LineScreen
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -39,9 +39,9 @@ class LoadingPane(Widget, can_focus=True):
     class Again(Message):
         """Requests to read a failed capture again."""
 
-    def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.what = clean(what)
+        self.capture_name = clean(capture_name)
         self.palette = palette
         self.glyphs = glyphs
         self.text = "starting"
@@ -90,7 +90,7 @@ class LoadingPane(Widget, can_focus=True):
         share = self.done / self.total if self.total > 0 else 0.0
         read = f"  {bytes_text(self.done)} of {bytes_text(self.total)}" if self.total > 0 else ""
         lines = [
-            [Segment("Reading ", self.palette.quiet), Segment(self.what, self.palette.strong)],
+            [Segment("Reading ", self.palette.quiet), Segment(self.capture_name, self.palette.strong)],
             [],
             [Segment(bar(share, min(width, 48), self.glyphs), self.palette.compute)],
             [Segment(f"{self.text}{read}", self.palette.text)],
@@ -113,24 +113,24 @@ class LoadingPane(Widget, can_focus=True):
             self.post_message(self.Again())
 
 
-class LoadingScreen(DrawnScreen[None]):
+class LoadingScreen(LineScreen[None]):
     """The first screen, painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"
 
-    class Uncovered(Message):
+    class Resumed(Message):
         """Posted when the screen becomes the active one (an overlay over it has closed)."""
 
-    def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.what = what
+        self.capture_name = capture_name
         self.palette = palette
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """Yields headline, progress and key bar."""
         yield HeadlineBar(self.palette, "tpuprof")
-        yield LoadingPane(self.what, self.palette, self.glyphs)
+        yield LoadingPane(self.capture_name, self.palette, self.glyphs)
         yield KeyBar(self.palette, "loading")
 
     @property
@@ -165,5 +165,5 @@ class LoadingScreen(DrawnScreen[None]):
         return isinstance(event, events.Key) and self.meaning(event.key).startswith(("loading.", "app."))
 
     def on_screen_resume(self) -> None:
-        """Posts ``Uncovered``."""
-        self.post_message(self.Uncovered())
+        """Posts ``Resumed``."""
+        self.post_message(self.Resumed())

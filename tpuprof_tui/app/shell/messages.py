@@ -12,7 +12,7 @@ from textual.worker import Worker, WorkerState
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
-class Change(Message):
+class ChangeState(Message):
     """Requests a state change, as a function of the state at the time the message is handled.
 
     A function, not a value: keys pressed faster than the screen repaints must not undo one another.
@@ -41,13 +41,13 @@ class Retitled(Message):
     """Posted when the contents of a pane, and so its title, have changed."""
 
 
-class FooterWord(Message):
-    """Relabels a key in the bottom line: ``word`` replaces ``usual``; an empty word hides the key."""
+class RelabelKey(Message):
+    """Relabels a key in the bottom line: ``replacement`` replaces ``label``; an empty one hides the key."""
 
-    def __init__(self, usual: str, word: str) -> None:
+    def __init__(self, label: str, replacement: str) -> None:
         super().__init__()
-        self.usual = usual
-        self.word = word
+        self.label = label
+        self.replacement = replacement
 
 
 class ChooseStep(Message):
@@ -58,7 +58,7 @@ class ChooseStep(Message):
         self.number = number
 
 
-class Say(Message):
+class ShowMessage(Message):
     """Requests a transient message in the bottom line."""
 
     def __init__(self, text: str) -> None:
@@ -67,25 +67,25 @@ class Say(Message):
 
 
 class CopyText(Message):
-    """Requests to copy a text to the clipboard and show it; ``what`` names it."""
+    """Requests to copy a text to the clipboard and show it; ``label`` names it."""
 
-    def __init__(self, text: str, what: str) -> None:
+    def __init__(self, text: str, label: str) -> None:
         super().__init__()
         self.text = text
-        self.what = what
+        self.label = label
 
 
-class AskCapture(Message):
-    """Requests the application to open a capture; ``what`` is one of these words.
+class CaptureRequest(Message):
+    """Requests the application to open a capture; ``action`` is one of these words.
 
     ``open`` (path): opens it with the current view. ``switch`` (number): opens the capture that many places after this
     one. ``reload``: reads this one again. ``list``: lists captures to choose. ``return``: opens the one shown last.
     ``swap``: opens the baseline, compared with this one. ``leave``: opens this one without a baseline.
     """
 
-    def __init__(self, what: str, *arguments: Any) -> None:
+    def __init__(self, action: str, *arguments: Any) -> None:
         super().__init__()
-        self.what = what
+        self.action = action
         self.arguments = arguments
 
 
@@ -101,7 +101,7 @@ class ThreadFailed(Message):
         self.error = error
 
 
-def tell_failure(node: MessagePump, event: Worker.StateChanged) -> None:
+def post_worker_failure(node: MessagePump, event: Worker.StateChanged) -> None:
     """Posts the error of a failed worker as ``ThreadFailed``; called by the widget that started it."""
     if event.state is WorkerState.ERROR and event.worker.error is not None:
         node.post_message(ThreadFailed(event.worker.error))

@@ -18,7 +18,7 @@ from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 
 from .captures import CancelledError, holds_captures, is_capture
-from .watching import Sighting, sighting
+from .watching import DiskState, read_disk_state
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
@@ -46,17 +46,17 @@ class Loaded(Message):
 
     Attributes:
         session: The profile with its indexes.
-        looked: State on disk of the requested capture before it was read.
+        disk_state: State on disk of the requested capture before it was read.
         error: Why the requested capture could not be read and this one is shown again; None: this is the requested one.
-        more: Message to show while the rest of the profile is still being read; empty: it is complete.
+        partial_message: Message to show while the rest of the profile is still being read; empty: it is complete.
     """
 
-    def __init__(self, session: Session, looked: Sighting, error: TpuprofError | None = None, more: str = "") -> None:
+    def __init__(
+        self, session: Session, disk_state: DiskState, error: TpuprofError | None = None, partial_message: str = ""
+    ) -> None:
         super().__init__()
-        self.session = session
-        self.looked = looked
-        self.error = error
-        self.more = more
+        self.session, self.disk_state = session, disk_state
+        self.error, self.partial_message = error, partial_message
 
 
 class FolderFound(Message):
@@ -68,12 +68,12 @@ class FolderFound(Message):
 
 
 class Failed(Message):
-    """Posted when the capture could not be read; ``looked``: its state on disk before."""
+    """Posted when the capture could not be read; ``disk_state``: its state on disk before."""
 
-    def __init__(self, error: Exception, looked: Sighting) -> None:
+    def __init__(self, error: Exception, disk_state: DiskState) -> None:
         super().__init__()
         self.error = error
-        self.looked = looked
+        self.disk_state = disk_state
 
 
 class Reported(Message):
@@ -108,13 +108,13 @@ class CaptureReader:
         self._post = post
         self._worker: Worker[None] | None = None
 
-    def read(self, capture: Capture, error: TpuprofError | None = None, looked: Sighting | None = None) -> None:
+    def read(self, capture: Capture, error: TpuprofError | None = None, disk_state: DiskState | None = None) -> None:
         """Starts loading a capture.
 
         With ``error`` the profile of ``capture`` is shown again because another capture, whose state on disk was
-        ``looked``, could not be read.
+        ``disk_state``, could not be read.
         """
-        self._worker = self._run(partial(self._read, capture, error, looked or Sighting()))
+        self._worker = self._run(partial(self._read, capture, error, disk_state or DiskState()))
 
     def cancel(self) -> None:
         """Cancels loading."""
@@ -123,7 +123,7 @@ class CaptureReader:
 
     # in the worker thread
 
-    def _read(self, capture: Capture, reason: TpuprofError | None, looked: Sighting) -> None:
+    def _read(self, capture: Capture, earlier_error: TpuprofError | None, disk_state: DiskState) -> None:
         path, worker = capture.path or os.curdir, get_current_worker()
         try:
             profile = capture.profile
@@ -131,36 +131,36 @@ class CaptureReader:
                 if is_data_set(path) or (not is_capture(Path(path)) and holds_captures(Path(path))):
                     self._post(FolderFound(path))
                     return
-                looked = sighting(path, self._catalog())
-                profile = self._profile(path, looked, worker)
+                disk_state = read_disk_state(path, self._catalog())
+                profile = self._profile(path, disk_state, worker)
             if worker.is_cancelled:
                 return
-            session = prepared(profile)
-            if reason is None:
+            session = prepared_session(profile)
+            if earlier_error is None:
                 session = self._compared(session)
         except CancelledError:
             return
         except MemoryError:
-            self._post(Failed(UnreadableError(NO_MEMORY), looked))
+            self._post(Failed(UnreadableError(NO_MEMORY), disk_state))
         except Exception as error:
-            self._post(Failed(error, looked))
+            self._post(Failed(error, disk_state))
         else:
             if not worker.is_cancelled:
-                self._post(Loaded(session, looked, reason))
+                self._post(Loaded(session, disk_state, earlier_error))
 
-    def _profile(self, path: str, looked: Sighting, worker: Worker[None]) -> Profile:
+    def _profile(self, path: str, disk_state: DiskState, worker: Worker[None]) -> Profile:
         from tpuprof_tui.sources.catalog import open_profile
 
-        told = 0.0
+        reported_at = 0.0
 
         def report(progress: Progress) -> None:
-            nonlocal told
+            nonlocal reported_at
             if worker.is_cancelled:
                 raise CancelledError
             if progress.profile is not None and self.against is None:
-                self._post(Loaded(prepared(progress.profile), looked, more=progress.text))
-            elif progress.group or time.monotonic() - told > REPORT_EVERY:
-                told = time.monotonic()
+                self._post(Loaded(prepared_session(progress.profile), disk_state, partial_message=progress.text))
+            elif progress.group or time.monotonic() - reported_at > REPORT_EVERY:
+                reported_at = time.monotonic()
                 self._post(Reported(progress))
 
         profile = open_profile(path, progress=report, **self._options)
@@ -181,7 +181,7 @@ class CaptureReader:
         from tpuprof_tui.views.differences import side_by_side
         from tpuprof_tui.views.query import Query
 
-        baseline = prepared(open_profile(self.against, **self._options))
+        baseline = prepared_session(open_profile(self.against, **self._options))
         session = replace(session, baseline=baseline)
         compared = Compared.of(Query(session, baseline=Query(baseline)))
         session.cache.get("verdict", lambda: headline(compared))
@@ -191,7 +191,7 @@ class CaptureReader:
         return session
 
 
-def prepared(profile: Profile) -> Session:
+def prepared_session(profile: Profile) -> Session:
     """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
     from tpuprof_tui.analysis.links.launches import build_full_session
 

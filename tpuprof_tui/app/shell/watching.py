@@ -8,30 +8,30 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 
-from .captures import MOST, capture_of
+from .captures import MAX_NEIGHBOURS, capture_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Catalog
 
 #: Polling interval in seconds; a poll lists two folders.
-EVERY: Final = 2.0
+POLL_SECONDS: Final = 2.0
 #: Message for a capture that changed on disk.
 CHANGED: Final = "changed on disk: R reloads"
 
 
-class Sighting(Struct, frozen=True):
+class DiskState(Struct, frozen=True):
     """State on disk of a capture and its folder.
 
     Attributes:
         fingerprint: Fingerprint of the capture's files; empty: not accessible.
-        beside: Names of the captures in the same folder, including this one.
+        folder_names: Names of the captures in the same folder, including this one.
     """
 
     fingerprint: str = ""
-    beside: frozenset[str] = frozenset()
+    folder_names: frozenset[str] = frozenset()
 
 
-class News(Struct, frozen=True):
+class DiskChange(Struct, frozen=True):
     """A change on disk since the capture was read.
 
     Attributes:
@@ -43,7 +43,7 @@ class News(Struct, frozen=True):
     text: str
 
 
-class Unread(Struct, frozen=True):
+class FailedCapture(Struct, frozen=True):
     """A capture that could not be read or reloaded.
 
     Attributes:
@@ -57,52 +57,52 @@ class Unread(Struct, frozen=True):
     text: str = ""
 
 
-class Look(Struct, frozen=True):
+class PollResult(Struct, frozen=True):
     """Result of one poll.
 
     Attributes:
         path: The capture on the screen.
         now: Its state on disk.
-        unread: Fingerprint of the capture that could not be read; empty: there is none, or it is not accessible.
+        failed_fingerprint: That of the capture that could not be read; empty: there is none, or it is not accessible.
     """
 
     path: str
-    now: Sighting
-    unread: str = ""
+    now: DiskState
+    failed_fingerprint: str = ""
 
 
 class Verdict(Struct, frozen=True):
     """Interpretation of a poll.
 
     Attributes:
-        news: Change to show in the bottom line; None: no change.
-        changed: Change to load in follow mode, once two polls agree (writing has ended); None: nothing to load.
-        as_read: Whether the capture that could not be reloaded is again identical to the one on the screen.
+        to_show: Change to show in the bottom line; None: no change.
+        to_load: Change to load in follow mode, once two polls agree (writing has ended); None: nothing to load.
+        restored: Whether the capture that could not be reloaded is again identical to the one on the screen.
     """
 
-    news: News | None = None
-    changed: News | None = None
-    as_read: bool = False
+    to_show: DiskChange | None = None
+    to_load: DiskChange | None = None
+    restored: bool = False
 
 
-def sighting(path: str, catalog: Catalog | None = None) -> Sighting:
+def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
     if catalog is None:
         from tpuprof_tui.sources.catalog import Catalog
 
         catalog = Catalog()
-    return Sighting(catalog.fingerprint(path), frozenset(catalog.beside(path, MOST)))
+    return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
 
 
-def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
+def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None:
     """The change since the capture was read; None without a change or if nothing is accessible."""
     capture = capture_of(path)
     if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
-        return News(path, CHANGED)
-    added = sorted(now.beside - read.beside - {capture.name})
+        return DiskChange(path, CHANGED)
+    added = sorted(now.folder_names - read.folder_names - {capture.name})
     if added and read.fingerprint:
         more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
-        return News(str(capture.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
+        return DiskChange(str(capture.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
     return None
 
 
@@ -111,30 +111,30 @@ class CaptureWatcher:
 
     Attributes:
         path: The capture on the screen, or the one that could not be opened; empty: none on disk.
-        seen: Its state on disk before it was read.
+        disk_state: Its state on disk before it was read.
         failed: The capture that could not be read last; None: the requested one is on the screen.
     """
 
     def __init__(self) -> None:
         self.path = ""
-        self.seen = Sighting()
-        self.failed: Unread | None = None
-        self._latest: Look | None = None
+        self.disk_state = DiskState()
+        self.failed: FailedCapture | None = None
+        self._last_poll: PollResult | None = None
 
-    def show(self, path: str, seen: Sighting) -> None:
-        """Watches a capture that is now on the screen; ``seen``: its state on disk before it was read."""
-        self.path, self.seen, self.failed, self._latest = path, seen, None, None
+    def show(self, path: str, disk_state: DiskState) -> None:
+        """Watches a capture that is now on the screen; ``disk_state``: its state on disk before it was read."""
+        self.path, self.disk_state, self.failed, self._last_poll = path, disk_state, None, None
 
-    def could_not_open(self, path: str, looked: Sighting) -> None:
+    def could_not_open(self, path: str, disk_state: DiskState) -> None:
         """Watches a capture that could not be read, with no other capture on the screen."""
-        self.path, self.seen, self._latest = path, looked, None
-        self.failed = Unread(path, looked.fingerprint)
+        self.path, self.disk_state, self._last_poll = path, disk_state, None
+        self.failed = FailedCapture(path, disk_state.fingerprint)
 
-    def could_not_read(self, path: str, looked: Sighting) -> None:
+    def could_not_read(self, path: str, disk_state: DiskState) -> None:
         """Also watches a capture that could not be read; the previous one stays on the screen."""
-        named = "" if path == self.path else f"{clean(capture_of(path).name)}: "
-        told = f"{named}could not be read" + (": R tries again" if path == self.path else "")
-        self.failed, self._latest = Unread(path, looked.fingerprint, told), None
+        prefix = "" if path == self.path else f"{clean(capture_of(path).name)}: "
+        text = f"{prefix}could not be read" + (": R tries again" if path == self.path else "")
+        self.failed, self._last_poll = FailedCapture(path, disk_state.fingerprint, text), None
 
     @property
     def notice(self) -> str:
@@ -144,31 +144,31 @@ class CaptureWatcher:
     @property
     def has_capture(self) -> bool:
         """Whether there is a capture on disk to poll."""
-        return bool(self.path) and (bool(self.seen.fingerprint) or self.failed is not None)
+        return bool(self.path) and (bool(self.disk_state.fingerprint) or self.failed is not None)
 
-    def look(self, catalog: Catalog) -> Look:
+    def poll(self, catalog: Catalog) -> PollResult:
         """Polls the disk; called in a worker thread."""
         path, failed = self.path, self.failed
-        now = sighting(path, catalog)
+        now = read_disk_state(path, catalog)
         if failed is None:
-            return Look(path, now)
-        return Look(path, now, now.fingerprint if failed.path == path else catalog.fingerprint(failed.path))
+            return PollResult(path, now)
+        return PollResult(path, now, now.fingerprint if failed.path == path else catalog.fingerprint(failed.path))
 
-    def judge(self, look: Look) -> Verdict | None:
+    def interpret(self, poll: PollResult) -> Verdict | None:
         """Interprets a poll; None if it is for a capture that is no longer on the screen."""
-        if look.path != self.path:
+        if poll.path != self.path:
             return None
-        rests, self._latest = look == self._latest, look
-        failed, news = self.failed, news_of(self.path, self.seen, look.now)
-        told, as_read = news, False
+        stable, self._last_poll = poll == self._last_poll, poll
+        failed, change = self.failed, disk_change(self.path, self.disk_state, poll.now)
+        to_show, restored = change, False
         if failed is not None:
-            if look.unread in ("", failed.fingerprint):
+            if poll.failed_fingerprint in ("", failed.fingerprint):
                 # unchanged since it could not be read: reading it again would fail again
-                news = None if news is not None and news.path == failed.path else news
-                told = News(failed.path, failed.text) if failed.text else news
-            elif failed.path == self.path and look.unread == self.seen.fingerprint:
-                self.failed, as_read = None, True
-            elif news is None:
-                told = news = News(failed.path, CHANGED)
+                change = None if change is not None and change.path == failed.path else change
+                to_show = DiskChange(failed.path, failed.text) if failed.text else change
+            elif failed.path == self.path and poll.failed_fingerprint == self.disk_state.fingerprint:
+                self.failed, restored = None, True
+            elif change is None:
+                to_show = change = DiskChange(failed.path, CHANGED)
         # a capture still being written is loaded only after two equal polls
-        return Verdict(told, news if rests else None, as_read)
+        return Verdict(to_show, change if stable else None, restored)

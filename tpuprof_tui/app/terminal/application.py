@@ -37,7 +37,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
-from .changed_cells import ShownCells
+from .changed_cells import TerminalCells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,7 +57,7 @@ class TerminalApp(App[int]):
     """Sends only changed cells, frees replaced screens, and restores the terminal before it reports an error.
 
     Attributes:
-        shown_cells: The cells that the terminal currently shows.
+        terminal_cells: The cells that the terminal currently shows.
         debug_errors: Whether unexpected errors propagate with their traceback.
         crash: The unexpected error that ended the application, to be reported by the caller of ``run``.
     """
@@ -67,13 +67,13 @@ class TerminalApp(App[int]):
 
     def __init__(self, *, ansi_color: bool | None = None, debug: bool = False) -> None:
         super().__init__(ansi_color=ansi_color)
-        self.shown_cells = ShownCells()
+        self.terminal_cells = TerminalCells()
         self.debug_errors = debug
         self.crash: Exception | None = None
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         # any object with segments may be displayed, as Textual's own updates are
-        super()._display(screen, self.shown_cells.only_changes(renderable))  # type: ignore[arg-type]
+        super()._display(screen, self.terminal_cells.wrap_update(renderable))  # type: ignore[arg-type]
 
     def _handle_exception(self, error: Exception) -> None:
         if self.debug_errors or self.is_headless:

@@ -23,13 +23,13 @@ from textual._compositor import CompositorUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-from .line_compositor import Piece, Pieces
+from .line_compositor import LinePiece, LineUpdate
 
 #: Matches texts of one-cell characters: ASCII, lines, blocks and shapes. Other segments are compared as a whole.
 _NARROW: Final = re.compile(r"[ -~\u2500-\u25ff]*").fullmatch
 #: Attributes, foreground and background of a style, as SGR (select graphic rendition) parameters.
-Looks = tuple[str, str, str]
-_NO_LOOKS: Final[Looks] = ("", "", "")
+SgrParameters = tuple[str, str, str]
+_NO_PARAMETERS: Final[SgrParameters] = ("", "", "")
 #: SGR parameters that switch an attribute on.
 _ATTRIBUTES: Final = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7",
@@ -37,7 +37,7 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 
 
-class ShownCells:
+class TerminalCells:
     """The strips that the terminal shows, as far as known.
 
     Updated only when an update is rendered to text, so that an update that is never sent has no effect.
@@ -46,15 +46,15 @@ class ShownCells:
     def __init__(self) -> None:
         self._lines: dict[int, dict[int, Strip]] = {}
         self._size = Size(0, 0)
-        self.writer = Writer()
+        self.encoder = SgrEncoder()
 
     def forget(self) -> None:
         """Forgets all cells: after a resize, or after another program used the terminal."""
         self._lines.clear()
 
-    def only_changes(self, update: RenderableType | None) -> RenderableType | Difference | None:
+    def wrap_update(self, update: RenderableType | None) -> RenderableType | Difference | None:
         """Wraps an update of changed lines in a ``Difference``; other updates pass unchanged and forget all cells."""
-        if isinstance(update, Pieces):
+        if isinstance(update, LineUpdate):
             return Difference(update, self)
         if update is not None:
             self.forget()
@@ -66,9 +66,9 @@ class ShownCells:
             self._size = size
             self.forget()
 
-    def changes(self, pieces: Iterable[Piece]) -> list[Piece]:
+    def take_changes(self, pieces: Iterable[LinePiece]) -> list[LinePiece]:
         """Returns the parts of ``pieces`` that the terminal does not show yet, and records them as shown."""
-        found: list[Piece] = []
+        found: list[LinePiece] = []
         for y, x, strip in pieces:
             line = self._lines.setdefault(y, {})
             old = line.get(x)
@@ -77,12 +77,12 @@ class ShownCells:
                 if span is None:
                     continue
                 line[x] = strip
-                whole = span == (0, strip.cell_length)
-                found.append((y, x + span[0], strip if whole else strip.crop(*span)))
+                covers_all = span == (0, strip.cell_length)
+                found.append((y, x + span[0], strip if covers_all else strip.crop(*span)))
             else:
                 end = x + strip.cell_length
-                for other in [at for at, held in line.items() if at < end and at + held.cell_length > x]:
-                    del line[other]
+                for start in [at for at, old_strip in line.items() if at < end and at + old_strip.cell_length > x]:
+                    del line[start]
                 line[x] = strip
                 found.append((y, x, strip))
         return found
@@ -103,29 +103,29 @@ def changed_span(old: Strip, new: Strip) -> tuple[int, int] | None:
 
 def _same_cells(before: list[Segment], after: list[Segment], *, from_end: bool) -> int:
     """Number of leading (or trailing) cells in which two lines are equal."""
-    step, place = (-1, -1) if from_end else (1, 0)
+    step, index = (-1, -1) if from_end else (1, 0)
     most = min(len(before), len(after))
     cells = 0
     for _ in range(most):
-        one, other = before[place], after[place]
+        one, other = before[index], after[index]
         if one != other:
             if one.style == other.style and _NARROW(one.text) and _NARROW(other.text):
                 cells += _same_characters(one.text[::step], other.text[::step])
             break
         cells += cell_len(one.text)
-        place += step
+        index += step
     return cells
 
 
 def _same_characters(one: str, other: str) -> int:
     shorter = min(len(one), len(other))
-    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
 
 
 class Difference(CompositorUpdate):
     """A screen update that sends only what the terminal does not show yet."""
 
-    def __init__(self, update: Pieces, shown: ShownCells) -> None:
+    def __init__(self, update: LineUpdate, shown: TerminalCells) -> None:
         self.update = update
         self.shown = shown
 
@@ -133,50 +133,50 @@ class Difference(CompositorUpdate):
         """Renders the changed pieces as text with escape sequences."""
         self.shown.resized(self.update.size)
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-        return self.shown.writer.sequences(self.shown.changes(self.update.pieces), system)
+        return self.shown.encoder.sequences(self.shown.take_changes(self.update.pieces), system)
 
 
-class Writer:
+class SgrEncoder:
     """Encodes pieces of lines as escape sequences; caches SGR parameters and the transitions between them."""
 
     def __init__(self) -> None:
-        self._looks = lru_cache(2_048)(_looks)
-        self._change = lru_cache(2_048)(_change)
+        self._sgr_parameters = lru_cache(2_048)(_sgr_parameters)
+        self._transition = lru_cache(2_048)(_transition)
 
-    def sequences(self, pieces: Iterable[Piece], system: ColorSystem) -> str:
+    def sequences(self, pieces: Iterable[LinePiece], system: ColorSystem) -> str:
         """Renders pieces as text with escape sequences; between neighbouring styles only the difference is written."""
-        looks_of, change = self._looks, self._change
+        parameters_of, transition = self._sgr_parameters, self._transition
         parts: list[str] = []
-        looks = _NO_LOOKS
+        current = _NO_PARAMETERS
         for y, x, strip in pieces:
             parts.append(f"\x1b[{y + 1};{x + 1}H")
             for text, style, _ in strip:
                 if style is not None and style.link:
-                    parts += [change(looks, _NO_LOOKS), Strip.render_style(style, text, system)]
-                    looks = _NO_LOOKS
+                    parts += [transition(current, _NO_PARAMETERS), Strip.render_style(style, text, system)]
+                    current = _NO_PARAMETERS
                     continue
-                wanted = _NO_LOOKS if style is None else looks_of(style, system)
-                if wanted is not looks:
-                    parts.append(change(looks, wanted))
-                    looks = wanted
+                wanted = _NO_PARAMETERS if style is None else parameters_of(style, system)
+                if wanted is not current:
+                    parts.append(transition(current, wanted))
+                    current = wanted
                 parts.append(text)
-        parts.append(change(looks, _NO_LOOKS))
+        parts.append(transition(current, _NO_PARAMETERS))
         return "".join(parts)
 
 
-def _looks(style: Style, system: ColorSystem) -> Looks:
+def _sgr_parameters(style: Style, system: ColorSystem) -> SgrParameters:
     attributes = ";".join(code for name, code in _ATTRIBUTES.items() if getattr(style, name))
     front = ";".join(style.color.downgrade(system).get_ansi_codes()) if style.color else ""
     back = ";".join(style.bgcolor.downgrade(system).get_ansi_codes(False)) if style.bgcolor else ""
     return attributes, front, back
 
 
-def _change(old: Looks, new: Looks) -> str:
+def _transition(old: SgrParameters, new: SgrParameters) -> str:
     """SGR sequence from one look to another; resets if something ends, as not all terminals can end it alone."""
     if old == new:
         return ""
-    if old[0] == new[0] and all(has or not had for had, has in zip(old, new, strict=True)):
-        codes = [has for had, has in zip(old, new, strict=True) if has != had]
+    if old[0] == new[0] and all(new_code or not old_code for old_code, new_code in zip(old, new, strict=True)):
+        codes = [new_code for old_code, new_code in zip(old, new, strict=True) if new_code != old_code]
     else:
-        codes = [code for code in ("" if old == _NO_LOOKS else "0", *new) if code]
+        codes = [code for code in ("" if old == _NO_PARAMETERS else "0", *new) if code]
     return f"\x1b[{';'.join(codes)}m"

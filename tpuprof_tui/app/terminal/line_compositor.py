@@ -28,12 +28,12 @@ from textual.widget import Widget
 Result = TypeVar("Result")
 
 #: A drawn piece of a line: y, x of the first cell, strip.
-Piece = tuple[int, int, Strip]
+LinePiece = tuple[int, int, Strip]
 #: The visible part of a pane on a line: half-open cell range, the pane, the pane's region.
-Part = tuple[int, int, Widget, Region]
+VisiblePart = tuple[int, int, Widget, Region]
 
 
-class Pieces(CompositorUpdate):
+class LineUpdate(CompositorUpdate):
     """A compositor update that holds the redrawn pieces of lines.
 
     Attributes:
@@ -41,7 +41,7 @@ class Pieces(CompositorUpdate):
         size: Size of the screen they were drawn for.
     """
 
-    def __init__(self, pieces: list[Piece], size: Size) -> None:
+    def __init__(self, pieces: list[LinePiece], size: Size) -> None:
         self.pieces = pieces
         self.size = size
 
@@ -55,12 +55,12 @@ class Pieces(CompositorUpdate):
 
 
 class LineCompositor(Compositor):
-    """Compositor whose updates are ``Pieces`` of the changed lines."""
+    """Compositor whose updates are ``LineUpdate`` objects with the changed lines."""
 
     def __init__(self) -> None:
         super().__init__()
         self._layout: object = None
-        self._parts: dict[int, list[Part]] = {}
+        self._parts: dict[int, list[VisiblePart]] = {}
 
     def clear(self) -> None:
         """Drops the references to all panes when the screen closes."""
@@ -70,7 +70,7 @@ class LineCompositor(Compositor):
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> RenderableType | None:
-        """Returns the changed lines as ``Pieces``; a full or simplified update (screenshot) is Textual's own."""
+        """Returns the changed lines as ``LineUpdate``; a full or simplified update (screenshot) is Textual's own."""
         if full or simplify:
             return super().render_update(full, screen_stack, simplify)
         regions = self._dirty_regions.copy()
@@ -82,9 +82,9 @@ class LineCompositor(Compositor):
         if self.size.region not in regions:
             visible = (region.intersection(self.size.region) for region in regions)
             spans = list(self._regions_to_spans(region for region in visible if region))
-        return Pieces(self.drawn(spans), self.size)
+        return LineUpdate(self.drawn(spans), self.size)
 
-    def drawn(self, spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
+    def drawn(self, spans: Iterable[tuple[int, int, int]]) -> list[LinePiece]:
         """Draws the visible pieces of some lines.
 
         Args:
@@ -93,17 +93,17 @@ class LineCompositor(Compositor):
         Returns:
             For each pane that has a cell in a span, the whole visible part of the line.
         """
-        wanted: dict[Widget, list[tuple[int, Part]]] = defaultdict(list)
-        places: dict[tuple[int, int], None] = {}
+        parts_of_widget: dict[Widget, list[tuple[int, VisiblePart]]] = defaultdict(list)
+        order: dict[tuple[int, int], None] = {}
         for y, first, last in spans:
             for part in self._parts_of(y):
-                if part[0] < last and part[1] > first and (y, part[0]) not in places:
-                    places[y, part[0]] = None
-                    wanted[part[2]].append((y, part))
-        found = {(y, x): strip for widget, parts in wanted.items() for y, x, strip in _lines_of(widget, parts)}
-        return [(y, x, found[y, x]) for y, x in places if (y, x) in found]
+                if part[0] < last and part[1] > first and (y, part[0]) not in order:
+                    order[y, part[0]] = None
+                    parts_of_widget[part[2]].append((y, part))
+        found = {(y, x): strip for widget, parts in parts_of_widget.items() for y, x, strip in _lines_of(widget, parts)}
+        return [(y, x, found[y, x]) for y, x in order if (y, x) in found]
 
-    def _parts_of(self, y: int) -> list[Part]:
+    def _parts_of(self, y: int) -> list[VisiblePart]:
         """Visible parts of the panes on a line, front to back until the line is covered; cached per layout."""
         layers = self.layers_visible
         if layers is not self._layout:
@@ -113,22 +113,22 @@ class LineCompositor(Compositor):
             parts = self._parts[y] = list(self._covering(y)) if 0 <= y < len(layers) else []
         return parts
 
-    def _covering(self, y: int) -> Iterator[Part]:
+    def _covering(self, y: int) -> Iterator[VisiblePart]:
         free = [(0, self.size.width)]
-        for widget, shown, region in self.layers_visible[y]:
-            first, last = shown.column_span
-            left: list[tuple[int, int]] = []
+        for widget, visible, region in self.layers_visible[y]:
+            first, last = visible.column_span
+            remaining: list[tuple[int, int]] = []
             for begin, end in free:
                 low, high = max(begin, first), min(end, last)
                 if low >= high:
-                    left.append((begin, end))
+                    remaining.append((begin, end))
                     continue
                 yield low, high, widget, region
-                left += [each for each in ((begin, low), (high, end)) if each[0] < each[1]]
-            free = left
+                remaining += [each for each in ((begin, low), (high, end)) if each[0] < each[1]]
+            free = remaining
 
 
-def _lines_of(widget: Widget, parts: list[tuple[int, Part]]) -> Iterator[Piece]:
+def _lines_of(widget: Widget, parts: list[tuple[int, VisiblePart]]) -> Iterator[LinePiece]:
     """Yields the pieces of a pane; consecutive lines are rendered in one call."""
     start = 0
     for end in range(1, len(parts) + 1):
@@ -144,26 +144,26 @@ def _lines_of(widget: Widget, parts: list[tuple[int, Part]]) -> Iterator[Piece]:
         start = end
 
 
-class DrawnScreen(Screen[Result]):
+class LineScreen(Screen[Result]):
     """A screen with a ``LineCompositor``; if transparent, it shows the screen below. It can be dismissed only once."""
 
     def __init__(self, **names: Any) -> None:
         super().__init__(**names)
-        self.lines_drawn = LineCompositor()
-        self._compositor = self.lines_drawn
+        self.line_compositor = LineCompositor()
+        self._compositor = self.line_compositor
         #: Joined lines of the screen below by y, each with the strips that it was made from.
         self._below: dict[int, tuple[list[Strip], Strip]] = {}
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of the screen; if transparent, those of the screen below without their mouse actions and links."""
         stack = self.app.screen_stack
-        place = stack.index(self) if self in stack else 0
-        below = stack[place - 1] if place else None
-        if self.styles.background.a or not isinstance(below, DrawnScreen):
+        index = stack.index(self) if self in stack else 0
+        below = stack[index - 1] if index else None
+        if self.styles.background.a or not isinstance(below, LineScreen):
             return super().render_lines(crop)
         self._dirty_regions.clear()
-        lines: dict[int, list[Piece]] = {y: [] for y in crop.line_range}
-        for piece in below.lines_drawn.drawn([(y, 0, self.size.width) for y in lines]):
+        lines: dict[int, list[LinePiece]] = {y: [] for y in crop.line_range}
+        for piece in below.line_compositor.drawn([(y, 0, self.size.width) for y in lines]):
             lines[piece[0]].append(piece)
         strips = [self._line_below(y, [strip for _, _, strip in sorted(pieces, key=_cell)])
                   for y, pieces in lines.items()]  # fmt: skip
@@ -176,15 +176,15 @@ class DrawnScreen(Screen[Result]):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _line_below(self, y: int, strips: list[Strip]) -> Strip:
-        known = self._below.get(y)
-        if known is None or list(map(id, known[0])) != list(map(id, strips)):
+        cached = self._below.get(y)
+        if cached is None or list(map(id, cached[0])) != list(map(id, strips)):
             segments = [
                 Segment(text, Style.null() if style is None else style.clear_meta_and_links())
                 for strip in strips for text, style, _ in strip
             ]  # fmt: skip
-            known = self._below[y] = strips, Strip(segments)
-        return known[1]
+            cached = self._below[y] = strips, Strip(segments)
+        return cached[1]
 
 
-def _cell(piece: Piece) -> int:
+def _cell(piece: LinePiece) -> int:
     return piece[1]

@@ -55,8 +55,8 @@ class PaneStylesCache(StylesCache):
             if self._top >= 0:
                 blank = Strip.blank(content_size.width)
                 segments = list(super().render_line(styles, self._top, *more, lambda _: blank, *others))
-                place = next(number for number, segment in enumerate(segments) if segment is next(iter(blank)))
-                self._left, self._right = segments[:place], segments[place + 1 :]
+                index = next(number for number, segment in enumerate(segments) if segment is next(iter(blank)))
+                self._left, self._right = segments[:index], segments[index + 1 :]
         if self._top >= 0 and 0 <= y - self._top < content_size.height:
             line = on_base(y - self._top)
             if line.cell_length == content_size.width:

@@ -36,7 +36,7 @@ class Kinds:
 
     def codes(self, lane: Lane, rows: Rows, count: int) -> Codes:
         """Kind number of each of ``count`` rows, int64; adds new kinds."""
-        columns = [(place, self._values(lane, key, rows)) for place, key in enumerate(KEYS) if key in lane]
+        columns = [(index, self._values(lane, key, rows)) for index, key in enumerate(KEYS) if key in lane]
         combined = np.zeros(count, np.int64)
         size = 1
         for _, values in columns:
@@ -47,8 +47,8 @@ class Kinds:
         numbers = np.zeros(size, np.int64)
         for code, row in enumerate(first.tolist() if count else []):
             kind = [-1] * len(KEYS)
-            for place, values in columns:
-                kind[place] = int(values[row])
+            for index, values in columns:
+                kind[index] = int(values[row])
             numbers[code] = self._numbers.setdefault(tuple(kind), len(self._numbers))
         return np.asarray(numbers[combined], dtype=np.int64)
 

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import constant_value
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.formats.web_codec import LARGEST, Chunk, Ints, known, scaled
+from tpuprof_tui.formats.web_codec import LARGEST, Chunk, Ints, or_minus_one, scaled
 from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
 from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 
@@ -31,7 +31,7 @@ FINE_CELLS: Final = 8192
 #: Factors that convert floats to integers: hundredths of a percent, ten-thousandths of a GB/s.
 SCALES: Final = {"percent": 100, "float": 10_000}
 #: Columns besides the vocabulary's ``page_columns`` for details and table; True: nearly ascending, so delta-encoded.
-TOLD: Final = (("order", True), ("command_id", True), ("scope", True), ("batch", True), ("bytes", False),
+DETAIL_COLUMNS: Final = (("order", True), ("command_id", True), ("scope", True), ("batch", True), ("bytes", False),
                ("cycles", False), ("core", False))  # fmt: skip
 
 
@@ -62,7 +62,7 @@ class ChosenLane(Struct, frozen=True, eq=False):
         if isinstance(self.rows, slice):
             return build_index(self.lane)
         needed = ("start", "end", "role", "bytes")
-        return build_index(self.lane.taking(self.rows, eager=needed, only=needed))
+        return build_index(self.lane.select_rows(self.rows, eager=needed, only=needed))
 
 
 def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
@@ -114,12 +114,12 @@ def lane_record(
     lane, vocabulary = chosen.lane, profile.vocabulary
     codes, totals = _kinds_and_totals(chosen, kinds, shown)
     order, subrows = drawing_order(chosen, shown)
-    drawn, told = Chunk(shown), Chunk(shown)
+    drawn, details = Chunk(shown), Chunk(shown)
     starts, ends = _column(chosen, "start", shown), _column(chosen, "end", shown)
     drawn.add("start", [starts[order]], ascending=True)
     drawn.add("duration", [np.maximum(ends - starts, 0)[order]])
     drawn.add("kind", [codes[order]])
-    for chunk, keys in ((drawn, [(key, False) for key in vocabulary.page_columns]), (told, TOLD)):
+    for chunk, keys in ((drawn, [(key, False) for key in vocabulary.page_columns]), (details, DETAIL_COLUMNS)):
         for key, ascending in keys:
             values = _known_column(profile, chosen, key, shown)
             if values is not None:
@@ -141,7 +141,7 @@ def lane_record(
         "count": chosen.count,
         "shown": shown,
         "subrows": subrows,
-        "chunks": [write(drawn), write(told)],
+        "chunks": [write(drawn), write(details)],
         "guessed": lane.role_guessed,
         "busy": figures.busy,
         "wait": figures.wait,
@@ -167,7 +167,7 @@ def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) ->
         return None
     values = lane.take(key, row_part(chosen.rows, 0, count))
     scale = SCALES.get(column.kind) if column is not None else None
-    numbers = scaled(values, scale) if scale is not None else known(np.where(is_missing(values), -1, values))
+    numbers = scaled(values, scale) if scale is not None else or_minus_one(np.where(is_missing(values), -1, values))
     return None if bool((numbers < 0).all()) else numbers
 
 
@@ -278,7 +278,7 @@ def _bounds(parts: list[ChosenLane], count: int) -> tuple[Ints, Ints]:
     for chosen in parts:
         for rows, _ in chosen.parts(chosen.count):
             scope = chosen.lane.take("scope", rows)
-            known = np.flatnonzero((scope >= 0) & (scope < count))
-            np.minimum.at(start, scope[known], chosen.lane.take("start", rows)[known])
-            np.maximum.at(end, scope[known], chosen.lane.take("end", rows)[known])
+            or_minus_one = np.flatnonzero((scope >= 0) & (scope < count))
+            np.minimum.at(start, scope[or_minus_one], chosen.lane.take("start", rows)[or_minus_one])
+            np.maximum.at(end, scope[or_minus_one], chosen.lane.take("end", rows)[or_minus_one])
     return start, end

@@ -31,7 +31,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
     return {
         "name": line_text(profile.name),
         "chip": line_text(device.chip),
-        **profile.own,
+        **profile.source_data,
         "cores": list(profile.groups.numbers),
         "ports": list(profile.numbers_in("ports")),
         **_words_record(profile),

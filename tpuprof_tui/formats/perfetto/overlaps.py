@@ -50,7 +50,7 @@ def nested_tracks(
     order = np.lexsort((-end, start))
     start, end = start[order], end[order]
     depths, tracks = nested(start, end, threads[order])
-    return [_steps(order[mine], start[mine], end[mine], depths[mine]) for mine in _by_number(tracks)]
+    return [_steps(order[rows], start[rows], end[rows], depths[rows]) for rows in _by_number(tracks)]
 
 
 def _steps(places: Places, start: I64, end: I64, depth: I64) -> tuple[Places, npt.NDArray[np.bool_]]:
@@ -58,11 +58,11 @@ def _steps(places: Places, start: I64, end: I64, depth: I64) -> tuple[Places, np
     row = np.arange(len(places))
     # before slice ``row`` begins there are ``row`` begins, and ends of all these except the ``depth`` enclosing slices
     begins = 2 * row - depth
-    # a slice ends after its descendants and before the next slice, at index ``behind``, begins
-    behind = np.maximum(np.searchsorted(start, end, side="left"), row + 1)
+    # a slice ends after its descendants and before the next slice, at index ``next_row``, begins
+    next_row = np.maximum(np.searchsorted(start, end, side="left"), row + 1)
     steps = np.zeros(2 * len(places), np.intp)
     is_begin = np.zeros(2 * len(places), np.bool_)
-    steps[begins], steps[2 * behind - 1 - depth] = places, places
+    steps[begins], steps[2 * next_row - 1 - depth] = places, places
     is_begin[begins] = True
     return steps, is_begin
 

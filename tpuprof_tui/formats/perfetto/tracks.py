@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 from ..escape import utf8_text
 from .wire import U8, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
@@ -83,17 +83,17 @@ class PacketSequence:
         self._number = number
         self._track = track
         self._iids: tuple[dict[str, int], ...] = ({}, {}, {}, {})
-        self._known: dict[tuple[int, str], npt.NDArray[np.int64]] = {}
-        self._fresh: list[tuple[int, int, str]] = []
-        self._begun = False
+        self._ids_by_code: dict[tuple[int, str], npt.NDArray[np.int64]] = {}
+        self._unwritten: list[tuple[int, int, str]] = []
+        self._started = False
 
     def iid(self, table: int, text: str) -> int:
         """Id of a text in a table of interned texts, assigned on first use."""
-        known = self._iids[table]
-        number = known.get(text)
+        ids = self._iids[table]
+        number = ids.get(text)
         if number is None:
-            number = known[text] = len(known) + 1
-            self._fresh.append((table, number, text))
+            number = ids[text] = len(ids) + 1
+            self._unwritten.append((table, number, text))
         return number
 
     def iids(self, table: int, key: str, texts: Sequence[str], codes: Codes, missing: str = "") -> Iids:
@@ -101,35 +101,35 @@ class PacketSequence:
 
         Ids are cached by ``key``, which must always be passed with the same ``texts``.
         """
-        known = self._known.get((table, key))
-        if known is None:
-            known = self._known[table, key] = np.zeros(len(texts) + 1, dtype=np.int64)
+        ids = self._ids_by_code.get((table, key))
+        if ids is None:
+            ids = self._ids_by_code[table, key] = np.zeros(len(texts) + 1, dtype=np.int64)
         # the last entry is for codes without a text
-        places = np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))
-        found = known[places]
+        indices = np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))
+        found = ids[indices]
         if not found.all():
-            for place in np.unique(places[found == 0]).tolist():
-                known[place] = self.iid(table, texts[place] if place < len(texts) else missing)
-            found = known[places]
+            for index in np.unique(indices[found == 0]).tolist():
+                ids[index] = self.iid(table, texts[index] if index < len(texts) else missing)
+            found = ids[indices]
         return found
 
     def preamble(self) -> bytes:
         """Packet with the defaults and texts that packets encoded since the last preamble need; empty if none."""
-        if self._begun and not self._fresh:
+        if self._started and not self._unwritten:
             return b""
         trace = _protos().Trace()
         packet = trace.packet.add()
         packet.trusted_packet_sequence_id = self._number
-        packet.sequence_flags = _NEEDS_STATE if self._begun else _CLEARED | _NEEDS_STATE
-        if not self._begun:
+        packet.sequence_flags = _NEEDS_STATE if self._started else _CLEARED | _NEEDS_STATE
+        if not self._started:
             packet.trace_packet_defaults.track_event_defaults.track_uuid = self._track.uuid
-        for table, number, text in self._fresh:
+        for table, number, text in self._unwritten:
             name, field = _TABLES[table]
             entry = getattr(packet.interned_data, name).add()
             entry.iid = number
             setattr(entry, field, utf8_text(text) if field == "name" else utf8_text(text).encode())
-        self._begun = True
-        self._fresh.clear()
+        self._started = True
+        self._unwritten.clear()
         data: bytes = trace.SerializeToString()
         return data
 
@@ -185,8 +185,8 @@ class Flows:
 
     def fields(self, field: int, rows: Iids, count: int) -> Pieces:
         """Encoded flow id fields of rows that have ``count`` flows each."""
-        return [piece for place in range(count)
-                for piece in fixed64_field(field, self._numbers[self._first[rows] + place])]  # fmt: skip
+        return [piece for index in range(count)
+                for piece in fixed64_field(field, self._numbers[self._first[rows] + index])]  # fmt: skip
 
 
 def by_shape(columns: Sequence[Codes]) -> Iterator[tuple[list[int], npt.NDArray[np.intp]]]:
@@ -230,7 +230,7 @@ def descriptor(track: Track) -> bytes:
 
 
 def _protos() -> Any:
-    with needed_for("The Perfetto trace"):
+    with requires_package("The Perfetto trace"):
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
     return perfetto_trace_pb2

@@ -93,13 +93,13 @@ def messages(pieces: Sequence[Piece], count: int) -> U8:
     constant = b"".join(piece if isinstance(piece, bytes) else bytes(piece.width) for piece in pieces)
     table = np.empty((count, len(constant)), dtype=np.uint8)
     table[:] = np.frombuffer(constant, dtype=np.uint8)
-    place = 0
+    offset = 0
     for piece in pieces:
         if isinstance(piece, Slot):
-            table[:, place : place + piece.width] = piece.data
-            place += piece.width
+            table[:, offset : offset + piece.width] = piece.data
+            offset += piece.width
         else:
-            place += len(piece)
+            offset += len(piece)
     return table
 
 
@@ -126,9 +126,9 @@ def interleaved(parts: Sequence[tuple[npt.NDArray[np.intp] | None, U8]], count: 
     # extra bytes keep the last views within the buffer
     bytes_out = np.empty(total + widest, dtype=np.uint8)
     for places, table in parts:
-        whole = np.dtype((np.void, table.shape[1]))
-        anywhere: npt.NDArray[Any] = np.ndarray((total,), whole, bytes_out.data, 0, (1,))
-        anywhere[starts[places]] = np.ascontiguousarray(table).view(whole).reshape(-1)
+        message_type = np.dtype((np.void, table.shape[1]))
+        anywhere: npt.NDArray[Any] = np.ndarray((total,), message_type, bytes_out.data, 0, (1,))
+        anywhere[starts[places]] = np.ascontiguousarray(table).view(message_type).reshape(-1)
     return bytes_out[:total]
 
 
@@ -139,11 +139,11 @@ def _varint_slot(values: Values) -> Slot:
     data = np.empty((len(unsigned), width), dtype=np.uint8)
     if width <= 4:
         unsigned = unsigned.astype(np.uint32)
-    for place in range(width):
+    for index in range(width):
         # the cast keeps the low byte; its highest bit is replaced by the continuation bit
-        column = (unsigned >> unsigned.dtype.type(7 * place)).astype(np.uint8)
-        if place < width - 1:
-            np.bitwise_or(column, 0x80, out=data[:, place])
+        column = (unsigned >> unsigned.dtype.type(7 * index)).astype(np.uint8)
+        if index < width - 1:
+            np.bitwise_or(column, 0x80, out=data[:, index])
         else:
-            np.bitwise_and(column, 0x7F, out=data[:, place])
+            np.bitwise_and(column, 0x7F, out=data[:, index])
     return Slot(data)

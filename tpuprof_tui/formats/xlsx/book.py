@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.errors import needed_for
+from tpuprof_tui.errors import requires_package
 
 from ..escape import sheet_text, starts_formula
 from ..rendering import EXACT
@@ -70,8 +70,8 @@ class Page:
 
     def line(self, row: int, column: int, values: Iterable[Value], style: Style) -> None:
         """Writes adjacent cells of a row."""
-        for place, value in enumerate(values, column):
-            self.put(row, place, value, style)
+        for number, value in enumerate(values, column):
+            self.put(row, number, value, style)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> None:
         """Writes a table with its header in row 1, frozen, with a filter; streams the rows of large tables."""
@@ -81,8 +81,8 @@ class Page:
             styles = [replace(KEY_CELL, form=form, align="left" if text else KEY_CELL.align)
                       for form, text in zip(forms, texts, strict=True)]  # fmt: skip
             self._book.stream(self, styles, 2, len(rows), partial(table_rows, rows), 0)
-            for place, some in enumerate(zip(*rows[:_SAMPLE], strict=True), 1):
-                self.widen(place, max(shown_length(value, forms[place - 1]) for value in some))
+            for number, values in enumerate(zip(*rows[:_SAMPLE], strict=True), 1):
+                self.widen(number, max(shown_length(value, forms[number - 1]) for value in values))
             self.headed(1, len(titles), len(rows) + 1)
             return
         for row, cells in enumerate(rows, 2):
@@ -146,7 +146,7 @@ class Book:
         Raises:
             MissingPackageError: openpyxl is not installed.
         """
-        with needed_for("The workbook"):
+        with requires_package("The workbook"):
             from openpyxl import Workbook
 
         self.workbook: Workbook = Workbook()
@@ -190,48 +190,48 @@ class Book:
             size: Upper estimate of the size of all rows, bytes.
         """
         # openpyxl assigns style numbers when it saves: two placeholder rows reveal them, plain and quoted
-        for place, style in enumerate(styles, 1):
+        for column, style in enumerate(styles, 1):
             for row in (first, first + 1):
-                cell: Any = page.sheet.cell(row, place, 0)
+                cell: Any = page.sheet.cell(row, column, 0)
                 cell.style = self.style(style)
                 cell.quotePrefix = row > first
         self._streams.append(_Stream(page, len(styles), first, count, rows, size))
 
     def save(self, stream: BinaryIO) -> None:
         """Writes the workbook to a binary stream."""
-        built = io.BytesIO()
+        buffer = io.BytesIO()
         for page in self._pages:
             page.set_widths()
         try:
-            self.workbook.save(built)
+            self.workbook.save(buffer)
         except OSError:
             sys.unraisablehook = _without_writers(sys.unraisablehook)
             raise
         streams = {each.page.sheet.path.lstrip("/"): each for each in self._streams}
-        whole = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
+        archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
         try:
-            with zipfile.ZipFile(built) as made:
-                for name in made.namelist():
+            with zipfile.ZipFile(buffer) as source:
+                for name in source.namelist():
                     if name in streams:
-                        with whole.open(name, "w", force_zip64=streams[name].size > _LARGE) as part:
-                            _stream_into(part, made.read(name), streams[name])
+                        with archive.open(name, "w", force_zip64=streams[name].size > _LARGE) as part:
+                            _stream_into(part, source.read(name), streams[name])
                     else:
-                        data = made.read(name)
+                        data = source.read(name)
                         # remove the times so that the same profile always gives the same file
                         data = _TIMES.sub(b"", data) if name == _PROPERTIES else data
-                        whole.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, LEVEL)
+                        archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, LEVEL)
         finally:
-            whole.close()
+            archive.close()
 
 
 def _without_writers(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
     """Wraps an unraisable hook to ignore openpyxl's temporary files, which fail once more after a failed save."""
 
-    def told(what: Any) -> None:
-        if "WorksheetWriter" not in repr(what.object):
-            hook(what)
+    def filtered(unraisable: Any) -> None:
+        if "WorksheetWriter" not in repr(unraisable.object):
+            hook(unraisable)
 
-    return told
+    return filtered
 
 
 def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
@@ -247,7 +247,7 @@ def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
     number = stream.first
     for rows in stream.rows(cells):
         numbered = [
-            f'<row r="{place}">{row.replace(NUMBER, str(place))}</row>' for place, row in enumerate(rows, number)
+            f'<row r="{index}">{row.replace(NUMBER, str(index))}</row>' for index, row in enumerate(rows, number)
         ]
         part.write("".join(numbered).encode())
         number += len(rows)

@@ -130,18 +130,18 @@ def _shares(percents: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def table_rows(rows: Sequence[Sequence[str | int | float | None]], cells: Sequence[Cell]) -> Iterator[list[str]]:
     """Yields the rows of a table as XML, in batches of ``BLOCK``."""
-    spellers = list(map(_speller, cells))
+    renderers = list(map(_cell_renderer, cells))
     for first in range(0, len(rows), BLOCK):
         columns = zip(*rows[first : first + BLOCK], strict=True)
-        spelled = [list(map(spell, values)) for spell, values in zip(spellers, columns, strict=True)]
-        yield list(map("".join, zip(*spelled, strict=True)))
+        rendered = [list(map(render, values)) for render, values in zip(renderers, columns, strict=True)]
+        yield list(map("".join, zip(*rendered, strict=True)))
 
 
-def _speller(cell: Cell) -> Callable[[str | int | float | None], str]:
+def _cell_renderer(cell: Cell) -> Callable[[str | int | float | None], str]:
     """Returns a function that renders a value of any type as a cell; integers beyond ``EXACT`` become texts."""
     empty, before, text = f"{cell.opening}/>", cell.opening + _VALUE, cache(cell.text)
 
-    def spell(value: str | int | float | None) -> str:
+    def render(value: str | int | float | None) -> str:
         if isinstance(value, str):
             return text(value)
         if isinstance(value, int):
@@ -150,4 +150,4 @@ def _speller(cell: Cell) -> Callable[[str | int | float | None], str]:
             return empty
         return f"{before}{_FLOAT % round(value, _DECIMALS)}{_VALUE_END}"
 
-    return spell
+    return render

@@ -198,18 +198,18 @@ class EventChunks(Generic[Event]):
             file: Name of the file.
         """
         if self.metadata_lost and not self.truncated:
-            yield Problem(Severity.WARNING, "What stands beside the events cannot be decoded.", "It is left out.",
+            yield Problem(Severity.WARNING, "The metadata next to the events cannot be decoded.", "It is left out.",
                           file=file, offset=self.metadata_lost.first)  # fmt: skip
         for tally, severity, what, done in (
             (self.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
-            (self.trailing_text, Severity.ERROR, "There is a second list of events, or text behind the trace.",
+            (self.trailing_text, Severity.ERROR, "There is a second list of events, or text after the trace.",
              "It was not read."),
-            (self.values, Severity.WARNING, "Values that are no JSON, such as NaN or N/A.",
-             "They are taken as not known."),
-            (self.quotes, Severity.WARNING, "Quotation marks in texts that should have been escaped.",
-             "They are taken as part of the text."),
+            (self.values, Severity.WARNING, "Values that are not JSON, such as NaN or N/A.",
+             "They are treated as not known."),
+            (self.quotes, Severity.WARNING, "Unescaped quotation marks in texts.",
+             "They are treated as part of the text."),
             (self.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
-            (self.no_utf8, Severity.WARNING, "Bytes that are no UTF-8.", "They are shown as ?."),
+            (self.no_utf8, Severity.WARNING, "Bytes that are not UTF-8.", "They are shown as ?."),
         ):  # fmt: skip
             if tally:
                 yield Problem(severity, what, done, file=file, offset=tally.first, count=tally.count)

@@ -199,7 +199,7 @@ class _Collector:
         if self._damage:
             return b""
         if self._text_read >= self._most:
-            self._damage = f"The text is longer than any such file's, {self._most >> 20} MiB"
+            self._damage = f"The text is too long for such a file, over {self._most >> 20} MiB"
             return b""
         data = self._stream.read(count)
         self._text_read += len(data)
@@ -242,16 +242,16 @@ class _Collector:
         elif events.truncated:
             yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
         elif events.metadata_lost:
-            yield Problem(Severity.WARNING, "The host trace ends behind its list of events, in the middle of what "
+            yield Problem(Severity.WARNING, "The host trace ends after its list of events, in the middle of what "
                           "follows.", "All its slices are shown.", file=name)  # fmt: skip
         if events.trailing_text:
-            yield Problem(Severity.ERROR, "There is text behind the host trace, or a second list of events in it.",
+            yield Problem(Severity.ERROR, "There is text after the host trace, or a second list of events in it.",
                           "It was not read.", file=name)  # fmt: skip
         if events.malformed:
             yield Problem(Severity.ERROR, "Events of the host trace that cannot be decoded.", "They were left out.",
                           file=name, count=events.malformed.count)  # fmt: skip
         if self._untimed:
-            yield Problem(Severity.ERROR, "Slices of the host trace without a time that can be.",
+            yield Problem(Severity.ERROR, "Slices of the host trace without a possible time.",
                           "They were left out.", file=name, count=self._untimed)  # fmt: skip
 
 

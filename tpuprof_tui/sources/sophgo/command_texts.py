@@ -7,7 +7,7 @@ from typing import Final
 #: Examples by command; with the suffix ``_help`` its description, with ``_core`` the help of its option for cores.
 TEXTS: Final = {
     "open": """\
-  tpuprof                                     choose among the captures below this directory
+  tpuprof                                     choose among the captures in this directory
   tpuprof cdm_profile_data_dev0-0             open one
   tpuprof cdm_profile_data_dev*               choose among these
   tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
@@ -17,15 +17,15 @@ TEXTS: Final = {
   tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
   tpuprof export cdm_profile_data_dev0-0 out --perfetto
   tpuprof help KEYS                           all keys of the explorer
-  tpuprof ./info                              a capture that is named like a command
+  tpuprof ./info                              a capture named like a command
 """,
     "info": """\
   tpuprof info cdm_profile_data_dev0-0                          as text
   tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
   tpuprof info cdm_profile_data_dev*                            each of several
-  tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
-  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
+  tpuprof info trace.nsys-rep --why                             which source would open it, and why
+  tpuprof info cdm_profile_data_dev0-0 --memory                 and how much memory it takes when open
 """,
     "describe": """\
   tpuprof describe cdm_profile_data_dev0-0
@@ -66,8 +66,8 @@ Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` w
     "instructions_help": """\
 Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
 
-With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
-among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
+With --columns the columns of the explorer's table, slices of a host trace included; Parquet has all of them by
+default. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
 says what they mean.
 """,
     "instructions": """\

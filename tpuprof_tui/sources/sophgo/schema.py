@@ -146,7 +146,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("message_count", "Count", "Sd\\Wt Count", width=6, needs=DETAIL, group="synchronisation",
            help="Of a wait: how many sends of its message release it; of a send: how many waits its message serves."),
     Column("message_destination", "Destination", "", "hex", width=11, needs=DETAIL, group="synchronisation",
-           help="Bits of a send's or wait's register beside id and count, as they are: where the message goes."),
+           help="Register bits of a send or wait besides id and count, as recorded: where the message goes."),
     *COUNTERS,
 )  # fmt: skip
 

@@ -46,13 +46,13 @@ class SophgoSource(Source):
         SourceOption(
             "chip",
             ("--chip",),
-            {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
+            {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not name it"},
             choices=_chips,
         ),
         SourceOption(
             "trace_file",
             ("--trace_file", "--trace-file"),
-            {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
+            {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show with the capture"},
             missing="Give the JSON file that the host's profiler wrote.",
         ),
     )
@@ -61,7 +61,7 @@ class SophgoSource(Source):
         """Decides by file names only."""
         if os.path.isfile(path):
             if of_capture(path.name):
-                return Verdict("name", "a file of a capture is called so")
+                return Verdict("name", "this is the name of a capture file")
             return Verdict("", "neither global.profile nor cdmlib*.profile or cdma*.profile")
         names = list(filter(of_capture, os.listdir(path)))
         if not names:

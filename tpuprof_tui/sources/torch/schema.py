@@ -19,7 +19,7 @@ COLUMNS: Final = (
            help="End minus start."),
     Column("step", "Step", width=5, group="time", help="Place of its step; device work belongs to the step of its "
            "launch."),
-    Column("depth", "Depth", width=5, engines=("thread",), help="How many events of the thread it lies in."),
+    Column("depth", "Depth", width=5, engines=("thread",), help="Number of enclosing events of the thread."),
     Column("bytes", "Bytes", unit="B", width=9, engines=("stream",), help="How much was copied or set."),
     Column("grid", "Grid", kind="text", width=12, engines=("stream",), help="Blocks of the kernel."),
     Column("block", "Block", kind="text", width=12, engines=("stream",), help="Threads of a block."),

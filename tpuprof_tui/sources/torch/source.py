@@ -43,12 +43,12 @@ class TorchSource(Source):
         if os.path.isdir(path):
             return self._folder(path)
         if _NAMED.fullmatch(path.name):
-            return Verdict("name", f"it is called as traces are ({path.name})")
+            return Verdict("name", f"it is named like a trace ({path.name})")
         if _ARCHIVE.fullmatch(path.name):
             name = _first_in_archive(path)
-            return Verdict("content", f"it holds {name}") if name else Verdict("", "no trace begins the archive")
+            return Verdict("content", f"it holds {name}") if name else Verdict("", "first file is not a trace")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
-            return Verdict("content", "it begins as a trace does")
+            return Verdict("content", "it begins like a trace")
         return Verdict("", "neither *.pt.trace.json[.gz] nor JSON with traceEvents")
 
     def _folder(self, path: Path) -> Verdict:

@@ -78,7 +78,7 @@ class _Town:
             lanes.append(self._lane(groups, place, recording.lanes[number], rounds[place], scopes))
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device("oven"),
-            recording=How("a recording"), capabilities=frozenset((NAMES,)), own={}, groups=groups,
+            recording=How("a recording"), capabilities=frozenset((NAMES,)), source_data={}, groups=groups,
             lanes=_labelled(lanes), counters=self._counters(), steps=steps, links=self._links(),
             scopes=Scopes(np.array([kernel for kernel, *_ in scopes], np.int32),
                           np.array([group for _, group, _ in scopes], np.int32)),

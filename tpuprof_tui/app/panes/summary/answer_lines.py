@@ -100,8 +100,8 @@ class AnswerLines(Struct):
         """All lines of a view; missing data is listed only if the view fills the pane."""
         tables = [table for table in (each.merged() for each in answer.tables) if self._rows_of(table)]
         facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
-        notes = self.told(*answer.notes)
-        missing = self.told(*(each.sentence for each in answer.missing if self.whole))
+        notes = self.sentence_lines(*answer.notes)
+        missing = self.sentence_lines(*(each.sentence for each in answer.missing if self.whole))
         # if the first table has the view's title, its heading also serves for the facts
         headed = not tables or tables[0].title != title
         entries: list[Entry] = []
@@ -150,7 +150,7 @@ class AnswerLines(Struct):
         room = self.width - used - (1 if heads else 0)
         return [*line, Segment(f"{' ' if heads and room > 0 else ''}{self.glyphs.rule * room}", self.palette.rule)]
 
-    def told(self, *sentences: str) -> list[Entry]:
+    def sentence_lines(self, *sentences: str) -> list[Entry]:
         """Dim paragraphs without a target."""
         return [(line, None) for each in sentences for line in paragraph(each, self.width, self.palette.quiet)]
 
@@ -189,9 +189,9 @@ class AnswerLines(Struct):
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))
             yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
         if series and MISSING:
-            yield from self.told(MISSING)
+            yield from self.sentence_lines(MISSING)
         if len(shown) < len(series):
-            yield from self.told(f"{len(series) - len(shown):,} more.")
+            yield from self.sentence_lines(f"{len(series) - len(shown):,} more.")
 
     def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
         cells = Cells.of(table)
@@ -223,9 +223,9 @@ class AnswerLines(Struct):
                 for line in self._row(part, bar_width, place, styles[place], strong=strong):
                     yield line, target
         if self.whole:
-            yield from self.told(*table.notes)
+            yield from self.sentence_lines(*table.notes)
             if len(rows) < len(table):
-                yield from self.told(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
+                yield from self.sentence_lines(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
 
     def _bar_legend(self, columns: Sequence[_Column]) -> str:
         """Legend of the parts of stacked bars; empty if there are none."""
@@ -381,8 +381,8 @@ def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]
     if not column.bar:
         return []
     if column.parts:
-        told = [table.values[table.column_index(key)] for key in column.parts]
-        parts = [[float(plain(values[row]) or 0) for values in told] for row in rows]
+        columns = [table.values[table.column_index(key)] for key in column.parts]
+        parts = [[float(plain(values[row]) or 0) for values in columns] for row in rows]
         return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
     values, full = table.values[table.column_index(column.key)], table.largest(column.key)
     return [[abs(plain(values[row]) or 0) / full if full else 0.0] for row in rows]

@@ -19,10 +19,10 @@ from tpuprof_tui.views.registry import view_of
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
-from .figures import SummaryFigures
+from .answers import SummaryAnswers
 
 #: Type of a cached result: lines of a view, or the width they need.
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 #: Least width of a column, in cells.
 COLUMN = 70
@@ -51,10 +51,10 @@ class Page(Struct):
     def add(self, line: Line, *targets: Target | None) -> None:
         """Appends a line with its target in each column; consecutive lines with the same target are one item."""
         self.lines.append(line)
-        for known, items, target in zip(self.targets, self.items, (*targets, None, None), strict=False):
-            if target is not None and not (known and known[-1] is target and items[-1] >= 0):
-                known.append(target)
-            items.append(len(known) - 1 if target is not None else -1)
+        for column_targets, items, target in zip(self.targets, self.items, (*targets, None, None), strict=False):
+            if target is not None and not (column_targets and column_targets[-1] is target and items[-1] >= 0):
+                column_targets.append(target)
+            items.append(len(column_targets) - 1 if target is not None else -1)
 
     def span(self, number: int, column: int) -> tuple[int, int]:
         """Half-open range of the cells of a column on a line."""
@@ -70,10 +70,10 @@ class Page(Struct):
 class PageBuilder:
     """Builds pages of the current answers for a size of the pane; caches the lines of unchanged answers."""
 
-    def __init__(self, figures: SummaryFigures, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
-        self.made_for = palette, width, height
-        self._figures = figures
-        self._vocabulary = figures.session.profile.vocabulary
+    def __init__(self, answers: SummaryAnswers, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
+        self.built_for = palette, width, height
+        self._answers = answers
+        self._vocabulary = answers.session.profile.vocabulary
         self._palette = palette
         self._glyphs = glyphs
         self._width = width
@@ -85,49 +85,49 @@ class PageBuilder:
 
     def page(self, state: DisplayState, *, paused: bool) -> Page:
         """The page of a state: the chosen view, or all views if none is chosen."""
-        session, width = self._figures.session, self._width
-        if not self._figures.answers:
-            return self._told([[Segment(" computing ...", self._palette.quiet)]])
-        if not session.profile.instructions and not self._figures.is_cluster:
-            return self._told(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
+        session, width = self._answers.session, self._width
+        if not self._answers.by_view:
+            return self._text_page([[Segment(" computing ...", self._palette.quiet)]])
+        if not session.profile.instructions and not self._answers.is_cluster:
+            return self._text_page(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
         if not session.profile.timed:
-            return self._told(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
-        head = self._head(state, paused=paused)
-        if self._figures.chosen:
-            return self._placed(head, width, self._one(self._figures.chosen))
-        known = {place: [each.id for each in self._figures.views if each.place == place and self._says(each.id)]
+            return self._text_page(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
+        head = self._notices(state, paused=paused)
+        if self._answers.chosen:
+            return self._lay_out(head, width, self._view_in_full(self._answers.chosen))
+        views = {place: [each.id for each in self._answers.views if each.place == place and self._has_content(each.id)]
                  for place in ("first", "second", "below")}  # fmt: skip
         rows = max(self._height // 3 - 2, 4)
-        left, fitting = self._columns(known, rows)
+        left, fitting = self._columns(views, rows)
         if not left:
             # three rows of each list, or two if the last list of the first place would otherwise be off the screen
-            fewest = 3 if 4 * len(known["first"]) - 2 <= self._height else 2
+            fewest = 3 if 4 * len(views["first"]) - 2 <= self._height else 2
             rows = max(self._height // 3 - (2 if self._gap else 1), fewest)
-            parts = (self._part(known[place], width, each)
+            parts = (self._entries_of(views[place], width, each)
                      for place, each in (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
-            return self._placed(head, width, self._joined(*parts, self._missing()))
-        first, second = ([each for each in known[place] if each in fitting] for place in ("first", "second"))
-        wide = [each for place in ("first", "second") for each in known[place] if each not in fitting]
+            return self._lay_out(head, width, self._join(*parts, self._missing_data()))
+        first, second = ([each for each in views[place] if each in fitting] for place in ("first", "second"))
+        wide = [each for place in ("first", "second") for each in views[place] if each not in fitting]
         # a wide view that comes first stays at the top
-        top = wide[: wide[:1] == known["first"][:1]]
-        above = self._part(top, width, rows)
-        below = self._joined(self._part(wide[len(top) :], width, max(rows, 8)), self._part(known["below"], width, 16),
-                             self._missing())  # fmt: skip
-        columns = self._part(first, left - 1, rows), self._part(second, width - left, max(rows, 8))
-        return self._placed(head, left, *columns, above=[*above, *self._gap] if above else [],
-                            below=[*self._gap, *below] if below else [])  # fmt: skip
+        top = wide[: wide[:1] == views["first"][:1]]
+        above = self._entries_of(top, width, rows)
+        below = self._join(self._entries_of(wide[len(top) :], width, max(rows, 8)),
+                           self._entries_of(views["below"], width, 16), self._missing_data())  # fmt: skip
+        columns = self._entries_of(first, left - 1, rows), self._entries_of(second, width - left, max(rows, 8))
+        return self._lay_out(head, left, *columns, above=[*above, *self._gap] if above else [],
+                             below=[*self._gap, *below] if below else [])  # fmt: skip
 
-    def _told(self, lines: list[Line]) -> Page:
+    def _text_page(self, lines: list[Line]) -> Page:
         """A page of lines without targets, and so without a cursor."""
         return Page(lines, self._width, self._width)
 
-    def _head(self, state: DisplayState, *, paused: bool) -> list[Line]:
+    def _notices(self, state: DisplayState, *, paused: bool) -> list[Line]:
         """Notices at the top: that the pane is paused, or that no event starts here."""
         lines: list[Line] = []
         if paused:
-            held = f" Paused: {self._figures.about}. p follows the screen again."
-            lines.append([Segment(fit(held, self._width), self._palette.caution)])
-        overview = self._figures.answers.get("overview")
+            paused_text = f" Paused: {self._answers.description}. p follows the screen again."
+            lines.append([Segment(fit(paused_text, self._width), self._palette.caution)])
+        overview = self._answers.by_view.get("overview")
         if overview is not None and any(fact.key == "events" and fact.value == 0 for fact in overview.facts):
             lines += paragraph(self._nothing_text(state), self._width, self._palette.quiet)
         return lines
@@ -146,11 +146,11 @@ class PageBuilder:
         return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")
 
     def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
-        curves, names = self._figures.curves.get(name, {}), self._figures.session.profile.strings.get("kernel", ())
+        curves, names = self._answers.curves.get(name, {}), self._answers.session.profile.strings.get("kernel", ())
         scopes = {name: code for code, name in enumerate(names)}
         return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole, curves, scopes)
 
-    def _columns(self, known: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
+    def _columns(self, views: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
         """Width of the first of two columns (0: no room for two), and the views that fit into their column.
 
         A view fits if it shows the same table columns and cuts no more names than at the full width, so that a wider
@@ -159,7 +159,7 @@ class PageBuilder:
         if self._width < 2 * COLUMN:
             return 0, set()
         lines = self._lines(self._width, rows)
-        first, second = ({each: self._latest(self._needed, each, lines.needed, rows) for each in known[place]}
+        first, second = ({each: self._cached(self._needed, each, lines.needed, rows) for each in views[place]}
                          for place in ("first", "second"))  # fmt: skip
         middle = self._width // 2
         borders = {middle, *(need + 1 for need in first.values()), *(self._width - need for need in second.values())}
@@ -174,54 +174,54 @@ class PageBuilder:
                 best, fitting = left, one | other
         return best, fitting
 
-    def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
+    def _view_entries(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
         def made(answer: Answer) -> list[Entry]:
             title = self._vocabulary.say(view_of(self._vocabulary, name, screen=True).title)
             return self._lines(width, rows, name, whole=whole).entries(title, answer)
 
-        return self._latest(self._entries, name, made, width, rows, whole, self._figures.curves.get(name))
+        return self._cached(self._entries, name, made, width, rows, whole, self._answers.curves.get(name))
 
-    def _latest(
-        self, known: dict[str, tuple[Answer, tuple[object, ...], Made]], name: str, make: Callable[[Answer], Made],
+    def _cached(
+        self, cache: dict[str, tuple[Answer, tuple[object, ...], Result]], name: str, make: Callable[[Answer], Result],
         *settings: object,
-    ) -> Made:  # fmt: skip
+    ) -> Result:  # fmt: skip
         """Cached result of ``make`` for the answer of a view; computed if the answer or the settings have changed."""
-        answer = self._figures.answers[name]
-        found = known.get(name)
+        answer = self._answers.by_view[name]
+        found = cache.get(name)
         if found is None or found[0] is not answer or found[1] != settings:
-            found = known[name] = answer, settings, make(answer)
+            found = cache[name] = answer, settings, make(answer)
         return found[2]
 
-    def _says(self, name: str) -> bool:
+    def _has_content(self, name: str) -> bool:
         """Whether a view has a non-empty answer."""
-        found = self._figures.answers.get(name)
+        found = self._answers.by_view.get(name)
         return found is not None and bool(found.facts or found.notes or found.series or any(map(len, found.tables)))
 
-    def _one(self, name: str) -> list[Entry]:
+    def _view_in_full(self, name: str) -> list[Entry]:
         """Lines of one view in full."""
         quiet = self._palette.quiet
-        if name not in self._figures.answers:
+        if name not in self._answers.by_view:
             return [([Segment(" computing ...", quiet)], None)]
-        entries = self._answered(name, self._width, 0, whole=True)
+        entries = self._view_entries(name, self._width, 0, whole=True)
         return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
 
-    def _part(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
+    def _entries_of(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
         """Lines of some views, one below the other."""
-        return self._joined(*(self._answered(name, width, rows) for name in names))
+        return self._join(*(self._view_entries(name, width, rows) for name in names))
 
-    def _missing(self) -> list[Entry]:
+    def _missing_data(self) -> list[Entry]:
         """Sentences on what would have to be recorded for more answers."""
-        answers = self._figures.answers.values()
+        answers = self._answers.by_view.values()
         missing = [each.sentence for found in answers for each in found.missing if each.needs]
-        return self._lines(self._width, 0).told(*dict.fromkeys(missing))
+        return self._lines(self._width, 0).sentence_lines(*dict.fromkeys(missing))
 
-    def _joined(self, *parts: list[Entry]) -> list[Entry]:
+    def _join(self, *parts: list[Entry]) -> list[Entry]:
         joined: list[Entry] = []
         for each in parts:
             joined += [*(self._gap if joined and each else []), *each]
         return joined
 
-    def _placed(
+    def _lay_out(
         self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (), *,
         above: Sequence[Entry] = (), below: Sequence[Entry] = (),
     ) -> Page:  # fmt: skip
@@ -234,9 +234,9 @@ class PageBuilder:
         page.top = len(page.lines)
         for number in range(max(len(first), len(second))):
             line, target = first[number] if number < len(first) else ([], None)
-            other, leads = second[number] if number < len(second) else ([], None)
+            other, other_target = second[number] if number < len(second) else ([], None)
             start = Strip(line).adjust_cell_length(left, Style.null()) if second else line
-            page.add([*start, *other], target, leads)
+            page.add([*start, *other], target, other_target)
         page.split = len(page.lines)
         for line, target in below:
             page.add(line, target)

@@ -21,7 +21,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import Change, Narrow, Retitled, Say, tell_failure
+from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
@@ -29,7 +29,7 @@ from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
-from .figures import Curves, SummaryFigures, computed, drawn
+from .answers import Curves, SummaryAnswers, compute_answers, draw_curves
 from .page import Page, PageBuilder
 
 #: Most events for which quick views are computed synchronously; for more, in a worker thread.
@@ -42,25 +42,25 @@ APART_SECONDS, REST_SECONDS = 0.1, 0.04
 Update = Callable[[DisplayState], DisplayState]
 
 
-class FollowedState:
+class FrozenState:
     """The state that the lines show (``state``), and the current one (``live``): Enter on a line keeps the lines."""
 
     def __init__(self, state: DisplayState) -> None:
         self.live = self.state = state
         #: The state that Enter on a line requested; while its selection is current, the lines stay as they were.
-        self._left_for: DisplayState | None = None
+        self._ignored_change: DisplayState | None = None
 
     def show(self, state: DisplayState) -> None:
         """Takes the current state."""
-        self.live, left = state, self._left_for
-        if left is None or (left.selection, left.scope) != (state.selection, state.scope):
-            self._left_for, self.state = None, state
-        elif (left.filter, left.figures_window) != (state.filter, state.figures_window):
+        self.live, ignored = state, self._ignored_change
+        if ignored is None or (ignored.selection, ignored.scope) != (state.selection, state.scope):
+            self._ignored_change, self.state = None, state
+        elif (ignored.filter, ignored.figures_window) != (state.filter, state.figures_window):
             self.state = replace(state, selection=self.state.selection)
 
-    def leave(self, update: Update) -> None:
+    def ignore_next_change(self, update: Update) -> None:
         """Records a change that the lines shall not follow."""
-        self._left_for = update(self.live)
+        self._ignored_change = update(self.live)
 
 
 class SummaryPane(LinesView):
@@ -75,69 +75,70 @@ class SummaryPane(LinesView):
         super().__init__(palette, "summary")
         self.session = session
         self.glyphs = glyphs
-        self.figures = SummaryFigures(session, state)
+        self.answers = SummaryAnswers(session, state)
         self.page = Page()
-        self._builder = PageBuilder(self.figures, palette, glyphs, 0, 0)
+        self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
-        self._followed = FollowedState(state)
+        self._frozen = FrozenState(state)
         self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
-        self._asked_at = 0.0
+        self._requested_at = 0.0
         self._active = False
         self._built_height = -1
         #: Column of the page (0 or 1) that the cursor is in.
         self._column = 0
 
-    # figures
+    # answers
 
     def show(self, state: DisplayState) -> None:
         """Shows the answers for a state, at once or when they are computed."""
-        self._followed.show(state)
+        self._frozen.show(state)
         if self._active and not self.paused:
-            self._ask()
+            self._request()
 
     def activate(self, active: bool) -> None:
         """Sets whether the summary is visible; answers are computed only then."""
         self._active = active
-        if active and not (self.paused and self.figures.answers):
-            self._ask()
+        if active and not (self.paused and self.answers.by_view):
+            self._request()
 
     def pause(self, paused: bool) -> None:
         """Freezes the answers, or follows the state again."""
         self.paused = paused
         if not paused and self._active:
-            self._ask()
+            self._request()
         self.rebuild()
         self.post_message(Retitled())
 
-    def _ask(self) -> None:
-        query = self.figures.want(self._followed.state)
+    def _request(self) -> None:
+        query = self.answers.new_query(self._frozen.state)
         if query is None:
             return
-        known, first = self.session.profile.instructions <= AT_ONCE, self.figures.asked is None
-        if known:
+        has_quick, first = self.session.profile.instructions <= AT_ONCE, self.answers.answered_query is None
+        if has_quick:
             self._take(query, quick_views(query))
-        before, self._asked_at = self._asked_at, time.monotonic()
-        if known and first:
+        before, self._requested_at = self._requested_at, time.monotonic()
+        if has_quick and first:
             # so small that it does not delay the first frame
-            self._compute(query, known, 0.0, first=True)
-        elif self._asked_at - before > APART_SECONDS:
+            self._compute(query, has_quick, 0.0, first=True)
+        elif self._requested_at - before > APART_SECONDS:
             # paint the frame of the key first
-            self.call_after_refresh(self._begin, query, known, first)
+            self.call_after_refresh(self._compute_if_latest, query, has_quick, first)
         else:
-            self._compute(query, known, REST_SECONDS)
+            self._compute(query, has_quick, REST_SECONDS)
 
-    def _begin(self, query: Query, known: bool, first: bool) -> None:
-        if query is self.figures.latest:
-            self._compute(query, known, 0.0, first=first)
+    def _compute_if_latest(self, query: Query, has_quick: bool, first: bool) -> None:
+        if query is self.answers.latest_query:
+            self._compute(query, has_quick, 0.0, first=first)
 
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
-    def _compute(self, query: Query, known: bool, wait: float, *, first: bool = False) -> None:
+    def _compute(self, query: Query, has_quick: bool, wait: float, *, first: bool = False) -> None:
         worker = get_current_worker()
         time.sleep(wait)
         # not read from the widget: its layout must be accessed in the event loop only
         width = self._built_for
-        for answers in computed(query, self.figures.view, lambda: worker.is_cancelled, known=known, first=first):
-            self._answer(query, answers, width)
+        for answers in compute_answers(query, self.answers.view, lambda: worker.is_cancelled,
+                                       has_quick=has_quick, first=first):  # fmt: skip
+            self._deliver(query, answers, width)
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
     def _redraw(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
@@ -145,27 +146,27 @@ class SummaryPane(LinesView):
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
-            self._answer(query, answers, width)
+            self._deliver(query, answers, width)
 
-    def _answer(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
+    def _deliver(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
         charted = {name: each for name, each in answers.items() if each.series}
         if charted and len(charted) < len(answers):
             # answers without curves need not wait for the drawing
             plain = {name: each for name, each in answers.items() if name not in charted}
             self.call_later(self._take, query, plain)
             answers = charted
-        curves = drawn(query, answers, width, ascii_only=self.glyphs.letters)
+        curves = draw_curves(query, answers, width, ascii_only=self.glyphs.letters)
         self.call_later(self._take, query, answers, curves, width)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Reports an error of a worker thread."""
-        tell_failure(self, event)
+        post_worker_failure(self, event)
 
     def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
         """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""
-        if query is not self.figures.latest and query is not self.figures.asked:
+        if query is not self.answers.latest_query and query is not self.answers.answered_query:
             return
-        self.figures.take(query, answers, curves or {}, width)
+        self.answers.store(query, answers, curves or {}, width)
         self.rebuild()
         self.post_message(Retitled())
 
@@ -177,26 +178,26 @@ class SummaryPane(LinesView):
         Raises:
             UsageError: There is no such view.
         """
-        figures = self.figures
-        figures.chosen = view_of(self.session.profile.vocabulary, name, screen=True).id if name else ""
+        answers = self.answers
+        answers.chosen = view_of(self.session.profile.vocabulary, name, screen=True).id if name else ""
         self.cursor = self._column = 0
-        if name and figures.answers.get(figures.chosen, DEFERRED) is DEFERRED and figures.asked is not None:
-            self._compute(figures.asked, True, 0.0)
+        if name and answers.by_view.get(answers.chosen, DEFERRED) is DEFERRED and answers.answered_query is not None:
+            self._compute(answers.answered_query, True, 0.0)
         self.rebuild(keep_scroll=False)
         self.post_message(Retitled())
 
     def title_text(self) -> str:
         """Title for the border: the chosen view, scope, window and filter, and whether it is paused."""
-        state, about = self.figures.view, self.figures.about
-        about = about if state is None else f"{self.session.profile.vocabulary.say(state.title)} of {about}"
-        return f"PAUSED (p): {about}" if self.paused else about
+        view, text = self.answers.view, self.answers.description
+        text = text if view is None else f"{self.session.profile.vocabulary.say(view.title)} of {text}"
+        return f"PAUSED (p): {text}" if self.paused else text
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the page of all views, or of the chosen one."""
         self._built_height = self.size.height
-        if self._builder.made_for != (self.palette, width, self._built_height):
-            self._builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
-        self.page = self._builder.page(self._followed.state, paused=self.paused)
+        if self._builder.built_for != (self.palette, width, self._built_height):
+            self._builder = PageBuilder(self.answers, self.palette, self.glyphs, width, self._built_height)
+        self.page = self._builder.page(self._frozen.state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:
             self._column = 0
         return self.page.lines, self.page.items[self._column]
@@ -204,11 +205,11 @@ class SummaryPane(LinesView):
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Rebuilds the lines, and redraws curves in the background if the width has changed."""
         super().rebuild(keep_scroll=keep_scroll)
-        asked, width = self.figures.asked, self._built_for
-        if asked is not None and width > 0 and not self._closing:
-            answers = self.figures.to_redraw(width)
+        query, width = self.answers.answered_query, self._built_for
+        if query is not None and width > 0 and not self._closing:
+            answers = self.answers.to_redraw(width)
             if answers:
-                self._redraw(asked, answers, width)
+                self._redraw(query, answers, width)
 
     def on_resize(self, event: events.Resize) -> None:
         """Rebuilds for another width or height: the number of rows of each view depends on the height."""
@@ -270,7 +271,7 @@ class SummaryPane(LinesView):
 
     def action_step_view(self, steps: int) -> None:
         """Lets the view ``steps`` on fill the pane; after the last, shows all views."""
-        self.choose(self.figures.stepped(steps))
+        self.choose(self.answers.stepped(steps))
 
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked item, in the clicked column."""
@@ -285,43 +286,43 @@ class SummaryPane(LinesView):
         targets = self.page.targets[self._column]
         if self.cursor < len(targets):
             return targets[self.cursor]
-        self.post_message(Say("j and k choose a line; Enter then goes there, o shows nothing else."))
+        self.post_message(ShowMessage("j and k choose a line; Enter then goes there, o shows only that."))
         return None
 
     def action_select(self) -> None:
         """Goes to the target of the line under the cursor in the other panes; if already there, narrows to it."""
         target = self._target()
-        found = _goal(self.session, target, self._followed.live.selection) if target is not None else None
+        found = _target_update(self.session, target, self._frozen.live.selection) if target is not None else None
         if found is not None and target is not None and target.scope is not None and (
-            found[0](self._followed.live) == self._followed.live
+            found[0](self._frozen.live) == self._frozen.live
         ):  # fmt: skip
             # already selected
             self.narrow()
         elif found is not None:
-            self._go(*found)
+            self._apply(*found)
         elif target is not None and target.condition:
             self._find_longest(target.condition)
 
-    def _go(self, update: Update, told: str) -> None:
+    def _apply(self, update: Update, message: str) -> None:
         """Changes the state for all panes but this one."""
-        self._followed.leave(update)
-        self.post_message(Change(update))
-        if told:
-            self.post_message(Say(told))
+        self._frozen.ignore_next_change(update)
+        self.post_message(ChangeState(update))
+        if message:
+            self.post_message(ShowMessage(message))
 
     def _find_longest(self, condition: str) -> None:
         """Finds the longest event that meets a condition, in the background."""
-        asked = self.figures.asked
-        if asked is None:
+        query = self.answers.answered_query
+        if query is None:
             return
-        query = replace(asked, filter=with_condition(asked.filter, condition))
+        query = replace(query, filter=with_condition(query.filter, condition))
         known = is_filter_cached(self.session, query.full_filter)
         self._background.compute("longest", query.longest_work, self._take_longest, at_once=known)
 
     def _take_longest(self, found: tuple[int, int] | None) -> None:
         if found is not None:
             start, end = self.session.span_of(*found)
-            self._go(*_event_goal(self.session, *found, f"The longest, {time_text(end - start)}"))
+            self._apply(*_event_update(self.session, *found, f"The longest, {time_text(end - start)}"))
 
     def narrow(self) -> None:
         """Narrows all panes to the target of the line under the cursor; a scope is toggled."""
@@ -332,7 +333,7 @@ class SummaryPane(LinesView):
         if target.condition or target.step is not None:
             self.post_message(Narrow(target.condition, None if target.condition else target.step))
         elif update is not None:
-            self.post_message(Change(update))
+            self.post_message(ChangeState(update))
 
     # copying
 
@@ -349,7 +350,7 @@ class SummaryPane(LinesView):
             self.action_copy_all()
 
 
-def _goal(session: Session, target: Target, now: Selection) -> tuple[Update, str] | None:
+def _target_update(session: Session, target: Target, now: Selection) -> tuple[Update, str] | None:
     """State change of Enter on a target, and its message; None for a condition, which needs a search for events."""
     if target.condition:
         return None
@@ -357,29 +358,29 @@ def _goal(session: Session, target: Target, now: Selection) -> tuple[Update, str
         events = [target.event, *target.others]
         number = events.index((now.lane, now.row)) + 1 if (now.lane, now.row) in events else 0
         number %= len(events)
-        what = f"Selected, {number + 1} of {len(events)} (Enter: the next)" if target.others else "Selected"
-        return _event_goal(session, *events[number], what)
+        prefix = f"Selected, {number + 1} of {len(events)} (Enter: the next)" if target.others else "Selected"
+        return _event_update(session, *events[number], prefix)
     if target.time is not None:
-        return _time_goal(*target.time), ""
+        return _time_update(*target.time), ""
     if target.step is not None:
         steps = session.steps.steps
         for place in np.flatnonzero(steps.number == target.step)[:1].tolist():
-            return _time_goal(int(steps.start[place]), int(steps.end[place])), ""
+            return _time_update(int(steps.start[place]), int(steps.end[place])), ""
     if target.scope is not None:
         group, lane = target.scope.group, target.scope.lane
         selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
-        told = f"{session.scope_title(target.scope)}: Enter again shows it alone."
-        return lambda state: replace(state, selection=selection), told
+        message = f"{session.scope_title(target.scope)}: Enter again shows only this."
+        return lambda state: replace(state, selection=selection), message
     return None
 
 
-def _event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
-    """State change that selects an event and scrolls it into view, and its message, which begins with ``what``."""
-    told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
-    return lambda state: select_event(session, state, lane, row), told
+def _event_update(session: Session, lane: int, row: int, prefix: str) -> tuple[Update, str]:
+    """State change that selects an event and scrolls it into view, and its message, which begins with ``prefix``."""
+    message = f"{prefix}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
+    return lambda state: select_event(session, state, lane, row), message
 
 
-def _time_goal(start: int, end: int) -> Update:
+def _time_update(start: int, end: int) -> Update:
     return lambda state: state.showing(start, end).at(start)
 
 

@@ -20,12 +20,12 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 from .layout import LaneLayout
 
-Thing = TypeVar("Thing")
+Element = TypeVar("Element")
 
 #: The new state, and a message; empty: none.
-Changed = tuple[DisplayState, str]
+StateAndMessage = tuple[DisplayState, str]
 #: A state change, applied to the state at the time when the request is handled.
-StateChange = Callable[[LaneLayout, DisplayState], Changed]
+StateChange = Callable[[LaneLayout, DisplayState], StateAndMessage]
 
 
 def cursor_moved(layout: LaneLayout, state: DisplayState, cells: int) -> DisplayState:
@@ -42,13 +42,13 @@ def cursor_moved(layout: LaneLayout, state: DisplayState, cells: int) -> Display
 
 def lane_moved(layout: LaneLayout, state: DisplayState, lines: int) -> DisplayState:
     """Selects the lane or unit ``lines`` rows below."""
-    wanted = layout.stepped_row(state, lines)
-    if wanted in (-1, layout.selected_row(state)):
+    row = layout.stepped_row(state, lines)
+    if row in (-1, layout.selected_row(state)):
         return state
-    return replace(state, selection=layout.selection_of(wanted))
+    return replace(state, selection=layout.selection_of(row))
 
 
-def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed:
+def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
     """Selects the event ``steps`` on in the selected lane.
 
     On a row of launches the launch becomes the range; on a counter the cursor goes to a change of its value.
@@ -56,11 +56,11 @@ def event_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Change
     counters = layout.counters_of(state)
     if counters is not None and not counters.is_parent:
         time = counter_curve(layout.session, counters.counters[0]).step(state.cursor, steps)
-        return (state, f"{counters.label} does not change any more.") if time is None else (go_to(state, time), "")
+        return (state, f"{counters.label} has no more changes.") if time is None else (go_to(state, time), "")
     found = launch_or_event(layout, state, steps)
-    way = "later" if steps > 0 else "earlier"
-    told = "No {way} {event} of this lane passes the filter; Esc clears it."
-    return found, layout.session.say(told, way=way) if found is state and state.filter else ""
+    direction = "later" if steps > 0 else "earlier"
+    message = "No {way} {event} of this lane passes the filter; Esc clears it."
+    return found, layout.session.say(message, way=direction) if found is state and state.filter else ""
 
 
 def launch_or_event(layout: LaneLayout, state: DisplayState, steps: int) -> DisplayState:
@@ -85,7 +85,7 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
     return state if row < 0 else replace(state, selection=Selection(layout.session.unit_of(lane), lane, row))
 
 
-def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed:
+def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
     """Selects the lane's next (``steps`` 1) or previous (-1) event with the same name."""
     session, lane, row = layout.session, state.selection.lane, state.selection.row
     if lane >= 0 and row < 0:
@@ -95,104 +95,104 @@ def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> Changed
     name = text_of(session.profile, session.profile.lanes[lane], "name", row)
     filtered = bool(state.filter) and is_filter_cached(session, state.filter)
     found = same_name(session, lane, row, steps, apply_filter(session, state.filter).lane(lane) if filtered else None)
-    told = ""
+    message = ""
     if not name:
-        told = f"The capture knows no names here: they need {session.profile.vocabulary.needs(NAMES)}."
+        message = f"The capture has no names here: they need {session.profile.vocabulary.needs(NAMES)}."
     elif found < 0:
         end = "of this lane passes the filter; Esc clears it." if filtered else "on this lane."
-        told = f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}"
-    return (state if found < 0 else select_event(session, state, lane, found)), told
+        message = f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}"
+    return (state if found < 0 else select_event(session, state, lane, found)), message
 
 
-def rescaled(layout: LaneLayout, state: DisplayState) -> Changed:
+def rescaled(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Toggles times between units of time and cycles."""
     clock = clock_of(layout.session.profile.device)
     if not clock:
-        return state, "This capture tells no clock: times stay in units of time."
+        return state, "This capture records no clock rate: times stay in units of time."
     scale: TimeScale = "cycles" if state.scale == "time" else "time"
     # no decimals for a whole number of MHz
     mhz = f"{clock.numerator:,}" if clock.denominator == 1 else f"{float(clock):,.3f}"
-    told = f"Times in cycles of {mhz} MHz." if scale == "cycles" else "Times in ns, us, ms and s."
-    return replace(state, scale=scale), told
+    message = f"Times in cycles of {mhz} MHz." if scale == "cycles" else "Times in ns, us, ms and s."
+    return replace(state, scale=scale), message
 
 
-def recoloured(layout: LaneLayout, state: DisplayState) -> Changed:
+def recoloured(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Switches to the next colouring."""
     session, profile = layout.session, layout.session.profile
     if not layout.shows_colours:
-        return state, session.say("Colours belong to {lanes}: e shows them.")
+        return state, session.say("Colours apply to {lanes}: e shows them.")
     colouring = next_colouring(profile, state.colouring)
     if colouring != state.colouring:
-        told = f"Colours mean: {title_of(profile.vocabulary, colouring)}. L explains them."
+        message = f"Colours mean: {title_of(profile.vocabulary, colouring)}. L explains them."
         # back at the first colouring: list those by names that were skipped for lack of data
         named = profile.vocabulary.named if colouring == "operation" else ()
         for each in (each for each in named if not is_known(profile, each.key)):
-            told += f" {each.title.capitalize()} needs {profile.vocabulary.needs(each.needs)}."
-        return replace(state, colouring=colouring), told
+            message += f" {each.title.capitalize()} needs {profile.vocabulary.needs(each.needs)}."
+        return replace(state, colouring=colouring), message
     words = profile.vocabulary
     needs = f": more needs {words.all_needs()}" if words.capabilities and (words.shares or words.named) else ""
-    return state, f"The capture knows nothing else to colour by{needs}."
+    return state, f"The capture has nothing else to colour by{needs}."
 
 
-def strips_changed(layout: LaneLayout, state: DisplayState) -> Changed:
+def strips_changed(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Switches to the next kind of strip below each lane."""
     profile = layout.session.profile
     if state.line_unit == "cores" and not any(row.lane >= 0 for row in layout.rows):
-        return state, layout.session.say("Strips belong to {lanes}: e shows them.")
-    after: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
-    strip = after[state.strip]
+        return state, layout.session.say("Strips apply to {lanes}: e shows them.")
+    next_strip: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
+    strip = next_strip[state.strip]
     if strip == "bandwidth" and not is_known(profile, "bandwidth"):
         strip = "utilisation"
     share = profile.vocabulary.share("bandwidth")
     peak = share.peak_text if share is not None else "the peak"
-    told = {"": "No strips.", "bandwidth": f"Strips: bandwidth, share of {peak}.",
+    messages = {"": "No strips.", "bandwidth": f"Strips: bandwidth, share of {peak}.",
             "utilisation": "Strips: share of the time with work."}  # fmt: skip
-    return replace(state, strip=strip), told[strip]
+    return replace(state, strip=strip), messages[strip]
 
 
-def pin_toggled(layout: LaneLayout, state: DisplayState) -> Changed:
+def pin_toggled(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Pins the selected row to the top, or unpins it."""
     number = layout.selected_row(state)
     if number < 0:
         return state, "No lane selected: j and k select one."
     row = layout.rows[number]
-    was = row.place in state.pinned
-    told = f"{clean(row.label).strip()} {'is back in its place' if was else 'stays on top'}."
-    return replace(state, pinned=_toggled(state.pinned, row.place)), told
+    was_pinned = row.place in state.pinned
+    message = f"{clean(row.label).strip()} {'is back in its place' if was_pinned else 'stays on top'}."
+    return replace(state, pinned=_toggled(state.pinned, row.place)), message
 
 
-def _toggled(kept: tuple[Thing, ...], thing: Thing) -> tuple[Thing, ...]:
+def _toggled(elements: tuple[Element, ...], element: Element) -> tuple[Element, ...]:
     """Adds an element to a tuple, or removes it if it is present."""
-    without = tuple(each for each in kept if each != thing)
-    return without if thing in kept else (*kept, thing)
+    without = tuple(each for each in elements if each != element)
+    return without if element in elements else (*elements, element)
 
 
-def _silent(change: Callable[[LaneLayout, DisplayState], DisplayState]) -> StateChange:
+def _quiet(change: Callable[[LaneLayout, DisplayState], DisplayState]) -> StateChange:
     """Wraps a change that has no message."""
     return lambda layout, state: (change(layout, state), "")
 
 
 #: State changes by the last part of the action id.
 CHANGES: Final[Mapping[str, StateChange]] = {
-    "zoom-in": _silent(lambda layout, state: state.zoomed(state.span // 2, layout.cells)),
-    "zoom-out": _silent(lambda layout, state: state.zoomed(state.span * 2, layout.cells)),
-    "pan-left": _silent(lambda _, state: state.panned(-max(state.span // 10, 1))),
-    "pan-right": _silent(lambda _, state: state.panned(max(state.span // 10, 1))),
-    "window-left": _silent(lambda _, state: state.panned(-state.span)),
-    "window-right": _silent(lambda _, state: state.panned(state.span)),
-    "cursor-left": _silent(lambda layout, state: cursor_moved(layout, state, -1)),
-    "cursor-right": _silent(lambda layout, state: cursor_moved(layout, state, 1)),
-    "lane-down": _silent(lambda layout, state: lane_moved(layout, state, 1)),
-    "lane-up": _silent(lambda layout, state: lane_moved(layout, state, -1)),
-    "lane-page-down": _silent(lambda layout, state: lane_moved(layout, state, layout.lines)),
-    "lane-page-up": _silent(lambda layout, state: lane_moved(layout, state, -layout.lines)),
-    "lane-first": _silent(lambda _, state: state.at(state.start)),
-    "lane-last": _silent(lambda _, state: state.at(state.end - 1)),
-    "fit": _silent(lambda _, state: state.fitted()),
-    "engines": _silent(
+    "zoom-in": _quiet(lambda layout, state: state.zoomed(state.span // 2, layout.cells)),
+    "zoom-out": _quiet(lambda layout, state: state.zoomed(state.span * 2, layout.cells)),
+    "pan-left": _quiet(lambda _, state: state.panned(-max(state.span // 10, 1))),
+    "pan-right": _quiet(lambda _, state: state.panned(max(state.span // 10, 1))),
+    "window-left": _quiet(lambda _, state: state.panned(-state.span)),
+    "window-right": _quiet(lambda _, state: state.panned(state.span)),
+    "cursor-left": _quiet(lambda layout, state: cursor_moved(layout, state, -1)),
+    "cursor-right": _quiet(lambda layout, state: cursor_moved(layout, state, 1)),
+    "lane-down": _quiet(lambda layout, state: lane_moved(layout, state, 1)),
+    "lane-up": _quiet(lambda layout, state: lane_moved(layout, state, -1)),
+    "lane-page-down": _quiet(lambda layout, state: lane_moved(layout, state, layout.lines)),
+    "lane-page-up": _quiet(lambda layout, state: lane_moved(layout, state, -layout.lines)),
+    "lane-first": _quiet(lambda _, state: state.at(state.start)),
+    "lane-last": _quiet(lambda _, state: state.at(state.end - 1)),
+    "fit": _quiet(lambda _, state: state.fitted()),
+    "engines": _quiet(
         lambda _, state: replace(state, line_unit="cores" if state.line_unit == "engines" else "engines")
     ),
-    "legend": _silent(lambda _, state: replace(state, legend=not state.legend)),
+    "legend": _quiet(lambda _, state: replace(state, legend=not state.legend)),
     "previous": lambda layout, state: event_stepped(layout, state, -1),
     "next": lambda layout, state: event_stepped(layout, state, 1),
     "next-same": lambda layout, state: name_stepped(layout, state, 1),

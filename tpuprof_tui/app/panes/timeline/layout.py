@@ -90,8 +90,8 @@ class LaneLayout:
 
     def _take_rows(self) -> None:
         self.rows: Sequence[Row] = rows_of(self.session, self.state)
-        both = cached_side_by_side(self.session)
-        self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.state.scope)
+        sides = cached_side_by_side(self.session)
+        self.axis: StraightAxis | AlignedAxis = StraightAxis() if sides is None else sides.axis(self.state.scope)
         #: Length of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
         self.has_base = any(row.base is not None for row in self.rows)
@@ -203,20 +203,20 @@ class LaneLayout:
 
     def stepped_row(self, state: DisplayState, lines: int) -> int:
         """Index of the selectable row ``lines`` below the selected one, or the nearest; -1 if no row is selectable."""
-        known = [number for number, row in enumerate(self.rows) if row.can_be_selected]
-        now = self.selected_row(state)
-        if not known:
+        selectable = [number for number, row in enumerate(self.rows) if row.can_be_selected]
+        current = self.selected_row(state)
+        if not selectable:
             return -1
-        if now < 0:
-            return next((number for number in known if self.rows[number].kind != "launches"), known[0])
+        if current < 0:
+            return next((number for number in selectable if self.rows[number].kind != "launches"), selectable[0])
         if lines > 0:
-            return next((number for number in known if number >= now + lines), known[-1])
-        return next((number for number in reversed(known) if number <= now + lines), known[0])
+            return next((number for number in selectable if number >= current + lines), selectable[-1])
+        return next((number for number in reversed(selectable) if number <= current + lines), selectable[0])
 
     def counters_of(self, state: DisplayState) -> CounterLine | None:
         """The selected counter line; None if another row is selected."""
-        known = counter_lines(self.session)
-        return known[state.selection.counters] if 0 <= state.selection.counters < len(known) else None
+        lines = counter_lines(self.session)
+        return lines[state.selection.counters] if 0 <= state.selection.counters < len(lines) else None
 
     def launches_row(self, state: DisplayState) -> Row | None:
         """The selected row if it shows launches, else None."""
@@ -230,8 +230,8 @@ class LaneLayout:
         number = self.selected_row(state)
         unit = self.rows[number].unit if number >= 0 else -1
         lanes = self.session.profile.lanes
-        fitting = [place for place in self.session.lanes_in(state.scope) if unit in (-1, self.session.unit_of(place))]
-        return next((place for place in fitting if len(lanes[place])), -1)
+        candidates = [lane for lane in self.session.lanes_in(state.scope) if unit in (-1, self.session.unit_of(lane))]
+        return next((lane for lane in candidates if len(lanes[lane])), -1)
 
 
 def rows_of(session: Session, state: DisplayState) -> list[Row]:
@@ -241,27 +241,27 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
         rows.sort(key=lambda row: not is_pinned(row, state))
     if state.strip:
         rows = [line for row in rows for line in (row, *_strip(session, row, state.strip))]
-    both = cached_side_by_side(session)
-    if both is not None:
-        rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, state)]
-    return [*_steps(session, state, both), *_path(session, state), *rows]
+    sides = cached_side_by_side(session)
+    if sides is not None:
+        rows = [*(line for row in rows for line in (row, *_base_rows(sides, row))), *_base_only(sides, state)]
+    return [*_steps(session, state, sides), *_path(session, state), *rows]
 
 
-def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tuple[Row, ...]:
+def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> tuple[Row, ...]:
     """Row of the steps (and that of the baseline); empty if there are too few steps or the scope is a single lane."""
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
-    found = session.steps
-    row = Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps")
-    if both is None or not state.scope.everything or not len(step_lane(both.base).lane):
+    steps = session.steps
+    row = Row(-1, -1, steps.word.plural.capitalize(), steps.guessed, True, "steps")
+    if sides is None or not state.scope.everything or not len(step_lane(sides.base).lane):
         return (row,)
     return row, replace(row, label="base", first=False, kind="base", base=row)
 
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
     """Row of the critical path, if it is enabled and computed."""
-    known = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
-    return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
+    shown = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
+    return (Row(-1, -1, "Critical path", False, True, "path"),) if shown else ()
 
 
 def continued_label(rows: Sequence[Row], number: int) -> str:
@@ -269,8 +269,8 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
     above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
     words = rows[number].label.split(" ")
     same = 0
-    for mine, other in zip(words[:-1], above.split(" "), strict=False):
-        if mine != other:
+    for word, word_above in zip(words[:-1], above.split(" "), strict=False):
+        if word != word_above:
             break
         same += 1
     return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
@@ -278,8 +278,8 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 def is_pinned(row: Row, state: DisplayState) -> bool:
     """Whether a row is pinned to the top; steps and path always are."""
-    shown = row.base or row
-    return shown.kind in ("steps", "path") or row.place in state.pinned
+    own_row = row.base or row
+    return own_row.kind in ("steps", "path") or row.place in state.pinned
 
 
 def _ordered(session: Session, state: DisplayState) -> list[Row]:
@@ -290,15 +290,15 @@ def _ordered(session: Session, state: DisplayState) -> list[Row]:
         guessed = any(lane.role_guessed for lane in lanes)
         rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
         return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
-    group = known = -1
+    group = last_unit = -1
     rows = []
     for number in numbers:
         unit, first = session.unit_of(number), not rows or lanes[number].group != group
-        if unit not in (-1, known) and state.scope.lane < 0 and len(launches(session, unit).lane):
+        if unit not in (-1, last_unit) and state.scope.lane < 0 and len(launches(session, unit).lane):
             rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
             first = False
         rows.append(_lane_row(session, number, first))
-        group, known = lanes[number].group, unit
+        group, last_unit = lanes[number].group, unit
     return _with_counters(session, state, rows) if state.scope.lane < 0 else rows
 
 
@@ -307,22 +307,22 @@ def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> li
     lines, groups = counter_lines(session), session.profile.groups
     within = groups.within(state.scope.group)
     owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
-    found: dict[int, list[Row]] = {}
+    added: dict[int, list[Row]] = {}
     for number in visible_lines(lines, state.unfolded):
         line = lines[number]
         if state.scope.group >= 0 and line.group not in within:
             continue
         below = groups.within(line.group) if line.group >= 0 else None
-        last = max((place for place, owner in enumerate(owners) if below is None or owner in below),
+        last = max((at for at, owner in enumerate(owners) if below is None or owner in below),
                    default=len(rows) - 1)  # fmt: skip
         sign = ("- " if number in state.unfolded else "+ ") if line.is_parent else ""
         row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
-        owned = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
-        shown = owned if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"
-        found.setdefault(last, []).append(replace(row, label=shown))
-    if not found:
+        full_label = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
+        label = full_label if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"
+        added.setdefault(last, []).append(replace(row, label=label))
+    if not added:
         return rows
-    return [*found.get(-1, ()), *(line for place, row in enumerate(rows) for line in (row, *found.get(place, ())))]
+    return [*added.get(-1, ()), *(line for at, row in enumerate(rows) for line in (row, *added.get(at, ())))]
 
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:
@@ -341,27 +341,27 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 
 
-def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
+def _base_rows(sides: SideBySide, row: Row) -> tuple[Row, ...]:
     """Counterpart of a row in the baseline; empty if there is none, as for counters."""
     if row.kind == "counters":
         return ()
-    lane = both.lanes[row.lane] if row.lane >= 0 else -1
-    unit = both.base.unit_of(lane) if lane >= 0 else both.units.get(row.unit, -1)
+    lane = sides.lanes[row.lane] if row.lane >= 0 else -1
+    unit = sides.base.unit_of(lane) if lane >= 0 else sides.units.get(row.unit, -1)
     if lane < 0 and (row.lane >= 0 or unit < 0):
         return ()
-    guessed = lane >= 0 and both.base.profile.lanes[lane].role_guessed
+    guessed = lane >= 0 and sides.base.profile.lanes[lane].role_guessed
     base = Row(lane, unit, row.label, guessed, row.first, row.kind)
     return (Row(row.lane, row.unit, "base", guessed, False, "base", base),)
 
 
-def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
+def _base_only(sides: SideBySide, state: DisplayState) -> list[Row]:
     """Rows of lanes that only the baseline has."""
     if not state.scope.everything or state.line_unit == "cores":
         return []
     rows = []
-    for number in both.unpaired:
-        lane = both.base.profile.lanes[number]
-        label = clean(f"base {both.base.title_of(number)}")
-        base = Row(number, both.base.unit_of(number), label, lane.role_guessed, True)
+    for number in sides.unpaired:
+        lane = sides.base.profile.lanes[number]
+        label = clean(f"base {sides.base.title_of(number)}")
+        base = Row(number, sides.base.unit_of(number), label, lane.role_guessed, True)
         rows.append(Row(-1, -1, label, lane.role_guessed, True, "base", base))
     return rows

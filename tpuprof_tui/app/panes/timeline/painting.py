@@ -27,28 +27,28 @@ from tpuprof_tui.formats.text import fit, middle_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import cached_differences
 
-from .figures import LaneFigures
+from .lane_data import LaneData
 from .layout import LaneLayout, Row, continued_label
 
 #: Most painted rows in the cache; a moved cursor or selection reuses them.
-KEPT = 512
+MAX_CACHED_ROWS = 512
 
 
 class LanePainter:
-    """Paints the rows of a layout from the figures of the profile and its baseline; caches painted rows."""
+    """Paints the rows of a layout from the data of the profile and its baseline; caches painted rows."""
 
     def __init__(
-        self, layout: LaneLayout, figures: LaneFigures, base: LaneFigures | None, palette: Palette, glyphs: Glyphs
+        self, layout: LaneLayout, lane_data: LaneData, base: LaneData | None, palette: Palette, glyphs: Glyphs
     ) -> None:
         self._session = layout.session
         self._layout = layout
-        self._figures = figures
+        self._lane_data = lane_data
         self._base = base
         #: By colouring, the numbers in this profile of the baseline's kernel functions or other names.
         self._base_numbers: dict[Colouring, npt.NDArray[np.int64]] = {}
         self._palette = palette
         self._glyphs = glyphs
-        self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
+        self._cache: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
         self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
 
     @property
@@ -124,15 +124,15 @@ class LanePainter:
         row = layout.rows[number]
         painted = self._painted(row, state.start, state.end, layout.cells)
         start, end = self._session.clip_window(*state.figures_window, row.lane)
-        told = (
+        counted = (
             painted if (start, end) == (state.start, state.end) else self._painted(row, start, max(end, start + 1), 1)
         )
-        label = self._label(number, told.utilisation if end > start else 0.0, number == selected)
+        label = self._label(number, counted.utilisation if end > start else 0.0, number == selected)
         cursor = layout.cell_of(state.cursor)
         chars, styles = list(painted.chars), list(painted.styles)
         self._overlay_selection(row, chars, styles)
         self._overlay_partner(row, styles)
-        self._overlay_ties(row, chars, styles)
+        self._overlay_linked_events(row, chars, styles)
         if 0 <= cursor < len(chars):
             style = styles[cursor]
             if chars[cursor] == " " and not style.reverse and style.bgcolor is None:
@@ -142,37 +142,37 @@ class LanePainter:
         return [*label, *merged(chars, styles)]
 
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
-        state, axis, figures = self._view, self._layout.axis, self._figures_of(row)
-        pending = not self._is_summed(row.base or row, figures)
+        state, axis, lane_data = self._view, self._layout.axis, self._data_of(row)
+        pending = not self._colours_ready(row.base or row, lane_data)
         chosen = split_step(state.filter)[0] if row.kind == "steps" else None
-        what = (row, state.colouring, figures.passing.text if figures.passing is not None else "", state.scope)
-        key = (*what, pending, chosen, start, end, cells)
-        found = self._drawn.get(key)
+        content = (row, state.colouring, lane_data.passing.text if lane_data.passing is not None else "", state.scope)
+        key = (*content, pending, chosen, start, end, cells)
+        found = self._cache.get(key)
         if found is None:
             edges = (axis.edges if row.base is None else axis.base_edges)(start, end, cells)
-            found = self._drawn[key] = self._paint(row.base or row, figures, edges, pending)
+            found = self._cache[key] = self._paint(row.base or row, lane_data, edges, pending)
             if isinstance(axis, AlignedAxis):
-                for place in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
+                for cell in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
                     # a gap: this side has no time here
-                    found.chars[place], found.styles[place] = self._glyphs.gap, self._palette.hidden
-            if len(self._drawn) > KEPT:
-                self._drawn.popitem(last=False)
+                    found.chars[cell], found.styles[cell] = self._glyphs.gap, self._palette.hidden
+            if len(self._cache) > MAX_CACHED_ROWS:
+                self._cache.popitem(last=False)
         return found
 
-    def _figures_of(self, row: Row) -> LaneFigures:
-        """Figures of the side that a row shows: the profile or the baseline."""
-        return self._figures if row.base is None or self._base is None else self._base
+    def _data_of(self, row: Row) -> LaneData:
+        """Data of the side that a row shows: the profile or the baseline."""
+        return self._lane_data if row.base is None or self._base is None else self._base
 
-    def _is_summed(self, row: Row, figures: LaneFigures) -> bool:
+    def _colours_ready(self, row: Row, lane_data: LaneData) -> bool:
         """Whether the sums for the colours of a row are computed."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
         colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
         # names of the baseline are mapped to the numbers in this profile, so those must be known too
-        return figures.is_summed(row.lane, colouring) and known_names(self._session, colouring) is not None
+        return lane_data.colours_ready(row.lane, colouring) and known_names(self._session, colouring) is not None
 
-    def _paint(self, row: Row, figures: LaneFigures, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
-        session, passing, look = figures.session, figures.passing, (self._palette, self._glyphs)
+    def _paint(self, row: Row, lane_data: LaneData, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        session, passing, look = lane_data.session, lane_data.passing, (self._palette, self._glyphs)
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
             index, word = step_lane(session, group), session.steps.word.one
@@ -182,14 +182,14 @@ class LanePainter:
         if row.kind == "path":
             colouring = "kernel" if "kernel" in session.profile.strings else "operation"
             return painter.paint_lane(session.profile, path_lane(session), edges, *look, colouring)
-        whole = self._paint_of(session, session, row, edges, pending)
+        full = self._paint_of(session, session, row, edges, pending)
         if passing is None:
-            return whole
-        shown = self._paint_of(session, passing.session, row, edges, pending)
+            return full
+        filtered = self._paint_of(session, passing.session, row, edges, pending)
         # hidden events are shown as dots only if some event of the row passes; otherwise the row stays empty
         if row.is_strip or not _has_events(passing.session, row):
-            return shown
-        return painter.paint_passing(whole, shown, *look)
+            return filtered
+        return painter.paint_passing(full, filtered, *look)
 
     def _paint_of(
         self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
@@ -197,23 +197,23 @@ class LanePainter:
         """Paints a row with the events of ``session``: ``every``, or its filtered session."""
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
-        kernels = None if every is self._session or pending else self._numbers_here(every, colouring)
+        numbers = None if every is self._session or pending else self._colour_numbers(every, colouring)
         if row.kind == "launches":
             index = launches(session, row.unit) if session is every else launches_with(every, session, row.unit)
-            return painter.paint_lane(profile, index, edges, *look, colouring, kernels=kernels)
+            return painter.paint_lane(profile, index, edges, *look, colouring, colour_numbers=numbers)
         if row.lane < 0:
             return painter.paint_unit(session.indexes.by_unit[row.unit], edges, *look)
         index = session.indexes[row.lane]
         if row.kind == "bandwidth" or row.kind == "utilisation":
             return painter.paint_strip(profile, index, edges, row.kind, *look, pending=pending)
-        return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, kernels=kernels)
+        return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, colour_numbers=numbers)
 
-    def _numbers_here(self, base: Session, colouring: Colouring) -> npt.NDArray[np.int64]:
+    def _colour_numbers(self, base: Session, colouring: Colouring) -> npt.NDArray[np.int64]:
         """Maps codes of the baseline's names to numbers: those in this profile, new ones after them; int64, -1 last."""
         if colouring not in self._base_numbers:
-            here, there = (known_names(each, colouring) or () for each in (self._session, base))
-            known = {str(text): number for number, text in enumerate(here)}
-            self._base_numbers[colouring] = np.array([*(known.setdefault(str(each), len(known)) for each in there), -1])
+            own, there = (known_names(each, colouring) or () for each in (self._session, base))
+            codes = {str(text): number for number, text in enumerate(own)}
+            self._base_numbers[colouring] = np.array([*(codes.setdefault(str(each), len(codes)) for each in there), -1])
         return self._base_numbers[colouring]
 
     def _label(self, number: int, share: float, selected: bool) -> list[Segment]:
@@ -266,7 +266,7 @@ class LanePainter:
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
             return
         partner = int(known.partner[self._session.number(selection.lane, selection.row)])
-        base = self._figures_of(row).session
+        base = self._data_of(row).session
         if partner < 0 or base.locate(partner)[0] != row.base.lane:
             return
         start, end = base.span_of(*base.locate(partner))
@@ -278,7 +278,7 @@ class LanePainter:
         for cell in range(first, last + 1):
             styles[cell] = self._palette.on_selected(styles[cell])
 
-    def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+    def _overlay_linked_events(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         """Marks the ends of the selected event's releasers, and the starts of what it released.
 
         A releaser before the window is marked at its left edge, a released event after it at its right edge.
@@ -286,14 +286,14 @@ class LanePainter:
         if row.kind or row.lane < 0:
             return
         last = len(chars) - 1
-        for tie in reversed(self._figures.ties):
+        for tie in reversed(self._lane_data.linked_events):
             cell = self._layout.cell_of(tie.time)
             cell = max(cell, 0) if tie.released else min(cell, last)
             if tie.lane == row.lane and 0 <= cell <= last:
                 # overwriting half of a wide character would leave the line too short: blank the other half
                 before, after = chars[cell] == "", cell < last and chars[cell + 1] == ""
                 chars[cell] = self._glyphs.released if tie.released else self._glyphs.releases
-                styles[cell] = self._palette.tie
+                styles[cell] = self._palette.linked_event
                 if before:
                     chars[cell - 1] = " "
                 if after:

@@ -18,7 +18,7 @@ from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import GUESS, amount_text
 from tpuprof_tui.model import INT_MISSING
 
-from .figures import LaneFigures
+from .lane_data import LaneData
 from .layout import LaneLayout
 
 
@@ -36,7 +36,7 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
     shares = "  % of range" if state.range is not None else ""
     clipped = session.clip_window(*state.figures_window)
     shares = shares if clipped == state.figures_window else "  % of the device's time"
-    base = "  beside its base" if layout.has_base else ""
+    base = "  next to its base" if layout.has_base else ""
     return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
 
@@ -57,7 +57,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
     return f"{meaning}{above}{hidden}"
 
 
-def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
+def at_cursor(layout: LaneLayout, lane_data: LaneData, glyphs: Glyphs) -> str:
     """Describes what the selected line shows at the cursor."""
     session, state, measure = layout.session, layout.state, layout.measure
     text = f" {measure.exact(state.cursor, layout.resolution)}"
@@ -76,16 +76,16 @@ def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     found = layout.event_under_cursor(row.lane, state)
     if found < 0:
         return f"{text}  {row.label}  idle"
-    hidden = figures.passing is not None and not figures.passing.lane(row.lane)[found]
+    hidden = lane_data.passing is not None and not lane_data.passing.lane(row.lane)[found]
     is_selected = (row.lane, found) == (state.selection.lane, state.selection.row)
-    ties = _ties_text(session, figures.ties, measure, glyphs) if is_selected else ""
-    told, kernel = _described(session, row.lane, found, measure)
+    linked = _linked_events_text(session, lane_data.linked_events, measure, glyphs) if is_selected else ""
+    description, kernel = _described(session, row.lane, found, measure)
     if (named := session.profile.vocabulary.names(state.colouring)) is not None:
         number = int(name_numbers(session.indexes[row.lane], np.array([found]), named.key)[0])
         if (names := known_names(session, named.key)) and number >= 0:
             # before the event's name, which may be longer than the line
-            told = f"{named.title} {clean(names[number])}  {told}"
-    return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
+            description = f"{named.title} {clean(names[number])}  {description}"
+    return f"{text}  {row.label}  {description}{'  (filtered out)' if hidden else ''}{linked}{kernel}"
 
 
 def _counters_text(session: Session, state: DisplayState, number: int) -> str:
@@ -98,13 +98,13 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
     curve, unit = counter_curve(session, line.counters[0]), session.profile.counters[line.counters[0]].unit
     start, end = state.figures_window
     mean = float(curve.means(np.array([start, end], np.int64))[0])
-    told = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.maximum(start, end))]
-    return "{}  {}  mean {}  max {}".format(title, *told)
+    values = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.maximum(start, end))]
+    return "{}  {}  mean {}  max {}".format(title, *values)
 
 
-def _ties_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
+def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
     """The closest releaser and waiter of the selected event, and how many more there are."""
-    told = ""
+    text = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
         found = [tie for tie in ties if tie.released is released]
         if found:
@@ -112,8 +112,8 @@ def _ties_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: M
             name = text_of(session.profile, lane, "name", found[0].row) or session.say("{event}")
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             where = clean(session.title_of(found[0].lane))
-            told += f"  {glyph} {measure.length(found[0].slack_ns)} {word} {name} ({where}){more}"
-    return told
+            text += f"  {glyph} {measure.length(found[0].slack_ns)} {word} {name} ({where}){more}"
+    return text
 
 
 def _described(session: Session, lane_number: int, row: int, measure: Measure) -> tuple[str, str]:
@@ -122,9 +122,9 @@ def _described(session: Session, lane_number: int, row: int, measure: Measure) -
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
     kernel = text_of(profile, lane, "kernel", row)
-    role = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
-    what = role[int(lane.take("role", slice(row, row + 1))[0]) % 3]
-    return f"{name}{what}  {measure.length(end - start)}", f"  in {kernel}" if kernel else ""
+    roles = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
+    role = roles[int(lane.take("role", slice(row, row + 1))[0]) % 3]
+    return f"{name}{role}  {measure.length(end - start)}", f"  in {kernel}" if kernel else ""
 
 
 def copied(session: Session, lane_number: int, row: int) -> str:
@@ -132,7 +132,7 @@ def copied(session: Session, lane_number: int, row: int) -> str:
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row) or session.say("{event} {row}", row=row)
-    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
+    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.description(row))
     times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
     parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
     return "  ".join(part for part in parts if part)

@@ -23,15 +23,15 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
+from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, ShowDetail, ShowMessage
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
 from ...terminal.pane_lines import PaneStylesCache
-from ..prompt import Note, Prompt, Question
+from ..prompt import Hint, Prompt, PromptRequest
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped
-from .figures import LaneFigures
+from .lane_data import LaneData
 from .layout import LaneLayout
 from .painting import LanePainter
 
@@ -50,8 +50,8 @@ class Timeline(Widget, can_focus=True):
         self.session = session
         self.glyphs = glyphs
         self.lanes = LaneLayout(session, state)
-        self.figures = self._figures_of(session)
-        self.base = None if session.baseline is None else self._figures_of(session.baseline)
+        self.lane_data = self._data_of(session)
+        self.base = None if session.baseline is None else self._data_of(session.baseline)
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
@@ -65,7 +65,7 @@ class Timeline(Widget, can_focus=True):
     @palette.setter
     def palette(self, palette: Palette) -> None:
         self._palette = palette
-        self.painter = LanePainter(self.lanes, self.figures, self.base, palette, self.glyphs)
+        self.painter = LanePainter(self.lanes, self.lane_data, self.base, palette, self.glyphs)
 
     def on_mount(self) -> None:
         """Starts computing the data for the first state."""
@@ -76,7 +76,7 @@ class Timeline(Widget, can_focus=True):
     def show(self, state: DisplayState) -> None:
         """Shows a state; repaints only what has changed."""
         lanes, old = self.lanes, self.lanes.state
-        before, tied = lanes.selected_row(old), self._tied_lanes
+        before, linked_lanes = lanes.selected_row(old), self._linked_lanes
         lanes.show(state)
         # first, as the height of the legend depends on known names
         self._prepare()
@@ -89,14 +89,14 @@ class Timeline(Widget, can_focus=True):
             marks=state.marks, spans=state.spans, anchor=state.anchor,
         )  # fmt: skip
         if same == state and top == lanes.top:
-            self._refresh_parts(old, before, tied | self._tied_lanes)
+            self._refresh_parts(old, before, linked_lanes | self._linked_lanes)
             return
         self.refresh()
         self._retitle()
 
     @property
-    def _tied_lanes(self) -> set[int]:
-        return {tie.lane for tie in self.figures.ties}
+    def _linked_lanes(self) -> set[int]:
+        return {tie.lane for tie in self.lane_data.linked_events}
 
     def _fit(self) -> None:
         """Fits the layout to the current size."""
@@ -115,11 +115,11 @@ class Timeline(Widget, can_focus=True):
 
     def title_text(self) -> str:
         """Title for the border: scope, filter, visible window, colouring."""
-        return texts.title(self.lanes, computing=self.figures.is_summing(self.lanes.state))
+        return texts.title(self.lanes, computing=self.lane_data.computing_colours(self.lanes.state))
 
     def legend_text(self) -> str:
         """Legend of the glyphs, and the number of lanes scrolled out of view."""
-        return texts.glyph_legend(self.lanes, self.glyphs, filtered=self.figures.passing is not None)
+        return texts.glyph_legend(self.lanes, self.glyphs, filtered=self.lane_data.passing is not None)
 
     def _retitle(self) -> None:
         """Sets the titles if they have changed: each assignment repaints the whole pane."""
@@ -130,13 +130,13 @@ class Timeline(Widget, can_focus=True):
 
     # background computations
 
-    def _figures_of(self, session: Session) -> LaneFigures:
-        return LaneFigures(session, background_of(self, "lanes", small=False), self._take_computed)
+    def _data_of(self, session: Session) -> LaneData:
+        return LaneData(session, background_of(self, "lanes", small=False), self._take_computed)
 
     def _prepare(self) -> None:
         """Starts computing the data that the state needs."""
         state = self.lanes.state
-        self.figures.prepare(state)
+        self.lane_data.prepare(state)
         if self.base is not None:  # events of the baseline cannot be selected
             self.base.prepare(replace(state, selection=Selection()))
 
@@ -148,10 +148,10 @@ class Timeline(Widget, can_focus=True):
 
     # drawing
 
-    def _refresh_parts(self, old: DisplayState, before: int, tied: set[int]) -> None:
+    def _refresh_parts(self, old: DisplayState, before: int, linked_lanes: set[int]) -> None:
         """Repaints what differs from ``old`` after a moved cursor or selection; ``before``: the row selected then.
 
-        ``tied``: lanes that have, or had, marks of dependencies.
+        ``linked_lanes``: lanes that have, or had, marks of dependencies.
         """
         lanes, state, (width, height) = self.lanes, self.lanes.state, self.size
         regions = [Region(0, 0, width, 1)]
@@ -159,8 +159,8 @@ class Timeline(Widget, can_focus=True):
             regions.append(Region(0, height - 1, width, 1))
         if old.selection != state.selection:
             lines = {lanes.line_of(number) for number in (before, lanes.selected_row(state)) if number >= 0}
-            if tied:
-                lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in tied}
+            if linked_lanes:
+                lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in linked_lanes}
             # the counterpart of the selected event may be in any row of the baseline
             lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.base is not None}
             regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
@@ -195,41 +195,41 @@ class Timeline(Widget, can_focus=True):
 
     def _bottom(self, width: int) -> list[Segment]:
         """The last line: what is at the cursor, the measured time, and the legend if there is no bottom border."""
-        info = texts.at_cursor(self.lanes, self.figures, self.glyphs)
+        info = texts.at_cursor(self.lanes, self.lane_data, self.glyphs)
         measured = measured_text(self.lanes.state, self.lanes.measure)
-        told = f" {measured} " if measured else ""
+        span = f" {measured} " if measured else ""
         legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
-        if cell_len(info) + cell_len(told) + cell_len(legend) + 1 > width:
+        if cell_len(info) + cell_len(span) + cell_len(legend) + 1 > width:
             legend = ""
-        info = fit(info, max(width - cell_len(told) - cell_len(legend), 0))
+        info = fit(info, max(width - cell_len(span) - cell_len(legend), 0))
         return [
-            Segment(info, self.palette.text), Segment(told, self.palette.strong), Segment(legend, self.palette.quiet),
+            Segment(info, self.palette.text), Segment(span, self.palette.strong), Segment(legend, self.palette.quiet),
         ]  # fmt: skip
 
     # keys
 
     def action_do(self, name: str) -> None:
         """Requests the state change of an entry in ``CHANGES``, and shows its message."""
-        self._ask(CHANGES[name])
+        self._request(CHANGES[name])
 
     def step_instructions(self, steps: int) -> None:
         """Selects the event ``steps`` on in the selected lane."""
-        self._ask(lambda lanes, state: event_stepped(lanes, state, steps))
+        self._request(lambda lanes, state: event_stepped(lanes, state, steps))
 
-    def _ask(self, change: StateChange) -> None:
+    def _request(self, change: StateChange) -> None:
         def changed(state: DisplayState) -> DisplayState:
-            state, told = change(self.lanes, state)
-            if told:
-                self.post_message(Say(told))
+            state, message = change(self.lanes, state)
+            if message:
+                self.post_message(ShowMessage(message))
             return state
 
-        self.post_message(Change(changed))
+        self.post_message(ChangeState(changed))
 
     def action_select(self) -> None:
         """Selects the event at the cursor and shows its detail; a launch becomes the range."""
         state = self.lanes.state
         shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
-        self.post_message(Change(lambda state: event_selected(self.lanes, state)))
+        self.post_message(ChangeState(lambda state: event_selected(self.lanes, state)))
         if shows_detail:
             self.post_message(ShowDetail())
 
@@ -237,23 +237,23 @@ class Timeline(Widget, can_focus=True):
         """Prompts for a time and goes there."""
         device = self.session.profile.device
 
-        def judged(text: str) -> Note | None:
+        def validate(text: str) -> Hint | None:
             try:
                 return (
-                    Note(self.lanes.measure.exact(parse_time(text, self.lanes.state, device))) if text.strip() else None
+                    Hint(self.lanes.measure.exact(parse_time(text, self.lanes.state, device))) if text.strip() else None
                 )
             except TypedError as error:
-                return Note(str(error), fault=True)
+                return Hint(str(error), fault=True)
 
-        def accepted(text: str) -> Note | None:
-            note = judged(text)
-            if note is None or note.fault:
-                return note
+        def accepted(text: str) -> Hint | None:
+            hint = validate(text)
+            if hint is None or hint.fault:
+                return hint
             time = parse_time(text, self.lanes.state, device)
-            self.post_message(Change(lambda state: go_to(state, time)))
+            self.post_message(ChangeState(lambda state: go_to(state, time)))
             return None
 
-        self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted)))
+        self.post_message(Prompt.Ask(PromptRequest("Go to time", changed=validate, accepted=accepted)))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""
@@ -286,7 +286,7 @@ class Timeline(Widget, can_focus=True):
             row = self.lanes.event_under_cursor(selection.lane, state) if selection.lane >= 0 else -1
             return replace(state, selection=replace(selection, row=row))
 
-        self.post_message(Change(clicked))
+        self.post_message(ChangeState(clicked))
 
     def _choose_step(self, time: int) -> None:
         """Requests the step at a time."""

@@ -146,17 +146,17 @@ def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise UnreadableError(f"{name} is larger than any such file.")
+            raise UnreadableError(f"{name} is too large for such a file.")
         found = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), parse_float=Decimal, strict=False)
     except OSError as error:
         raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno:,}"
-        raise UnreadableError(f"{name} cannot be decoded behind {where} ({error.msg}).") from None
+        raise UnreadableError(f"{name} cannot be decoded after {where} ({error.msg}).") from None
     except (ValueError, RecursionError):
         raise UnreadableError(f"{name} cannot be decoded.") from None
     if not whatever and not isinstance(found, dict):
-        raise UnreadableError(f"{name} holds no object.")
+        raise UnreadableError(f"{name} holds no JSON object.")
     return found
 
 

@@ -406,8 +406,8 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         if found.bad and not self.again:
             low = int(begin[found.bad[0]])
             text = utf8_text(self.text.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
-            _note(self.table, self.offset + low, Severity.WARNING, f"{name} holds what is no number ({text})",
-                  "Those cells are left empty.", len(found.bad))  # fmt: skip
+            _note(self.table, self.offset + low, Severity.WARNING, f"{name} holds cells that are not numbers ({text})",
+                  "They are left empty.", len(found.bad))  # fmt: skip
 
 
 class _Blocks:
@@ -491,8 +491,8 @@ class _Blocks:
         cells, offsets = block.cells, block.begin + block.offset
         for wrong, message, done in (
             ((cells < self._width) & ~self._lack_last(block), "Rows that have fewer cells than the header",
-             "They stand as they are, what is lacking at their end is empty."),
-            (cells > self._width, "Rows that have more cells than the header", "What is beyond it is left out."),
+             "They are shown as recorded, missing cells are empty."),
+            (cells > self._width, "Rows that have more cells than the header", "The extra cells are left out."),
         ):  # fmt: skip
             rows = np.flatnonzero(wrong)
             if len(rows):

@@ -62,7 +62,7 @@ class Database:
                 for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'")
             }
         except sqlite3.Error as error:
-            raise UnreadableError(f"{name} is no database that can be read ({error}).") from None
+            raise UnreadableError(f"{name} is not a readable database ({error}).") from None
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is a table with some columns."""
@@ -83,8 +83,8 @@ class Database:
                 found.append(row)
         except self._error as error:
             if not any(f" {table} " in each.what for each in self.problems):
-                self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read on ({error}).",
-                                             "Its rows before are shown.", self.name))  # fmt: skip
+                self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read to its end ({error}).",
+                                             "The rows before are shown.", self.name))  # fmt: skip
         return found
 
     def columns(self, table: str, *columns: str) -> list[list[Any]]:

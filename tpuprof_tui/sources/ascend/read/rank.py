@@ -212,7 +212,7 @@ class Rank:
                 if self._device_filter < 0:
                     return found
                 if all(track.device < 0 for track in found.tracks):
-                    self.problems.append(Problem(Severity.WARNING, "The timeline does not tell its devices apart.",
+                    self.problems.append(Problem(Severity.WARNING, "The timeline does not distinguish its devices.",
                                                  "Each device shows all of it.", name))  # fmt: skip
                 return found.of_device(self._device_filter)
         return timeline_of_database(self.database) if self.database is not None else None
@@ -235,7 +235,7 @@ class Rank:
     def _report_untimed(self, times: I64, table: CsvTable, rows: npt.NDArray[Any]) -> None:
         lost = int((times == INT_MISSING).sum())
         if lost and len(rows):
-            table.problems.append(Problem(Severity.WARNING, "Kernels without a start.", "They are in no sum over time.",
+            table.problems.append(Problem(Severity.WARNING, "Kernels without a start.", "Not in sums over time.",
                                           table.name, count=lost))  # fmt: skip
 
     @cached_property
@@ -350,8 +350,8 @@ class Rank:
         timed = (found["released"] != INT_MISSING) & (found["allocated"] != INT_MISSING)
         odd = int((found["size"] < 0).sum() + (timed & (found["released"] < found["allocated"])).sum())
         if odd:
-            self.problems.append(Problem(Severity.WARNING, "Allocations of less than nothing, or released before.",
-                                         "They stand as the exporter wrote them.", file, count=odd))  # fmt: skip
+            self.problems.append(Problem(Severity.WARNING, "Allocations of negative size, or released too early.",
+                                         "They are shown as written by the exporter.", file, count=odd))  # fmt: skip
         return file, found
 
     @cached_property

@@ -521,7 +521,7 @@ class _Reader:
                        count=int((~sound).sum()))  # fmt: skip
             columns = {key: values[sound] for key, values in columns.items()}
         if self._clamped:
-            self._note(Severity.WARNING, "Slices of a duration below 0.", "They are shown as of no length.",
+            self._note(Severity.WARNING, "Slices of negative duration.", "They are shown with length 0.",
                        count=self._clamped)  # fmt: skip
         track = columns.pop("track")
         columns["file_order"] = np.arange(len(track))

@@ -81,7 +81,7 @@ def _selected(selection: ViewSelection, found: CommunicationData) -> tuple[Commu
         transfers = [each for each in transfers if (each.step, each.kind, each.op) in kept]
         packets = [each for each in packets if (each.step, each.kind, each.op) in kept]
         if found.pairs:
-            notes.append("From rank to rank: classes of operators, which follow a step, no range and no filter.")
+            notes.append("From rank to rank: classes of operators; they follow a step, but no range or filter.")
     return replace(found, operations=operations, transfers=transfers, packets=packets), notes
 
 

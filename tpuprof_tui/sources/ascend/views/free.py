@@ -19,7 +19,7 @@ def free(selection: ViewSelection) -> Answer:
     run = selection.run
     coverage = run.coverage
     if coverage is None:
-        return Answer(missing=(lacks("gaps", "Nothing tells when the device did nothing.", "a timeline or kernels",
+        return Answer(missing=(lacks("gaps", "It is not known when the device was idle.", "a timeline or kernels",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     gaps = run.gaps
     kept = np.flatnonzero(selection.work_mask(gaps.start))

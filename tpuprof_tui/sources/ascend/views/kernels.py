@@ -55,7 +55,7 @@ def kernels(selection: ViewSelection) -> Answer:
     missing = []
     if "input_shapes" in found.others and found.type.texts:
         if len(rows) > _SUMMED_BY_SHAPES:
-            missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels there are no sums by "
+            missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels, there are no sums by "
                                  "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
         else:
             with suppress(OSError, UnreadableError):  # the file is gone or has changed
@@ -69,7 +69,7 @@ def kernels(selection: ViewSelection) -> Answer:
         message, needs = "The types of the kernels are not known.", "operator types (Level1)"
         if selection.run.timeline is not None and found.file == selection.run.timeline.file:
             message, needs = (
-                "The timeline alone tells no operator types, and cores coarsely.",
+                "The timeline alone has no operator types and only coarse cores.",
                 "kernel_details.csv or op_summary",
             )
         missing.append(lacks("by_type", message, needs,

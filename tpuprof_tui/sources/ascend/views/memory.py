@@ -14,7 +14,7 @@ from ..read.csv_table import Texts
 from .tables import Sums, ViewSelection, lacks, per_worker, with_other_columns
 
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
-_KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
+_KEPT: Final = "Memory not released within the recording is not necessarily a leak: weights and optimiser state stay."
 _PARTS: Final = ("allocated", "reserved", "active")
 _MEGABYTES: Final = tuple(
     Column(f"{key}_mb", key.capitalize(), "number", "MB", head=f"{key.capitalize()} (MB)") for key in _PARTS

@@ -66,7 +66,7 @@ def overview(selection: ViewSelection) -> Answer:
         missing.append(lacks("overlap", "How computing and communication overlap is not known.", "a timeline or a "
                              "database", "export trace_view.json (text) or the database (db)"))  # fmt: skip
     if not rows:
-        missing.append(lacks("steps", "Nothing tells how the steps spent their time.", "kernels, a timeline or "
+        missing.append(lacks("steps", "It is not known how the steps spent their time.", "kernels, a timeline or "
                              "step_trace_time.csv", "profiler_level=Level1, or msprof --task-time=on"))  # fmt: skip
     return Answer(tuple(facts), tuple(tables), notes=_notes(selection), missing=tuple(missing), source=file)
 
@@ -74,7 +74,7 @@ def overview(selection: ViewSelection) -> Answer:
 def _notes(selection: ViewSelection) -> tuple[str, ...]:
     notes = []
     if selection.window is not None:
-        notes.append("Steps are told whole: they do not follow the range.")
+        notes.append("Steps are shown whole: they do not follow the range.")
     run = selection.run
     if run.timeline is not None and not len(run.timeline.steps):
         notes.append("No step was marked: call prof.step() after each.")

@@ -58,7 +58,7 @@ def formula(text: str) -> Formula:
     sums, _, divisor = text.partition("/")
     parsed = tuple(tuple(name.strip() for name in part.split("+")) for part in sums.split("|"))
     if not all(name for names in parsed for name in names) or (divisor and not (divisor.isdigit() and int(divisor))):
-        raise ChipDataError(f"{text!r} is no formula")
+        raise ChipDataError(f"{text!r} is not a formula")
     return Formula(parsed, int(divisor or 1))
 
 

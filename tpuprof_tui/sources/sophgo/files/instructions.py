@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import constant_value
-from tpuprof_tui.export.selection import Page, ordered_lanes
+from tpuprof_tui.export.selection import RowPage, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
@@ -79,7 +79,7 @@ def write_instructions(
     unit: int | None = None,
     engine: str | None = None,
     keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
-    page: Page | None = None,
+    page: RowPage | None = None,
 ) -> int:
     """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
 

@@ -88,10 +88,11 @@ def _remarks(profile: Profile, chosen: Profile) -> str:
     """Notes on the reference's table."""
     lines = []
     if not profile.has(DETAIL):
-        lines.append(f"uArchURate says nothing in mode {profile.own['mode']}: operations are known from mode 2 on.")
+        mode = profile.source_data["mode"]
+        lines.append(f"uArchURate is meaningless in mode {mode}: operations are known from mode 2 on.")
     device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
     if chosen.instructions != device:
-        lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these alone.")
+        lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these only.")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -123,7 +124,7 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
         "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",
-        *(("~ The capture holds no commands: work, wait and sync are told apart by guesswork.",) if guessed else ()),
+        *(("~ No commands in the capture: work, wait and sync are distinguished by heuristics.",) if guessed else ()),
     ))  # fmt: skip
 
 

@@ -58,8 +58,8 @@ def read(
         claimed = sum(settings.claimed.values())
         if claimed:
             raise UnreadableError(
-                f"{directory}: global.profile counts {count_text(claimed, 'record')}, no core or port file is there.",
-                "Copy the cdmlib*.profile and cdma*.profile files beside it.",
+                f"{directory}: global.profile counts {count_text(claimed, 'record')}, there is no core or port file.",
+                "Copy the cdmlib*.profile and cdma*.profile files next to it.",
             )
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
@@ -199,7 +199,7 @@ class _Builder(Struct):
             ),
             recording=recording_of(mode, bmodel),
             capabilities=capabilities_of(mode, bmodel),
-            own={"mode": mode, "bmodel": bmodel},
+            source_data={"mode": mode, "bmodel": bmodel},
             groups=groups,
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},

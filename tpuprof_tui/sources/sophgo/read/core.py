@@ -80,7 +80,7 @@ def _report_unpaired(result: CoreData) -> None:
             lost = int(skipped[skipped > 0].sum())
             if lost and lost < len(skipped):
                 warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
-                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
+                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, after_gap=True,
                      records=engine.stream.dump_indices(rows[1:][skipped > 0]))  # fmt: skip
             continue
         rows = np.arange(len(engine.bound))[engine.keep]
@@ -94,7 +94,7 @@ def _report_unpaired(result: CoreData) -> None:
             done = "Times and sums lack what they took."
             records = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 lost=lost, behind=True, records=records)  # fmt: skip
+                 lost=lost, after_gap=True, records=records)  # fmt: skip
     if result.engines:
         report_unrecorded(result)
 
@@ -141,7 +141,7 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     # commands that DES nodes dispatch are in separate streams
     beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
     if beside:
-        what = "CDMA commands that firmware issued beside a compiled model."
+        what = "CDMA commands that firmware issued in addition to a compiled model."
         result.report.warning(what, "They are not matched with the records of their ports.", count=beside)
     result.nodes.ports.clear()
 
@@ -173,7 +173,7 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     data = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
-        what = f"Bytes at the end of the dynamic data that are no whole word: {rest}."
+        what = f"Bytes at the end of the dynamic data that are not a whole word: {rest}."
         result.report.error(what, "They were ignored.", offset=offsets[-1] + len(payloads[-1]) // 4 * 4)
     words = data[: len(data) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
@@ -237,7 +237,7 @@ def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
             stream.shift(distance)
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
-                "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",
+                "Their opening commands are assumed to start together; offsets under 2 us between engines are unknown.",
             )
 
 
@@ -263,8 +263,8 @@ def _bind(result: CoreData, chip: Chip) -> None:
         for stream, mask in zip(streams, (doubt for _, doubt in pairings), strict=True):
             if mask.any():
                 result.report.warning(
-                    f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
-                    "They are shown in the likelier one; their kernel function may be its neighbour.",
+                    f"{stream.engine} records whose launch is not certain: too many next to them are lost.",
+                    "They are shown in the likelier one; the adjacent kernel function is possible.",
                     lane=stream.engine,
                     count=int(mask.sum()),
                     records=stream.dump_indices(mask),

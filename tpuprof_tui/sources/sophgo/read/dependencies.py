@@ -40,7 +40,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
-from tpuprof_tui.model.lane import taken
+from tpuprof_tui.model.lane import select_rows
 
 from .arrays import I64, Bools
 from .inferred_barriers import inferred_barriers
@@ -196,7 +196,7 @@ class _Messages(Struct, frozen=True):
     kernel: I64
 
     def take(self, rows: npt.NDArray[Any]) -> _Messages:
-        found: _Messages = taken(self, rows)
+        found: _Messages = select_rows(self, rows)
         return found
 
     def __len__(self) -> int:

@@ -118,7 +118,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     if trace.first_launch_ns is None:
         return None
     if base is not None:
-        reason = f"tail_offset_ns={profile.tail_offset_ns} cannot be"
+        reason = f"tail_offset_ns={profile.tail_offset_ns} is not possible"
     elif trace.closing_ns is None:
         reason = "the host trace has no disable_profile"
     elif profile.tail_offset_ns is None:
@@ -126,7 +126,7 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     else:
         reason = "the capture has no records"
     return Alignment(
-        trace.first_launch_ns, f"Approximate: {reason}; the first launch's end stands for the device's start."
+        trace.first_launch_ns, f"Approximate: {reason}; the first launch's end is used as the device's start."
     )
 
 

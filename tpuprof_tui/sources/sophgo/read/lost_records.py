@@ -75,8 +75,8 @@ def _claims_records(
         *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())
         report.error(
             f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {owner}, "
-            "its file is not there.",
-            "It is lost: no figure takes it for idle.",
+            "its file is missing.",
+            "It is lost: figures do not count it as idle.",
             file=SETTINGS_FILE,
             core=core,
             lane=owner if core < 0 else "",
@@ -87,5 +87,5 @@ def _claims_records(
         if found < claimed:
             what = f"global.profile counts {claimed} {engine} records, the file holds {found}."
             lane = owner if core < 0 else engine
-            report.error(what, "What is there is shown.", file=file, core=core, lane=lane, lost=claimed - found)
+            report.error(what, "The existing ones are shown.", file=file, core=core, lane=lane, lost=claimed - found)
     return bool(claims)

@@ -40,7 +40,7 @@ class ProblemLocation(TypedDict, total=False):
     count: int
     lost: int
     rows: I64
-    behind: bool
+    after_gap: bool
     records: I64
 
 

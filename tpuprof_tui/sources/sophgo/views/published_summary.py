@@ -37,7 +37,7 @@ def published(query: Query) -> Answer:
     notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
     known = query.profile.has(DETAIL)
     if not known:
-        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
+        notes.append("uArchURate is meaningless here: operations are known from mode 2 on.")
     columns = (
         Column("core", "CoreId"), Column("parallelism", "Parallelism", "number", "%"),
         Column("total_us", "totalTime", "duration"), Column("tiu_ratio", "TiuWorkingRatio", "number", "%"),

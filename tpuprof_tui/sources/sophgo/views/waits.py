@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.links.waits import Barriers, Waits, barriers_in, waits
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model.lane import taken
+from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.views.answer import Answer, Column, LazyValues, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -24,13 +24,15 @@ _MOST_CORES: Final = 16
 def waits(query: Query) -> Answer:
     """Waits that start in the window, by the core that released them."""
     everything = waits_of(query.session)
-    selected = taken(everything, _selection_mask(query, everything))
+    selected = select_rows(everything, _selection_mask(query, everything))
     if not len(selected.waiter):
         return Answer(missing=(Missing("Nothing waits here."),))
     known = selected.released_by >= 0
     if not known.any():
-        return Answer(missing=(Missing("What let the waits go is not known here."),))
-    barriers = barriers_in(query.session, taken(everything, np.isin(everything.releaser, selected.releaser[known])))
+        return Answer(missing=(Missing("What ended the waits is not known here."),))
+    barriers = barriers_in(
+        query.session, select_rows(everything, np.isin(everything.releaser, selected.releaser[known]))
+    )
     return Answer(tables=(_makers(query, selected, barriers), _matrix(query, selected), _barriers(query, barriers)))
 
 
@@ -68,7 +70,7 @@ def _makers(query: Query, selected: Waits, barriers: Barriers) -> Table:
          for waited, unit, count, last, _, _ in rows],
         target=lambda row: Target(event=query.session.locate(rows[row][5])), word=query.vocabulary.unit.one,
         guessed=frozenset(index for index, row in enumerate(rows) if row[4]),
-        notes=("Others waited: time of the waits that it released, of other cores alone. Late by: how much later it "
+        notes=("Others waited: time of the waits that it released, of other cores only. Late by: how much later it "
                "came to barriers than the last of the others.",),
     )  # fmt: skip
 
@@ -109,7 +111,7 @@ def _matrix(query: Query, selected: Waits) -> Table:
 
 def _barriers(query: Query, barriers: Barriers) -> Table:
     """One row per barrier, the costliest first."""
-    session, listed = query.session, taken(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
+    session, listed = query.session, select_rows(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
         Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),

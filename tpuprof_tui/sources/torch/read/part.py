@@ -105,7 +105,7 @@ def _requested_range(outline: Trace, part: Part, starts: I64, ends: I64, numbers
         low, high = int(starts[of_step].min()), int(ends[of_step].max())
     if part.range:
         if "%" in part.range:
-            raise UsageError("A part of a file that does not fit into memory is told in times.", "Write 1.2s..3.4s.")
+            raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")
         begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
         if part.step is None:
             return begin or 0, high if end is None else end

@@ -144,7 +144,7 @@ class _Run:
         return TorchProfile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
-            own={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
+            source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
@@ -191,7 +191,7 @@ class _Run:
                 left_out += pause
                 self._problems.append(Problem(
                     Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
-                    "They are shown one behind the other, without that time.",
+                    "They are shown one after the other, without that time.",
                     file=self._traces[number].path.name))  # fmt: skip
             found[number], last = left_out, max(last, ends[number])
         return found
@@ -258,14 +258,14 @@ class _Run:
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
         self._add_counters(trace, top, groups, shift)
-        self._arrays.give_back()
+        self._arrays.release_pages()
         world = _distributed(trace).get("world_size")
         world_size = world if type(world) is int else None
         return TraceWorker(trace, key, name, span, rank, world_size, top, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
-            self._counters.append(Counter(group, title, unit, self._arrays.kept(times), self._arrays.kept(values)))
+            self._counters.append(Counter(group, title, unit, self._arrays.stored(times), self._arrays.stored(values)))
 
         for each in trace.counters:
             group = groups.get((True, each.process), groups.get((False, each.process), top))
@@ -329,7 +329,7 @@ class _Columns:
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = trace.start, trace.end
         if shift:
-            self._start, self._end = arrays.kept(trace.start + shift), arrays.kept(trace.end + shift)
+            self._start, self._end = arrays.stored(trace.start + shift), arrays.stored(trace.end + shift)
         self._codes = {key: _recoded(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
         self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
@@ -365,7 +365,7 @@ class _Columns:
         number = int(tid[:9]) if tid.isdecimal() else -1
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         label = f"{word} {tid.removeprefix('stream ')}" if word else title if tid in title else f"{title} {tid}".strip()
-        columns = {key: self._arrays.kept(each) if isinstance(each, np.ndarray) else each
+        columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
         file_order = columns["order"]
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,

@@ -132,9 +132,9 @@ def _no_collection() -> Iterator[None]:
 _DEFECTS: Final = {
     "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
     "phases": (Severity.ERROR, "Events of a phase (ph) that PyTorch does not write.", "They were left out."),
-    "below": (Severity.WARNING, "Events of a duration below 0.", "They are shown as of no length."),
+    "below": (Severity.WARNING, "Events of negative duration.", "They are shown with length 0."),
     "beyond": (Severity.WARNING, "Ids, addresses or sizes beyond int64.",
-               "Up to 2^64 they are told apart, others are taken as not known."),
+               "Up to 2^64 they are distinguished, others are treated as not known."),
 }  # fmt: skip
 #: Method that adds the events of each struct.
 _ADD_METHODS: Final[dict[Any, str]] = {

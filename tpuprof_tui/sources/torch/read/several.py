@@ -109,8 +109,8 @@ class _Reading:
         if isinstance(found, Trace) and len(self._files) > 1:
             arguments = found.arguments
             # decompressor states cannot be copied
-            moved = self._arrays.moved(replace(found, arguments=replace(arguments, restart_points=None)))
-            self._arrays.give_back()
+            moved = self._arrays.with_stored_arrays(replace(found, arguments=replace(arguments, restart_points=None)))
+            self._arrays.release_pages()
             found = replace(moved, arguments=arguments)
         self._found[number] = found
 
@@ -149,14 +149,14 @@ class _Reading:
             if isinstance(found, Trace):
                 found = replace(found, path=self._files[number])
             self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
-            self._arrays.give_back()
+            self._arrays.release_pages()
 
     def _received(self, stream: IO[bytes]) -> Any:
         """The result of another process, its arrays placed in ``arrays``."""
         length, count = _number(stream), _number(stream)
         data, buffers = _exactly(stream, length), []
         for _ in range(count):
-            buffer = self._arrays.place(_number(stream))
+            buffer = self._arrays.allocate(_number(stream))
             if stream.readinto(buffer) < len(buffer):  # type: ignore[attr-defined]
                 raise EOFError
             buffers.append(buffer)

@@ -202,7 +202,7 @@ def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         allocated, reserved = int(memory.allocated[on_gpu].max()), int(memory.reserved[on_gpu].max())
         if reserved and (reserved - allocated) / reserved >= _FRAGMENTED:
             text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
-                    f"{percent_text(1 - allocated / reserved)} lies in pieces.")  # fmt: skip
+                    f"{percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
             # start of the peak of reserved memory
             time = memory.time[on_gpu] + run.worker.shift_ns
             begin = int(time[memory.reserved[on_gpu].argmax()])
@@ -262,15 +262,15 @@ RULES: Final = (
     Rule("exposed_communication", "Communication that no computation covers.", 0.05,
          "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed),
     Rule("late_rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,
-         "Look at its loader and its kernels beside another's: tpuprof diff.", _late_rank),
+         "Compare its loader and its kernels with another's: tpuprof diff.", _late_rank),
     Rule("short_kernels", "Gaps within runs of four kernels or more below 10 us.", 0.02,
          "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short),
     Rule("tensor_cores_unused", "Kernels of operators that can use tensor cores which do not.", 0.05,
          "Mixed precision (torch.autocast, TF32), sizes that are multiples of 8.", _tensor_cores),
-    Rule("memory_peak", "Most memory allocated of a device, from 80 % of what it has on, or twice what is allocated in "
+    Rule("memory_peak", "Peak memory allocated on a device: 80 % of its memory or more, or twice what is allocated in "
          "90 % of the time.", 0.0,
          "Free what is no longer used before it (del), activation checkpointing, smaller pieces at that operator.",
          _memory_peak),
-    Rule("fragmentation", "Reserved memory beyond what is ever allocated, from 30 % on.", 0.0,
+    Rule("fragmentation", "Reserved memory beyond what is ever allocated, 30 % or more.", 0.0,
          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _fragmentation),
 )  # fmt: skip

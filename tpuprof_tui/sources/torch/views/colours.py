@@ -71,8 +71,8 @@ def _named(session: Session, rows_of: Callable[[Run], I64]) -> tuple[list[str], 
             chosen = known[side_mask[known]]
             side += np.bincount(found[chosen], trace.end[chosen] - trace.start[chosen], len(codes))
         for lane, rows_of_lane in run.worker.lane_rows.items():
-            numbers[lane] = profile.arrays.kept(found[rows_of_lane])
+            numbers[lane] = profile.arrays.stored(found[rows_of_lane])
     order = np.lexsort(-times[::-1])
     rank = np.append(np.argsort(order), -1).astype(np.int32)
     texts = list(codes)
-    return [texts[code] for code in order.tolist()], [profile.arrays.kept(rank[each]) for each in numbers]
+    return [texts[code] for code in order.tolist()], [profile.arrays.stored(rank[each]) for each in numbers]

@@ -110,8 +110,8 @@ def _transfer_starts(found: list[Collectives]) -> tuple[dict[str, I64], list[Mis
         # equal names and interval counts: then the k-th collectives of all workers belong together
         if len({(each.names, tuple(np.bincount(each.of, minlength=len(each.rows)).tolist())) for each in group}) > 1:
             names = ", ".join(each.run.worker.key for each in group)
-            missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
-                                   "is transfer is not known.", "recordings of the same steps"))  # fmt: skip
+            missing.append(Missing(f"The collectives of {names} are not the same in the same order: their transfer "
+                                   "time is not known.", "recordings of the same steps"))  # fmt: skip
             continue
         shortest = np.min([each.end - each.start for each in group], axis=0)
         starts |= {each.run.worker.key: each.end - shortest for each in group}

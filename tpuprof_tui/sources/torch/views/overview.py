@@ -185,9 +185,9 @@ def _overview(selection: ViewSelection) -> Answer:
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
-        notes.append(f"Use of tensor cores is not known: names of kernels{card} do not tell.")
+        notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
     if selection.window is not None:
-        notes.append("Of steps the part within the range is told.")
+        notes.append("Only the part of steps within the range is shown.")
     return Answer(
         tuple(facts),
         (

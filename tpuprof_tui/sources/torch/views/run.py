@@ -34,8 +34,8 @@ Item = TypeVar("Item")
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
 _REPLAY: Final = re.compile("Graph")
-_OF_GRAPHS: Final = ("Graphs were replayed: of which operator or module their kernels are is not recorded; kernels and "
-                     "streams tell them.")  # fmt: skip
+_OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "
+                     "streams.")  # fmt: skip
 
 
 class Steps(Struct, frozen=True, eq=False):
@@ -470,14 +470,14 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.cache.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.put_away(run, *run.computed_trees, run.trace)
+        query.profile.arrays.spill(run, *run.computed_trees, run.trace)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Item]) -> Iterator[Item]:
     """Yields items of workers one at a time; after each, memory of its columns is returned to the system."""
     for each in of_workers:
         yield each
-        query.profile.arrays.give_back()
+        query.profile.arrays.release_pages()
 
 
 def selection_of(query: Query, run: Run) -> ViewSelection:

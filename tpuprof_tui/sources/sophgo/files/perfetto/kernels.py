@@ -26,7 +26,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
 )
 from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts, taken
+from tpuprof_tui.model.lane import Rows, row_parts, select_rows
 
 from ..text_columns import map_texts
 
@@ -71,13 +71,13 @@ def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launch
     numbered = all_runs.scope >= 0
     parts = []
     if numbered.any():
-        some = taken(all_runs, np.flatnonzero(numbered))
-        parts.append(_merged(taken(some, np.argsort(some.scope, kind="stable")), by_scope=True))
+        some = select_rows(all_runs, np.flatnonzero(numbered))
+        parts.append(_merged(select_rows(some, np.argsort(some.scope, kind="stable")), by_scope=True))
     if not numbered.all():
-        some = taken(all_runs, np.flatnonzero(~numbered))
-        parts.append(_merged(taken(some, np.lexsort((some.end, some.start))), by_scope=False))
+        some = select_rows(all_runs, np.flatnonzero(~numbered))
+        parts.append(_merged(select_rows(some, np.lexsort((some.end, some.start))), by_scope=False))
     launches = _concatenated(parts)
-    found: Launches = taken(launches, np.lexsort((launches.end, launches.start)))
+    found: Launches = select_rows(launches, np.lexsort((launches.end, launches.start)))
     return found
 
 
@@ -139,7 +139,7 @@ def encoded_launches(profile: Profile, sequence: PacketSequence, base_ns: int, l
     first, last = launches.first_batch, launches.last_batch
     columns = [launches.modes > 0, first != last, first >= 0, launches.scope >= 0]
     parts: list[Shaped] = [
-        (indices, _table(profile, sequence, base_ns, taken(launches, indices), shape))
+        (indices, _table(profile, sequence, base_ns, select_rows(launches, indices), shape))
         for shape, indices in by_shape([column.astype(np.int64) for column in columns])
     ]
     return sequence.encoded(parts, len(first))

@@ -29,7 +29,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
 )
 from tpuprof_tui.formats.perfetto.wire import messages, varint_field
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts, rows_at, taken
+from tpuprof_tui.model.lane import Rows, row_parts, rows_at, select_rows
 
 from .counters import lane_samples, total_samples
 from .flows import LaneFlows, lane_flows
@@ -160,7 +160,7 @@ class _Writer:
         for number, indices in enumerate(lanes, 1):
             target = sequence if number == 1 else self._define(job.track.overflow(number))
             for first in range(0, len(indices), SLICE):
-                some = taken(launches, indices[first : first + SLICE])
+                some = select_rows(launches, indices[first : first + SLICE])
                 self._put(encoded_launches(self._profile, target, self._base, some))
 
     def _samples(self, job: Job, sequence: PacketSequence) -> None:

@@ -122,7 +122,7 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
     present = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(present) < 2:
         missing = NETWORK if LOCATIONS in present else LOCATIONS
-        return None, tuple(Problem(Severity.NOTE, f"{name} is there without {missing}.", _NO_SHEETS, name)
+        return None, tuple(Problem(Severity.NOTE, f"{name} exists without {missing}.", _NO_SHEETS, name)
                            for name in present)  # fmt: skip
     try:
         entries = _entries(_text_of(folder / LOCATIONS))
@@ -148,14 +148,14 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
 
 def _problems(network: Network, named: bool) -> Iterator[Problem]:
     if network.lost:
-        yield Problem(Severity.ERROR, "A layer does not say which commands it is made of.",
+        yield Problem(Severity.ERROR, "A layer does not list its commands.",
                       "It was left out of the layer sheets." if network.layers else _NO_SHEETS, LOCATIONS,
                       count=network.lost)  # fmt: skip
     elif not network.layers:
         yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_SHEETS, LOCATIONS)
     if network.layers and not named:
         yield Problem(Severity.ERROR, "No line names the network (module @NAME).",
-                      "The layer sheets know neither network nor kernel sizes.", NETWORK)  # fmt: skip
+                      "The layer sheets show neither network nor kernel sizes.", NETWORK)  # fmt: skip
 
 
 class _LayerFileError(Exception):
@@ -165,7 +165,7 @@ class _LayerFileError(Exception):
 def _text_of(path: Path) -> str:
     try:
         if not path.is_file():
-            raise _LayerFileError(path.name, "It is no file.")
+            raise _LayerFileError(path.name, "It is not a file.")
         if path.stat().st_size > _LARGEST:
             raise _LayerFileError(path.name, f"It is larger than {_LARGEST >> 20} MiB, which no compiler writes.")
         return path.read_text(encoding="utf-8", errors="replace")
@@ -182,7 +182,7 @@ def _entries(text: str) -> list[Any]:
         where = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
         raise _LayerFileError(LOCATIONS, f"It is not valid JSON{where}.") from None
     if not isinstance(entries, list):
-        raise _LayerFileError(LOCATIONS, "It is no list of layers.")
+        raise _LayerFileError(LOCATIONS, "It is not a list of layers.")
     return entries
 
 

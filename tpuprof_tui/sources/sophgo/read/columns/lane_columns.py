@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, last_kept
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice
 
 from ..arrays import I32, I64, U32, Bools
 from ..commands.command_table import Commands
@@ -65,7 +65,7 @@ class NodeWords(Struct, frozen=True, dict=True):
             result: Bools = (some == 0) | system
             return result
 
-        return last_kept(values)
+        return cache_last_slice(values)
 
     def column(self, read: Callable[[Rows], Array], missing: int, *, coded: bool = False) -> LazyColumn:
         """Column from ``read``, missing where there is no command and for system commands.

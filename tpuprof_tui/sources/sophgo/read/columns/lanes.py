@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant, last_kept
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.names import variant_direction
@@ -117,7 +117,7 @@ class LaneBuilder:
             if stream is not None:
                 figures |= conflict_columns(stream, times["cycles"])
         if stream is not None and "ideal" in figures:
-            ideal = last_kept(figures["ideal"])
+            ideal = cache_last_slice(figures["ideal"])
             figures |= {"ideal": lambda rows: ideal(rows).copy(), "at_peak": at_peak(ideal, times["duration"]),
                         "excess": excess(ideal, times["duration"])}  # fmt: skip
         columns |= figures

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant, last_kept
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
 
@@ -110,7 +110,11 @@ class Transfers(Struct, frozen=True, dict=True):
     def _memory_pair(self) -> LazyColumn:
         """Packed memories of each row."""
         word, memories = self.nodes.word, self.memories  # without self, which would be a reference cycle
-        return last_kept(lambda rows: node_memories(word[rows])) if memories is None else lambda rows: memories[rows]
+        return (
+            cache_last_slice(lambda rows: node_memories(word[rows]))
+            if memories is None
+            else lambda rows: memories[rows]
+        )
 
     def _direction(self, rows: Rows) -> Array:
         if self.engine == "CDMA":

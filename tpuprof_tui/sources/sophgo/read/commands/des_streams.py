@@ -114,7 +114,7 @@ def report_mismatches(des: Sequence[DesEntry], found: Mapping[int, int], streams
     )
     if unlike:
         what = "DES nodes claim another number of commands than the streams of the model hold."
-        report.warning(what, "The streams were taken.", count=unlike)
+        report.warning(what, "The streams were used.", count=unlike)
     for engine, engine_streams in streams.items():
         taken = {found.get(node, -1) for node, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(engine_streams) if number not in taken and not stream.only_ends]

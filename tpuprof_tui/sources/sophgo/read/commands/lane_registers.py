@@ -90,7 +90,7 @@ def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
         parts.append(records.offsets + offset)
         lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
         for position, reason, count in records.problems:
-            core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "What is sound of them is used.",
+            core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "Their intact part is used.",
                               offset=offset + position, count=count)  # fmt: skip
     return np.concatenate(parts), np.concatenate(lengths)
 

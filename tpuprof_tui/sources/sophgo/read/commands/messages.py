@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.lane import LazyColumn, Rows, last_kept
+from tpuprof_tui.model.lane import LazyColumn, Rows, cache_last_slice
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
@@ -96,7 +96,7 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
 
         return values
 
-    depends = last_kept(dependency)
+    depends = cache_last_slice(dependency)
     columns: dict[str, LazyColumn] = {
         "dependency": derived(depends, lambda words: words),
         "depends_on": derived(depends, lambda words: _depends(chip, registers.engine, words)),
@@ -106,7 +106,7 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
     rule = chip.messages.get(family)
     if rule is not None:
         ids, first, counts = (1 << rule.id_bits) - 1, rule.count_bit, (1 << rule.count_bits) - 1
-        message = last_kept(register(rule))
+        message = cache_last_slice(register(rule))
         columns["message"] = derived(message, lambda values: values & ids)
         columns["message_count"] = derived(message, lambda values: values >> first & counts)
         columns["message_destination"] = derived(message, lambda values: values & ~(ids | counts << first))

@@ -51,7 +51,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
                 size = _text_words(words[index + 1 :])
                 raw = words[index + 1 : index + 1 + size].tobytes().rstrip(b"\0")
                 what = f"A function name of {length} bytes runs past the end of the node stream."
-                report.error(what, "The text that is there was taken for the name.", offset=offset + 4 * index)
+                report.error(what, "The text that is present was used as the name.", offset=offset + 4 * index)
             next_index = index + 1 + size
             if not (overrun and next_index >= count):  # otherwise no command can follow the name
                 result.func_indices.append(index)
@@ -80,10 +80,10 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
     zero_run = _zero_run(words) if zeros > name_zeros + _FEWEST_ZEROS else None
     if zero_run is not None:
         what = "A stretch of zeros in the node stream."
-        report.error(what, "What was there is lost.", offset=offset + 4 * zero_run[0], count=zero_run[1])
+        report.error(what, "The data there is lost.", offset=offset + 4 * zero_run[0], count=zero_run[1])
     elif zeros > name_zeros:
         what = "Zero words in the node stream."
-        report.note(what, "Taken for padding; no kernel function was closed by them.", count=zeros - name_zeros)
+        report.note(what, "Treated as padding; they closed no kernel function.", count=zeros - name_zeros)
     return result
 
 

@@ -92,7 +92,7 @@ class _Decoder:
         self.unknown_kind = ~known[self.kinds]
         if not self.unknown_kind.any():
             return
-        done = "Taken for commands whose type is unreadable." if unknown_as_commands else "They were skipped."
+        done = "Treated as commands of unreadable type." if unknown_as_commands else "They were skipped."
         for kind in np.unique(self.kinds[self.unknown_kind]).tolist():
             indices = np.flatnonzero(self.unknown_kind & (self.kinds == kind))
             offset = self.offset + 4 * int(indices[0])
@@ -199,7 +199,7 @@ class _Decoder:
                 continue
             if counts[number] > left:
                 what = f"A DES node claims {counts[number]} commands, more than the file has records and bytes for."
-                self.report.error(what, f"{left} of them were taken.", offset=self.offset + 4 * entry[0])
+                self.report.error(what, f"{left} of them were used.", offset=self.offset + 4 * entry[0])
                 counts[number] = left
             left -= counts[number]
         indices = np.array([entry[0] for entry in entries], dtype=np.int64)

@@ -26,8 +26,8 @@ def register_problems(registers: LaneRegisters) -> Iterator[tuple[Severity, str,
     counts = np.bincount(registers.operation.astype(np.int64) + 1, minlength=1)
     unreadable = np.flatnonzero((registers.operation < 0) & (registers.offset >= 0))
     lost = (
-        ("Commands whose registers cannot be decoded.", "Their bytes are shown as they are.", unreadable),
-        ("Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
+        ("Commands whose registers cannot be decoded.", "Their bytes are shown as recorded.", unreadable),
+        ("Detail records (DYN_EXTRA) of another command than their nodes.", "The records' content is shown.",
          registers.type_mismatches),
         (f"Commands with a data type that {registers.chip.name} does not know.", "It is shown by its code.",
          registers.unknown_formats),
@@ -48,9 +48,9 @@ def register_problems(registers: LaneRegisters) -> Iterator[tuple[Severity, str,
         names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
         more = f" and {len(assumed) - _MOST_NAMED} more" if len(assumed) > _MOST_NAMED else ""
         what = f"The registers of {names}{more} are described for a sibling chip only."
-        done = "Its layout is taken for theirs: headers agree, fields may not."
+        done = "Its layout is used: headers agree, fields may not."
         yield Severity.NOTE, what, done, np.flatnonzero(np.isin(registers.operation, assumed))
     sure[-1] = np.iinfo(np.int64).max
     longer = np.flatnonzero(registers.size > sure[registers.operation])
     if len(longer):
-        yield Severity.NOTE, "Bytes behind the command in its detail record (DYN_EXTRA).", "Ignored.", longer
+        yield Severity.NOTE, "Bytes after the command in its detail record (DYN_EXTRA).", "Ignored.", longer

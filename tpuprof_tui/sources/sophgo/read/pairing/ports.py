@@ -81,7 +81,7 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
     found = walk_blocks(data, report)
     for block in found:
         if block.kind in _OF_CORES:
-            what = f"A block of type {block.kind} belongs into a core's file."
+            what = f"A block of type {block.kind} belongs in a core's file."
             report.error(what, "It was ignored.", offset=block.offset - 8)
     offsets = [block.offset for block in found if block.kind == BlockType.MONITOR_CDMA]
     payloads = [
@@ -201,7 +201,7 @@ def report_unplaced(ports: list[PortData]) -> None:
     """Report ports that could not be placed on the cores' time line."""
     for port in ports:
         if len(port.stream) and not port.anchored:
-            what = "Neither a send of a core nor its commands tell when this port ran."
+            what = "Neither a send of a core nor its commands show when this port ran."
             done = "It keeps its own clock; its times do not compare with those of the cores."
             port.report.warning(what, done, lane=port.stream.label)
 

@@ -157,8 +157,8 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         for first, second in pairwise(sections)
     )
     if similar and matches:
-        what = "Two cores submitted alike launches at the same time."
-        done = "Given to them in the order of their estimated times; the submitters may be exchanged."
+        what = "Two cores submitted equal launches at the same time."
+        done = "Assigned in the order of their estimated times; the submitters may be swapped."
         port.report.warning(what, done, lane=port.stream.label, count=similar)
     loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
     if len(loose):
@@ -188,7 +188,7 @@ def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tupl
         moved[launch.begin : launch.end] = count * port.wrap_ns
     port.stream.shift(moved)
     what = "The counter of a CDMA port wrapped in a pause of the port."
-    done = "Its launches were put where the kernel functions of their submitters ran."
+    done = "Its launches were placed where the kernel functions of their submitters ran."
     port.report.note(
         what,
         done,
@@ -197,9 +197,9 @@ def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tupl
         records=port.stream.dump_indices(np.flatnonzero(moved)),
     )
     if unsure:
-        what = "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran."
+        what = "The counter of a CDMA port wrapped in a pause; on which side of it launches ran is not known."
         port.report.warning(
-            what, "They were put to the nearer of the launches around them.", lane=port.stream.label, count=unsure
+            what, "They were placed at the nearer adjacent launch.", lane=port.stream.label, count=unsure
         )
 
 

@@ -147,14 +147,14 @@ def read_stream(
         [begin + layout.size * np.arange(len(part)) for part, begin in zip(parts, starts, strict=True)]
     )
     rows = np.flatnonzero(bad)
-    what = f"{engine} records that cannot be: overwritten, or with times that no engine has."
+    what = f"Impossible {engine} records: overwritten, or with times that no engine has."
     report.error(
         what,
         "They were left out.",
         offset=int(file_offsets[rows[0]]),
         lane=stream.label,
         count=len(rows),
-        behind=True,
+        after_gap=True,
         records=rows,
     )
     stream.left_out = len(rows)
@@ -175,8 +175,8 @@ def _aligned_parts(
         report.error(what, "Those bytes were ignored.", offset=offset + size)
         return [(payload[:size], offset)]
     split = cut * layout.size
-    what = f"{engine} records are parted by bytes too many or too few."
-    report.error(what, "Those behind were found again; one may be wrong.", offset=offset + split)
+    what = f"{engine} records are separated by extra or missing bytes."
+    report.error(what, "The next ones were found again; one may be wrong.", offset=offset + split)
     return [(payload[:split], offset), (payload[rest + split :], offset + rest + split)]
 
 
@@ -193,7 +193,7 @@ def in_order(stream: RecordStream, chip: Chip, report: Report) -> RecordStream:
     if seam:
         stream = stream.take(np.roll(np.arange(count, dtype=np.int64), -seam))
         stream.lapped = True
-        what = f"The {stream.engine} ring buffer had lapped: only its last {count} records survive."
+        what = f"The {stream.engine} ring buffer wrapped: only its last {count} records survive."
         done = "Capture again with a larger max_record_num to see what came before."
         report.warning(what, done, lane=stream.engine, records=stream.dump_indices(slice(0, 1)))
     stream = _unwrapped(stream, report)
@@ -245,7 +245,7 @@ def _long_gap_seam(stream: RecordStream, chip: Chip) -> int:
 #: Texts of the problem for a step back in time.
 BACK_IN_TIME = (
     "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
-    "Taken for a wrap.",
+    "Treated as a wrap.",
 )
 
 

@@ -46,7 +46,7 @@ def read_settings(path: Path | None, report: Report) -> Settings:
         return settings
     data = read_bytes(path, report)
     if len(data) > _LARGEST_FILE:
-        report.warning("global.profile is too long to be one.", "Only its first 16 MiB were read.", file=path.name)
+        report.warning("global.profile is too long.", "Only its first 16 MiB were read.", file=path.name)
         data = data[:_LARGEST_FILE]
     reader = _LineReader(settings, report)
     for raw in data.tobytes().split(b"\n"):
@@ -65,7 +65,7 @@ class _LineReader(Struct):
     def line(self, raw: bytes) -> None:
         text = raw.decode("utf-8", "replace")
         if "\ufffd" in text:
-            self._error("A line that is no UTF-8 text.", "What of it is text was used.")
+            self._error("A line that is not UTF-8 text.", "The readable part was used.")
         key, equals, value = (part.strip() for part in text.partition("="))
         if "bmodel" in text:
             self.settings.bmodel = True
@@ -84,11 +84,11 @@ class _LineReader(Struct):
         except ValueError:
             value = None
         if value is None:
-            self._error(f"{key[:60]} is no whole number.", "The line was ignored.")
+            self._error(f"{key[:60]} is not a whole number.", "The line was ignored.")
         elif key == "tpu_freq" and not 0 < value <= _LARGEST_CLOCK_MHZ:
-            self._error(f"tpu_freq={value} is no clock.", "The chip's default clock is used; --tiu_freq sets another.")
+            self._error(f"tpu_freq={value} is not a clock.", "The chip's default is used; --tiu_freq sets another.")
         elif key == "tail_offset_ns" and abs(value) >= 1 << 62:
-            self._error(f"tail_offset_ns={value} is no time.", "The line was ignored.")
+            self._error(f"tail_offset_ns={value} is not a time.", "The line was ignored.")
         elif key == "max_record_num":
             self.most_records = value
         elif key in _NUMBERS:

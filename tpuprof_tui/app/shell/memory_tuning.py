@@ -18,14 +18,14 @@ from typing import Any, Final, TypeVar
 Result = TypeVar("Result")
 
 #: Threshold of generation 0, in new objects; a frame creates some thousand and keeps few.
-YOUNG: Final = 10_000
+THRESHOLD: Final = 10_000
 #: The threshold until the first capture is on the screen: modules and the tables of a small capture are not garbage.
-STARTING: Final = 250_000
+STARTUP_THRESHOLD: Final = 250_000
 #: M_ARENA_MAX of glibc's mallopt: the maximum number of arenas.
 _M_ARENA_MAX: Final = -8
 
 
-class Threads(ThreadPoolExecutor):
+class ContextFreePool(ThreadPoolExecutor):
     """Thread pool whose idle threads do not keep the context of their last call, and so its widgets, alive."""
 
     def submit(self, fn: Callable[..., Result], /, *arguments: Any, **settings: Any) -> Future[Result]:
@@ -33,28 +33,28 @@ class Threads(ThreadPoolExecutor):
         return super().submit(Context().run, fn, *arguments, **settings)
 
 
-def be_patient(objects: int = YOUNG) -> None:
+def set_gc_threshold(objects: int = THRESHOLD) -> None:
     """Sets the threshold of generation 0, in new objects."""
     gc.set_threshold(objects, *gc.get_threshold()[1:])
 
 
-def settle() -> None:
+def collect_and_freeze() -> None:
     """Runs a full collection, freezes all remaining objects, and returns free memory to the system."""
-    unsettle()
+    unfreeze()
     gc.collect()
     gc.freeze()
-    be_patient()
+    set_gc_threshold()
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
-def unsettle() -> None:
+def unfreeze() -> None:
     """Unfreezes all objects, before another capture replaces this one."""
     gc.unfreeze()
 
 
-def share_memory() -> bool:
+def use_single_malloc_arena() -> bool:
     """Makes all threads use one malloc arena; returns whether the C library supports it."""
     choose = getattr(_c_library(), "mallopt", None)
     return choose is not None and bool(choose(_M_ARENA_MAX, 1))

@@ -31,43 +31,43 @@ def carried_state(state: DisplayState, old: Profile, session: Session) -> Displa
     fresh = DisplayState.of(new.start_ns, new.end_ns)
     lanes = {_path_of(new, lane): number for number, lane in enumerate(new.lanes)}
 
-    def moved(lane: int) -> int:
+    def new_lane(lane: int) -> int:
         return lanes.get(_path_of(old, old.lanes[lane]), -1) if 0 <= lane < len(old.lanes) else -1
 
-    def group(known: int) -> int:
-        return new.groups.at_path(old.groups.path(known)) if known >= 0 else -1
+    def new_group(old_group: int) -> int:
+        return new.groups.at_path(old.groups.path(old_group)) if old_group >= 0 else -1
 
-    def row(lane: int, number: int) -> int:
-        place = moved(lane)
-        return number if place >= 0 and _start(new.lanes[place], number) == _start(old.lanes[lane], number) else -1
+    def new_row(lane: int, number: int) -> int:
+        index = new_lane(lane)
+        return number if index >= 0 and _start(new.lanes[index], number) == _start(old.lanes[lane], number) else -1
 
     same_counters = [each.name for each in old.counters] == [each.name for each in new.counters]
-    selection, scope = state.selection, state.scope
-    kept = replace(
+    scope, chosen = state.scope, state.selection
+    selection = Selection(new_group(chosen.group), new_lane(chosen.lane), new_row(chosen.lane, chosen.row))
+    carried = replace(
         state,
-        full_start=fresh.full_start,
-        full_end=fresh.full_end,
-        selection=Selection(group(selection.group), moved(selection.lane), row(selection.lane, selection.row)),
-        scope=Scope(group(scope.group), moved(scope.lane)),
+        full_start=fresh.full_start, full_end=fresh.full_end,
+        selection=selection,
+        scope=Scope(new_group(scope.group), new_lane(scope.lane)),
         picked=(),
         marks=tuple(mark for mark in state.marks if fresh.start <= mark[1] < fresh.end),
         spans=tuple(span for span in state.spans if fresh.start <= span[1] and span[2] <= fresh.end),
         range=state.range if state.range and fresh.start <= state.range[0] and state.range[1] <= fresh.end else None,
         anchor=state.anchor if state.anchor is not None and fresh.start <= state.anchor < fresh.end else None,
-        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit), line) for lane, unit, line in state.pinned
-                     if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0) and (same_counters or line < 0)),
+        pinned=tuple((new_lane(lane) if lane >= 0 else lane, new_group(unit), line) for lane, unit, line in state.pinned
+                     if (new_lane(lane) >= 0 if lane >= 0 else new_group(unit) >= 0) and (same_counters or line < 0)),
         unfolded=state.unfolded if same_counters else (),
     )  # fmt: skip
     if state.fits_all:
-        return kept.windowed(fresh.start, fresh.span)
-    return kept.windowed(state.start, state.span)
+        return carried.windowed(fresh.start, fresh.span)
+    return carried.windowed(state.start, state.span)
 
 
 def _start(lane: Lane, row: int) -> int | None:
     return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
 
 
-def noted_state(
+def apply_notes_and_place(
     session: Session, state: DisplayState, path: Path | None, place: Place | None
 ) -> tuple[DisplayState, Path | None, str]:  # fmt: skip
     """Applies the notes in a file and the place asked for to a state.
@@ -79,13 +79,13 @@ def noted_state(
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
     from tpuprof_tui.analysis.selecting.place import at_place
 
-    told = ""
+    error_text = ""
     try:
         if path is not None:
             state = read_notes(path).applied_to(state)
     except NotesError as error:
         # never overwrite a file that is not ours
-        path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
+        path, error_text = None, f"Notes are kept until tpuprof ends: {error.message}"
     try:
         compile_filter(state.filter, session.profile)
     except TpuprofError:
@@ -93,5 +93,5 @@ def noted_state(
     try:
         state = state if place is None else at_place(session, state, place)
     except TpuprofError as error:
-        told = f"{error.message} {error.hint or ''}".strip()
-    return state, path, told
+        error_text = f"{error.message} {error.hint or ''}".strip()
+    return state, path, error_text

@@ -13,8 +13,8 @@ from profiles import small_profile
 from screen import explorer, opened, press, settled
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.shell import garbage_collection as collecting
-from tpuprof_tui.app.shell.garbage_collection import settle
+from tpuprof_tui.app.shell import memory_tuning
+from tpuprof_tui.app.shell.memory_tuning import collect_and_freeze
 
 
 class Knot:
@@ -50,7 +50,7 @@ async def test_nothing_keeps_a_capture_that_was_replaced():
         held = weakref.ref(explorer(pilot).session)
         await press(pilot, "w 2 j full_stop i slash m a t enter b escape 3 1")
         for _ in range(2):
-            settle()
+            collect_and_freeze()
             await press(pilot, "R")
             for _ in range(500):
                 if isinstance(pilot.app.screen, ExplorerScreen):
@@ -64,18 +64,18 @@ async def test_nothing_keeps_a_capture_that_was_replaced():
 def test_garbage_of_the_capture_before_goes_when_another_opens():
     knot = Knot()
     seen = weakref.ref(knot)
-    settle()
+    collect_and_freeze()
     del knot
     gc.collect()
     assert seen() is not None, "left out of collections"
-    settle()
+    collect_and_freeze()
     assert seen() is None
 
 
 HEAPS = """
 import ctypes, sys, threading
-from tpuprof_tui.app.shell.garbage_collection import share_memory
-shared = "shared" in sys.argv and share_memory()
+from tpuprof_tui.app.shell.memory_tuning import use_single_malloc_arena
+shared = "shared" in sys.argv and use_single_malloc_arena()
 library = ctypes.CDLL(None)
 taken = threading.Barrier(7)
 def take():
@@ -109,10 +109,10 @@ def test_all_threads_take_memory_from_one_heap(tmp_path):
 
 
 def test_another_c_library_is_left_as_it_is(monkeypatch):
-    monkeypatch.setattr(collecting, "_c_library", lambda: None)
-    assert not collecting.share_memory()
-    settle()
+    monkeypatch.setattr(memory_tuning, "_c_library", lambda: None)
+    assert not memory_tuning.use_single_malloc_arena()
+    collect_and_freeze()
     monkeypatch.undo()
     with monkeypatch.context() as patch:
         patch.setattr("ctypes.CDLL", lambda _: (_ for _ in ()).throw(OSError("static")))
-        assert not collecting.share_memory()
+        assert not memory_tuning.use_single_malloc_arena()

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word
 
 #: Number of instructions from which workbook and web view state their size and duration before they are written.
-MANY: Final = 1_000_000
+WARN_FROM_EVENTS: Final = 1_000_000
 
 
-class Source(Struct, frozen=True):
+class ExportSource(Struct, frozen=True):
     """The open capture as an argument of a command line.
 
     Attributes:
         path: Its path; empty: nothing can be exported, and ``fault`` states why.
         name: Its name.
         fingerprint: Its fingerprint from before it was opened; empty: unknown.
-        given: Source options that it was opened with, by name.
+        source_options: Source options that it was opened with, by name.
         root: Path of the capture (directory or single file), as ``path`` may be a file in it; empty: same as ``path``.
         fault: Why nothing can be exported, in a sentence.
     """
@@ -39,7 +39,7 @@ class Source(Struct, frozen=True):
     path: str
     name: str = ""
     fingerprint: str = ""
-    given: Mapping[str, Any] = field(default_factory=dict)
+    source_options: Mapping[str, Any] = field(default_factory=dict)
     root: str = ""
     fault: str = ""
 
@@ -50,10 +50,11 @@ class Source(Struct, frozen=True):
 
     def options(self) -> list[str]:
         """Command-line options that open it as it was opened, and fail if it has changed since (``--expect``)."""
-        return [*Catalog().words(self.path, self.given), *(["--expect", self.fingerprint] if self.fingerprint else [])]
+        expected = ["--expect", self.fingerprint] if self.fingerprint else []
+        return [*Catalog().words(self.path, self.source_options), *expected]
 
 
-class Part(Struct, frozen=True):
+class Subset(Struct, frozen=True):
     """Which instructions the files hold; the default is the whole capture.
 
     Attributes:
@@ -68,7 +69,7 @@ class Part(Struct, frozen=True):
     filtered: bool = False
     cores: tuple[int, ...] = ()
 
-    def chosen(self, core: int) -> tuple[int, ...]:
+    def selected_cores(self, core: int) -> tuple[int, ...]:
         """Cores that the files are restricted to; ``core`` is the scope's core (-1: none). Empty: all."""
         return self.cores or ((core,) if self.core and core >= 0 else ())
 
@@ -78,19 +79,19 @@ class Job(Struct, frozen=True):
 
     Attributes:
         kind: The kind of output.
-        words: Command-line arguments.
+        arguments: Command-line arguments.
         target: The file it writes; None: the child reports the files.
-        core, part: The part of the profile that it is restricted to.
+        core, subset: The part of the profile that it is restricted to.
     """
 
     kind: Output
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     target: Path | None = None
     core: int = -1
-    part: Part = Part()
+    subset: Subset = Subset()
 
 
-def default_folder(source: Source, current: Path | None = None) -> str:
+def default_folder(source: ExportSource, current: Path | None = None) -> str:
     """Default output folder: ``./NAME_profile_out``, or next to the capture if that would be inside it."""
     current = Path.cwd() if current is None else current
     capture = source.capture
@@ -102,31 +103,33 @@ def default_folder(source: Source, current: Path | None = None) -> str:
     return f"./{name}"
 
 
-def folder_fault(folder: str, source: Source) -> str:
+def folder_fault(folder: str, source: ExportSource) -> str:
     """Why a folder cannot be written to, in a sentence; empty if it can."""
     if not folder.strip():
         return "Name a folder to write to."
     target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
     if target == capture or capture in target.parents:
-        return "That folder lies inside the capture: choose one outside it."
+        return "That folder is inside the capture: choose one outside it."
     if os.path.exists(target) and not os.path.isdir(target):
         return "That is a file, not a folder."
     return ""
 
 
-def export_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, part: Part) -> Job:
+def export_job(kind: Output, source: ExportSource, folder: str, state: DisplayState, core: int, subset: Subset) -> Job:
     """The job that runs ``tpuprof export`` for one kind of file."""
     target = str(Path(os.path.expanduser(folder)).absolute())
-    words = ["export", _path(source), target, "--only", kind.key, "--machine", *source.options()]
-    part = Part(part.core and core >= 0, part.window, part.filtered and bool(state.filter), part.cores)
+    arguments = ["export", _path(source), target, "--only", kind.key, "--machine", *source.options()]
+    subset = Subset(subset.core and core >= 0, subset.window, subset.filtered and bool(state.filter), subset.cores)
     start, end = state.figures_window
-    words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
-    words += [f"--range={range_text(start, end)}"] if part.window else []
-    words += [f"--filter={state.filter}"] if part.filtered else []
-    return Job(kind, tuple(words), core=core, part=part)
+    arguments += ["--cores", ",".join(map(str, subset.selected_cores(core)))] if subset.selected_cores(core) else []
+    arguments += [f"--range={range_text(start, end)}"] if subset.window else []
+    arguments += [f"--filter={state.filter}"] if subset.filtered else []
+    return Job(kind, tuple(arguments), core=core, subset=subset)
 
 
-def table_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, columns: Sequence[str]) -> Job:
+def table_job(
+    kind: Output, source: ExportSource, folder: str, state: DisplayState, core: int, columns: Sequence[str]
+) -> Job:
     """The job that runs ``tpuprof instructions`` with the scope, window, filter, columns and order of the table.
 
     Args:
@@ -138,19 +141,19 @@ def table_job(kind: Output, source: Source, folder: str, state: DisplayState, co
         columns: Keys of its columns, in order.
     """
     target = Path(os.path.expanduser(folder)).absolute() / kind.files[0]
-    words = ["instructions", _path(source), "--format", kind.key, "--output", str(target), *source.options()]
-    words += ["--columns", ",".join(columns), "--sort", f"{state.sort.key}:{'desc' if state.sort.down else 'asc'}"]
+    arguments = ["instructions", _path(source), "--format", kind.key, "--output", str(target), *source.options()]
+    arguments += ["--columns", ",".join(columns), "--sort", f"{state.sort.key}:{'desc' if state.sort.down else 'asc'}"]
     if state.scope.lane >= 0:
-        words += ["--lane", str(state.scope.lane)]
+        arguments += ["--lane", str(state.scope.lane)]
     elif core >= 0:
-        words += ["--core", str(core)]
+        arguments += ["--core", str(core)]
     start, end = state.figures_window
-    words += [f"--range={range_text(start, end)}"] if state.in_window else []
-    words += [f"--filter={state.filter}"] if state.filter else []
-    return Job(kind, tuple(words), target)
+    arguments += [f"--range={range_text(start, end)}"] if state.in_window else []
+    arguments += [f"--filter={state.filter}"] if state.filter else []
+    return Job(kind, tuple(arguments), target)
 
 
-def kind_fault(kind: Output | None) -> str:
+def output_fault(kind: Output | None) -> str:
     """Why an output cannot be written here, in a sentence; empty if it can."""
     if kind is None:
         return "Captures of this kind have no such file."
@@ -159,7 +162,7 @@ def kind_fault(kind: Output | None) -> str:
     return ""
 
 
-def cores_typed(text: str, profile: Profile) -> tuple[int, ...]:
+def parse_typed_cores(text: str, profile: Profile) -> tuple[int, ...]:
     """Parses a typed list of unit numbers (``0,3`` or ``0-3``); empty: all.
 
     Raises:
@@ -170,19 +173,19 @@ def cores_typed(text: str, profile: Profile) -> tuple[int, ...]:
     return tuple(sorted(parse_cores(text, profile))) if text.strip() else ()
 
 
-def _path(source: Source) -> str:
+def _path(source: ExportSource) -> str:
     """The capture's path; absolute, so that it is neither a command nor an option."""
     return str(Path(source.path).absolute())
 
 
-def part_text(vocabulary: Vocabulary, state: DisplayState, core: int, part: Part) -> str:
+def subset_text(vocabulary: Vocabulary, state: DisplayState, core: int, subset: Subset) -> str:
     """Describes the part of the profile that the files will hold."""
-    cores = part.chosen(core)
+    cores = subset.selected_cores(core)
     unit = vocabulary.unit.plural if len(cores) > 1 else vocabulary.unit.one
-    words = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
-    words += [window_text(state)] if part.window else []
-    words += [f"filter {state.filter}"] if part.filtered and state.filter else []
-    return clean(", ".join(words)) if words else "the whole capture"
+    parts = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
+    parts += [window_text(state)] if subset.window else []
+    parts += [f"filter {state.filter}"] if subset.filtered and state.filter else []
+    return clean(", ".join(parts)) if parts else "the whole capture"
 
 
 def window_text(state: DisplayState) -> str:
@@ -201,12 +204,12 @@ def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
         detailed: Whether the profile has the details of each event.
     """
     each_bytes, each_ns = kind.detailed if detailed else kind.cost
-    if count < MANY or not each_bytes:
+    if count < WARN_FROM_EVENTS or not each_bytes:
         return ""
     size, seconds = each_bytes * min(count, kind.most or count), each_ns * count / 1e9
-    took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    about = f"gets about {bytes_text(round(size))} and takes about {took}"
-    return f"The {kind.title} of {events.of(count)} {about}."
+    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    cost = f"gets about {bytes_text(round(size))} and takes about {duration}"
+    return f"The {kind.title} of {events.of(count)} {cost}."
 
 
 def scope_core(groups: Groups, scope: Scope, selected: int) -> int:

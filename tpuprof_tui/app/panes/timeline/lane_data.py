@@ -23,19 +23,19 @@ from tpuprof_tui.analysis.links.launches import launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
-from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, is_summed, summed
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, compute_colour_sums, has_colour_sums
 from tpuprof_tui.app.shell.background import Background
 
 #: Work for a thread: its kind, its parameter, and the function, which caches its result in the session.
 Job = tuple[str, str, Callable[[], object]]
 
 
-class LaneFigures:
+class LaneData:
     """Holds the computed data for a state, and computes what is missing in the background.
 
     Attributes:
         passing: Events that pass the filter, once computed; None: no event is hidden.
-        ties: Releasers and waiters of the selected event.
+        linked_events: Releasers and waiters of the selected event.
 
     Args:
         session: Session of the profile.
@@ -48,7 +48,7 @@ class LaneFigures:
         self._background = background
         self._changed = changed
         self.passing: FilterResult | None = None
-        self.ties: tuple[LinkedInstruction, ...] = ()
+        self.linked_events: tuple[LinkedInstruction, ...] = ()
         #: Parameter of the running computation, by kind; only the latest of each kind counts.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
@@ -56,9 +56,9 @@ class LaneFigures:
 
     def prepare(self, state: DisplayState) -> None:
         """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
-        for kind, about, run in (*self._filter(state.filter), *self._sums(state), *self._ties(state)):
-            if self._running.get(kind) != about:
-                self._running[kind] = about
+        for kind, parameter, run in (*self._filter(state.filter), *self._colours(state), *self._links(state)):
+            if self._running.get(kind) != parameter:
+                self._running[kind] = parameter
                 self._background.compute(kind, run, partial(self._done, kind))
 
     def _done(self, kind: str, _: object) -> None:
@@ -82,35 +82,35 @@ class LaneFigures:
     def _sessions(self) -> list[Session]:
         return [self.session, *([self.passing.session] if self.passing is not None else [])]
 
-    def is_summed(self, lane: int, colouring: Colouring) -> bool:
+    def colours_ready(self, lane: int, colouring: Colouring) -> bool:
         """Whether the sums for the colours of a lane are computed."""
-        return self._is_small or all(is_summed(session.indexes[lane], colouring) for session in self._sessions)
+        return self._is_small or all(has_colour_sums(session.indexes[lane], colouring) for session in self._sessions)
 
-    def is_summing(self, state: DisplayState) -> bool:
+    def computing_colours(self, state: DisplayState) -> bool:
         """Whether sums for a state are still being computed."""
-        return any(True for _ in self._sums(state))
+        return any(True for _ in self._colours(state))
 
-    def _sums(self, state: DisplayState) -> Iterator[Job]:
+    def _colours(self, state: DisplayState) -> Iterator[Job]:
         """Jobs for the sums of the state's colouring and strips."""
         for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
             sessions = () if colouring in PLAIN else self._sessions
-            if all(is_summed(each, colouring) for session in sessions for each in session.indexes):
+            if all(has_colour_sums(each, colouring) for session in sessions for each in session.indexes):
                 continue
-            work = summed(self.session, self.passing, colouring)
+            work = compute_colour_sums(self.session, self.passing, colouring)
             if self._is_small:
                 deque(work, 0)
             else:
-                yield f"sums of {colouring}", "", partial(_sum, work)
+                yield f"sums of {colouring}", "", partial(_run_job, work)
 
-    def _ties(self, state: DisplayState) -> Iterator[Job]:
+    def _links(self, state: DisplayState) -> Iterator[Job]:
         selection, session = state.selection, self.session
-        self.ties = ()
+        self.linked_events = ()
         if selection.row < 0 or not self._has_dependencies:
             return
         if self._is_small:
             dependencies_of(session)
         if cached_dependencies(session) is not None:
-            self.ties = linked_instructions(session, selection.lane, selection.row)
+            self.linked_events = linked_instructions(session, selection.lane, selection.row)
         else:
             yield "dependencies", "", partial(dependencies_of, session)
 
@@ -121,7 +121,7 @@ def _filter_lanes(session: Session, text: str) -> None:
         launches_with(session, found, unit)
 
 
-def _sum(work: Iterator[None]) -> None:
+def _run_job(work: Iterator[None]) -> None:
     worker = get_current_worker()
     for _ in work:
         if worker.is_cancelled:

@@ -282,6 +282,39 @@ def test_changed_moved_doubled_and_deleted(copied, tmp_path, capfd):
     assert everything(out) == everything(fresh)
 
 
+def test_a_row_names_a_path_that_lies(copied, capfd):
+    folder, out = copied
+    first = min(folder.rglob("*dev0-*"))
+    again = folder / "again" / first.name
+    shutil.copytree(first, again)
+    paths = "select path from captures where contains(path, 'dev0')"
+    for build in ((), ("--prune",)):
+        answer(capfd, "build", out, folder, *build)
+        told = [row["path"] for row in rows(capfd, "query", out, paths)]
+        assert len(told) == 2
+        assert all(map(os.path.exists, told))
+        shutil.rmtree(again, ignore_errors=True)
+    # of the same name, and changed: a capture of its own
+    shutil.copytree(first, again)
+    answer(capfd, "build", out, folder)
+    write_capture(Options(again.name, cores=(0,), batches=1, run=98), again.parent, truth=False)
+    answer(capfd, "build", out, folder)
+    told = [row["path"] for row in rows(capfd, "query", out, paths)]
+    assert {str(first), str(again)} < set(told)
+    assert len(set(told)) == len(told) == 3
+
+
+def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
+    folder, _ = copied
+    pipe = tmp_path / "x.pt.trace.json"
+    os.mkfifo(pipe)
+    tool(capfd, "build", tmp_path / "new", pipe, "/dev/zero", status=2)
+    core = min(folder.rglob("cdmlib*"))
+    core.unlink()
+    core.symlink_to("/dev/zero")
+    assert answer(capfd, "build", tmp_path / "new", core.parent)["written"] == [str(core.parent)]
+
+
 def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
     folder, out = copied
     assert answer(capfd, "compact", out) == {"schema": "1.0", "action": "compact", "files_before": 12, "files": 12}

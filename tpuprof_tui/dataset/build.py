@@ -313,11 +313,15 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
         # its files were deleted meanwhile with an identical capture that was replaced: the second round reads it again
         manifest.log([replace(entry, files=())])
     elif owner is not None and lies(owner.path):
-        surplus = set(entry.files) - set(owner.files)
-        entry = replace(entry, files=())
-        manifest.log([entry])
-        manifest.delete(surplus)
         built.same.append(entry.path)
+        if entry.files == owner.files:
+            # the copy has overwritten them, and their rows name its path
+            manifest.log([replace(owner, files=()), entry])
+        else:
+            surplus = set(entry.files) - set(owner.files)
+            entry = replace(entry, files=())
+            manifest.log([entry])
+            manifest.delete(surplus)
     elif owner is not None:
         # the capture has been moved: its files now belong to the new path
         manifest.log([entry], [owner.path])

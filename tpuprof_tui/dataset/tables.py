@@ -202,13 +202,16 @@ def _identity(path: str, told: str, files: Sequence[Path], named: tuple[int | No
     """Hash of the names and contents of a capture's files, and of the device and call from its name.
 
     Returns:
-        24 hexadecimal digits; if a file cannot be read, the hash of the path.
+        24 hexadecimal digits; if a file cannot be read or is no regular file, the hash of the path.
     """
     hashed = hashlib.blake2b(repr(named).encode(), digest_size=12)
     whole = Path(path)
     inside = whole.is_dir()
     try:
         for file in files:
+            if not file.is_file():
+                # missing, or a pipe or a device, which may never end
+                return _identity_of_path(told)
             name = os.path.relpath(file, whole) if inside else file.name
             hashed.update(f"{name!a} {file.stat().st_size};".encode())
             with file.open("rb") as stream:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,18 @@ def test_rows_that_are_left_out_are_counted(capfd, tmp_path, limit, offset):
     kept = [[0], [1], [2]][offset or 0 :][:limit]
     assert found["rows"] == kept
     assert (found["total_rows"], found["truncated"]) == (3, len(kept) < 3)
+
+
+def test_wide_rows_are_cut_to_the_first_columns(built, capfd):
+    out = tool(capfd, "query", built, "select * from captures, events, problems")
+    assert len(out.encode()) < 8192
+    assert re.search(r"^\w{24}  .*\n", out, re.MULTILINE)
+    assert re.search(r"^Columns left out: \d+\. Name those to show in the SQL, or --csv\.$", out, re.MULTILINE)
+    many = ", ".join(f"{number} as column_{number}" for number in range(3_000))
+    out = tool(capfd, "query", built, f"select {many}")
+    assert "column_0  column_1" in out
+    assert len(out.encode()) < 8192
+    assert "column_2999" in tool(capfd, "query", built, f"select {many}", "--limit", 1)
 
 
 @pytest.fixture(scope="module")

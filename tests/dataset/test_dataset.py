@@ -204,6 +204,17 @@ def test_engines_agree(built, tmp_path, capfd, monkeypatch):
     assert (len(frame), frame["duration"].sum()) == (asked[0]["n"], asked[0]["d"])
 
 
+def test_pyarrow_reads_and_prunes_folders_of_unknown_devices(tmp_path, capfd):
+    answer(capfd, "build", tmp_path, SAMPLES / "aks_decode_mode1", SAMPLES / "torch_cuda_synthetic")
+    types = pyarrow.schema([("source", "string"), ("day", "date32"), ("device", "string")])
+    folders = arrow_dataset.partitioning(types, flavor="hive")
+    found = arrow_dataset.dataset(tmp_path / "captures", partitioning=folders)
+    assert set(found.to_table(["device"])["device"].to_pylist()) == {None}
+    wanted = arrow_dataset.field("source") == "torch"
+    assert len(list(found.get_fragments(wanted))) == 1
+    assert found.to_table(filter=wanted)["source"].to_pylist() == ["torch"]
+
+
 def test_files_say_what_they_are(built):
     for table in FIELDS:
         for file in Manifest.read(built).of_table(table):

@@ -538,6 +538,9 @@ def test_change_points_are_where_the_level_moves():
     assert change_points([5.0] * 9) == {}
     assert change_points([0.0] * 9) == {}
     assert change_points([1.0, 9.0]) == {}
+    # the newest value, and a single one, are levels of their own
+    assert change_points([100.0] * 6 + [150]) == {6: 50}
+    assert change_points([100.0] * 9 + [300] + [100] * 9) == {9: 200, 10: -200}
     false = sum(bool(change_points(random.standard_normal(30) + 100)) for _ in range(200))
     assert false <= 10
 

@@ -328,6 +328,29 @@ def test_a_row_names_a_path_that_lies(copied, capfd):
     assert len(set(told)) == len(told) == 3
 
 
+def test_files_that_become_readable_are_read_though_unchanged(copied, capfd):
+    folder, out = copied
+    events = rows(capfd, "query", out, "select capture, events from captures order by all")
+    core = min(folder.rglob("cdmlib*"))
+    kept = core.with_suffix(".kept")
+    # like a file without permission, it can be listed but not read; tests may run as root
+    core.rename(kept)
+    core.symlink_to(core)
+    # what was read before is kept
+    assert answer(capfd, "build", out, folder, status=1)["unreadable"] == [str(core.parent)]
+    assert rows(capfd, "query", out, "select capture, events from captures order by all") == events
+    fresh = out.with_name("fresh")
+    answer(capfd, "build", fresh, folder)
+    # it is tried again by each build
+    found = answer(capfd, "build", fresh, folder)
+    assert (found["replaced"], found["unchanged"]) == ([str(core.parent)], 3)
+    core.unlink()
+    kept.rename(core)
+    answer(capfd, "build", fresh, folder)
+    assert rows(capfd, "query", fresh, "select capture, events from captures order by all") == events
+    assert answer(capfd, "build", fresh, folder)["unchanged"] == 4
+
+
 def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
     folder, _ = copied
     pipe = tmp_path / "x.pt.trace.json"

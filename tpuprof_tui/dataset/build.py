@@ -304,8 +304,8 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
-    if not entry.fingerprint and former is not None and former.readable:
-        # the capture cannot be accessed now: keep what was read before
+    if not entry.fingerprint and former is not None and former.readable and (former.fingerprint or not entry.readable):
+        # not all of the capture can be accessed now: keep what was read before
         manifest.delete(set(entry.files) - manifest.files)
         built.unreadable.append(entry.path)
         return

@@ -64,7 +64,7 @@ class Tables(Struct, frozen=True):
         folders: Values of the partition columns.
         tables: Arrow tables by name; only ``problems`` if the capture could not be read.
         readable: Whether it could be read.
-        fetched: Whether it could be accessed; if not, the next build tries again.
+        fetched: Whether all its files could be accessed; if not, the next build tries again.
         internal_error: Type and location of a bug in this package that occurred; empty: none.
     """
 
@@ -132,6 +132,8 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
     files = catalog.files(path)
     device, call = catalog.device_and_call(path)
     capture = _identity(path, told, files, (device, call))
+    # files that cannot be read now, such as for lack of permission, may be readable later without having changed
+    fetched = capture != _identity_of_path(told)
     source = catalog.source_of(path)
     states = list(map(_size_and_change, files))
     newest = max((changed for _, changed in states), default=0)
@@ -170,11 +172,11 @@ def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
     # one unreadable capture must not end the build
     except Exception as error:
         what, fault = _told_of(error)
-        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), False, internal_error=fault)
+        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), False, fetched, fault)
     if problems:
         about = {"capture": capture, "path": told}
         tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
-    return Tables(capture, folders, tables, readable=True, internal_error=fault)
+    return Tables(capture, folders, tables, True, fetched, fault)
 
 
 def _told_of(error: Exception) -> tuple[str, str]:

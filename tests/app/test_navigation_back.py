@@ -102,10 +102,10 @@ async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
         # the fault of a filter, and only as long as it is one
         await press(pilot, "ampersand d u r greater_than_sign 1 z s")
         assert not above.display
-        assert "units: ns, us, ms, s." in frame(pilot.app)
+        assert "Units: ns, us, ms, s." in frame(pilot.app)
         await press(pilot, " ".join("x" * 40))
         assert above.display
-        assert "units: ns, us, ms, s." in " ".join("".join(frame(pilot.app).split("\n")[-3:-1]).split())
+        assert "Units: ns, us, ms, s." in " ".join("".join(frame(pilot.app).split("\n")[-3:-1]).split())
         await press(pilot, "escape")
         assert not above.display
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,18 @@ def test_rows_that_are_left_out_are_counted(capfd, tmp_path, limit, offset):
     kept = [[0], [1], [2]][offset or 0 :][:limit]
     assert found["rows"] == kept
     assert (found["total_rows"], found["truncated"]) == (3, len(kept) < 3)
+
+
+def test_wide_rows_are_cut_to_the_first_columns(built, capfd):
+    out = tool(capfd, "query", built, "select * from captures, events, problems")
+    assert len(out.encode()) < 8192
+    assert re.search(r"^\w{24}  .*\n", out, re.MULTILINE)
+    assert re.search(r"^Columns left out: \d+\. Name those to show in the SQL, or --csv\.$", out, re.MULTILINE)
+    many = ", ".join(f"{number} as column_{number}" for number in range(3_000))
+    out = tool(capfd, "query", built, f"select {many}")
+    assert "column_0  column_1" in out
+    assert len(out.encode()) < 8192
+    assert "column_2999" in tool(capfd, "query", built, f"select {many}", "--limit", 1)
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +204,17 @@ def test_engines_agree(built, tmp_path, capfd, monkeypatch):
     assert (len(frame), frame["duration"].sum()) == (asked[0]["n"], asked[0]["d"])
 
 
+def test_pyarrow_reads_and_prunes_folders_of_unknown_devices(tmp_path, capfd):
+    answer(capfd, "build", tmp_path, SAMPLES / "aks_decode_mode1", SAMPLES / "torch_cuda_synthetic")
+    types = pyarrow.schema([("source", "string"), ("day", "date32"), ("device", "string")])
+    folders = arrow_dataset.partitioning(types, flavor="hive")
+    found = arrow_dataset.dataset(tmp_path / "captures", partitioning=folders)
+    assert set(found.to_table(["device"])["device"].to_pylist()) == {None}
+    wanted = arrow_dataset.field("source") == "torch"
+    assert len(list(found.get_fragments(wanted))) == 1
+    assert found.to_table(filter=wanted)["source"].to_pylist() == ["torch"]
+
+
 def test_files_say_what_they_are(built):
     for table in FIELDS:
         for file in Manifest.read(built).of_table(table):
@@ -280,6 +304,62 @@ def test_changed_moved_doubled_and_deleted(copied, tmp_path, capfd):
     fresh = tmp_path / "fresh"
     building.build(fresh, [str(folder)], building.local(1))
     assert everything(out) == everything(fresh)
+
+
+def test_a_row_names_a_path_that_lies(copied, capfd):
+    folder, out = copied
+    first = min(folder.rglob("*dev0-*"))
+    again = folder / "again" / first.name
+    shutil.copytree(first, again)
+    paths = "select path from captures where contains(path, 'dev0')"
+    for build in ((), ("--prune",)):
+        answer(capfd, "build", out, folder, *build)
+        told = [row["path"] for row in rows(capfd, "query", out, paths)]
+        assert len(told) == 2
+        assert all(map(os.path.exists, told))
+        shutil.rmtree(again, ignore_errors=True)
+    # of the same name, and changed: a capture of its own
+    shutil.copytree(first, again)
+    answer(capfd, "build", out, folder)
+    write_capture(Options(again.name, cores=(0,), batches=1, run=98), again.parent, truth=False)
+    answer(capfd, "build", out, folder)
+    told = [row["path"] for row in rows(capfd, "query", out, paths)]
+    assert {str(first), str(again)} < set(told)
+    assert len(set(told)) == len(told) == 3
+
+
+def test_files_that_become_readable_are_read_though_unchanged(copied, capfd):
+    folder, out = copied
+    events = rows(capfd, "query", out, "select capture, events from captures order by all")
+    core = min(folder.rglob("cdmlib*"))
+    kept = core.with_suffix(".kept")
+    # like a file without permission, it can be listed but not read; tests may run as root
+    core.rename(kept)
+    core.symlink_to(core)
+    # what was read before is kept
+    assert answer(capfd, "build", out, folder, status=1)["unreadable"] == [str(core.parent)]
+    assert rows(capfd, "query", out, "select capture, events from captures order by all") == events
+    fresh = out.with_name("fresh")
+    answer(capfd, "build", fresh, folder)
+    # it is tried again by each build
+    found = answer(capfd, "build", fresh, folder)
+    assert (found["replaced"], found["unchanged"]) == ([str(core.parent)], 3)
+    core.unlink()
+    kept.rename(core)
+    answer(capfd, "build", fresh, folder)
+    assert rows(capfd, "query", fresh, "select capture, events from captures order by all") == events
+    assert answer(capfd, "build", fresh, folder)["unchanged"] == 4
+
+
+def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
+    folder, _ = copied
+    pipe = tmp_path / "x.pt.trace.json"
+    os.mkfifo(pipe)
+    tool(capfd, "build", tmp_path / "new", pipe, "/dev/zero", status=2)
+    core = min(folder.rglob("cdmlib*"))
+    core.unlink()
+    core.symlink_to("/dev/zero")
+    assert answer(capfd, "build", tmp_path / "new", core.parent)["written"] == [str(core.parent)]
 
 
 def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
@@ -481,6 +561,9 @@ def test_change_points_are_where_the_level_moves():
     assert change_points([5.0] * 9) == {}
     assert change_points([0.0] * 9) == {}
     assert change_points([1.0, 9.0]) == {}
+    # the newest value, and a single one, are levels of their own
+    assert change_points([100.0] * 6 + [150]) == {6: 50}
+    assert change_points([100.0] * 9 + [300] + [100] * 9) == {9: 200, 10: -200}
     false = sum(bool(change_points(random.standard_normal(30) + 100)) for _ in range(200))
     assert false <= 10
 

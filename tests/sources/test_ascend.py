@@ -569,7 +569,7 @@ def test_a_part_of_a_device_of_cann_5_stands_for_the_device(tmp_path, capsys):
         (profile / f"device_{device}" / "timeline" / f"msprof_{device}_1_1.json").unlink()
     (profile / "timeline").mkdir()
     (profile / "timeline" / "msprof.json").write_text(json.dumps(_called(1, "AscendCL", "call", 990)))
-    assert "does not tell its devices apart" in report(profile, capsys, "kernels")["problems"][0]["what"]
+    assert "does not distinguish its devices" in report(profile, capsys, "kernels")["problems"][0]["what"]
 
 
 @pytest.mark.parametrize("name", ["acl_statistic_3_1.csv", "pytorch_operator_view.csv", "l2_cache.csv"])
@@ -693,8 +693,8 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("file", "damage", "what"),
     [
-        ("cluster_communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
-        ("cluster_communication_matrix.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("cluster_communication.json", lambda text: text[: len(text) // 2], "cannot be decoded after line 1"),
+        ("cluster_communication_matrix.json", lambda text: text[: len(text) // 2], "cannot be decoded after line 1"),
         ("cluster_step_trace_time.csv", lambda text: text.replace("1,rank", "1rank", 1), "fewer cells.*line 2"),
         ("cluster_step_trace_time.csv", lambda text: "", "no header"),
     ],
@@ -1272,7 +1272,7 @@ def test_allocations_of_less_than_nothing_are_kept_and_told(tmp_path, capsys):
     )
     found = report(tmp_path, capsys, "memory")
     (problem,) = found["problems"]
-    assert (problem["what"], problem["count"]) == ("Allocations of less than nothing, or released before.", 2)
+    assert (problem["what"], problem["count"]) == ("Allocations of negative size, or released too early.", 2)
     told = rows(found, "memory", "operators", tmp_path.name)
     assert [(each["name"], each["size_kb"]) for each in told] == [("b", 4), ("c", 2), ("a", -8)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ ACTIONS: Final = ("build", "query", "top", "trend", "outliers", "schema", "compa
 #: Default number of rows, and maximum width of a cell, in text output.
 _ROWS: Final = 20
 _WIDEST: Final = 60
+#: Maximum width of a table of text output without --limit, so that its rows stay below the limit of text answers.
+_WIDEST_TABLE: Final = 300
 #: Maximum number of paths to print per category.
 _MOST_NAMED: Final = 10
 
@@ -189,7 +191,7 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
         elif options.json:
             _print_json(options.action, found, limit, skipped)
         else:
-            show([_page(out, options.action, found, limit or _ROWS, skipped)], "--limit N shows all.")
+            show([_page(out, options.action, found, limit)], "--limit N shows all.")
     return OK
 
 
@@ -217,11 +219,11 @@ def _print_json(action: str, found: Rows, limit: int | None, skipped: int) -> No
     print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
-def _page(out: str, action: str, found: Rows, limit: int, skipped: int) -> Report:
+def _page(out: str, action: str, found: Rows, limit: int | None) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
-    rows = list(islice(found.rows, limit))
+    rows = list(islice(found.rows, limit or _ROWS))
     more = next(found.rows, None) is not None
     notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
     left = frozenset(
@@ -230,6 +232,11 @@ def _page(out: str, action: str, found: Rows, limit: int, skipped: int) -> Repor
     )  # fmt: skip
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)
     header = tuple(_cell(name) for name, _ in found.columns)
+    widths = accumulate(2 + max(map(len, column)) for column in zip(header, *cells, strict=True))
+    fitting = len(header) if limit else sum(width <= _WIDEST_TABLE for width in widths)
+    if fitting < len(header):
+        notes = (*notes, f"Columns left out: {len(header) - fitting:,}. Name those to show in the SQL, or --csv.")
+    cells, header = tuple(row[:fitting] for row in cells), header[:fitting]
     table = Table(action.capitalize(), header, cells, left, notes or (() if rows else ("Nothing.",)))
     return Report(line_text(out), (), (table,))
 

@@ -298,8 +298,8 @@ def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
-    if not entry.fingerprint and former is not None and former.readable:
-        # the capture cannot be accessed now: keep what was read before
+    if not entry.fingerprint and former is not None and former.readable and (former.fingerprint or not entry.readable):
+        # not all of the capture can be accessed now: keep what was read before
         manifest.delete(set(entry.files) - manifest.files)
         built.unreadable.append(entry.path)
         return
@@ -307,11 +307,15 @@ def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
         # its files were deleted meanwhile with an identical capture that was replaced: the second round reads it again
         manifest.log([replace(entry, files=())])
     elif owner is not None and exists(owner.path):
-        surplus = set(entry.files) - set(owner.files)
-        entry = replace(entry, files=())
-        manifest.log([entry])
-        manifest.delete(surplus)
         built.same.append(entry.path)
+        if entry.files == owner.files:
+            # the copy has overwritten them, and their rows name its path
+            manifest.log([replace(owner, files=()), entry])
+        else:
+            surplus = set(entry.files) - set(owner.files)
+            entry = replace(entry, files=())
+            manifest.log([entry])
+            manifest.delete(surplus)
     elif owner is not None:
         # the capture has been moved: its files now belong to the new path
         manifest.log([entry], [owner.path])

@@ -71,7 +71,8 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
 
 
 def _captures_below(path: str, catalog: Catalog) -> list[str]:
-    if not os.path.exists(path):
+    # reading a pipe or a device may never end
+    if not (os.path.isdir(path) or os.path.isfile(path)):
         return []
     # a source may open a folder of captures as one profile; here the captures are wanted individually
     found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]

@@ -140,6 +140,8 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
             own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
             connection.execute(f"set allowed_directories = [{own}]")
         connection.execute("set enable_external_access = false")
+        # it would be printed between the rows
+        connection.execute("set enable_progress_bar = false")
         connection.execute("set lock_configuration = true")
         yield DataSet(connection, manifest)
     finally:
@@ -210,23 +212,37 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
     Raises:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
-    import duckdb
-
     _only_select(sql)
-    try:
+    with _query_errors():
         cursor = _run_with_views(data, sql, lambda: data.connection.execute(sql, list(parameters)))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
-    except duckdb.Error as error:
-        raise _sql_error(error) from None
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        try:
-            while part := cursor.fetchmany(_ROWS):
-                yield from part
-        except duckdb.Error as error:
-            raise _sql_error(error) from None
+        while True:
+            with _query_errors():
+                part = cursor.fetchmany(_ROWS)
+            if not part:
+                return
+            yield from part
 
     return Rows(columns, rows())
+
+
+@contextmanager
+def _query_errors() -> Iterator[None]:
+    """Turns DuckDB's errors into usage errors, and its report of Ctrl+C back into KeyboardInterrupt."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        raise _sql_error(error) from None
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
@@ -248,11 +264,10 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
     Raises:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
-    import duckdb
     from pyarrow import parquet
 
     _only_select(sql)
-    try:
+    with _query_errors():
         relation = _run_with_views(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
             raise _not_one_select()
@@ -264,18 +279,14 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
                 for batch in batches:
                     writer.write_batch(batch)
                     count += batch.num_rows
-    except duckdb.Error as error:
-        raise _sql_error(error) from None
     return count
 
 
 def _only_select(sql: str) -> None:
     import duckdb
 
-    try:
+    with _query_errors():
         statements = duckdb.extract_statements(sql)
-    except duckdb.Error as error:
-        raise _sql_error(error) from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise _not_one_select()
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 #: Minimum strength of a change, in standard errors.
 _LIMIT: Final = 4.0
-#: Minimum number of values per level, and minimum noise as a share of the median.
-_FEWEST: Final = 2
+#: Minimum noise as a share of the median.
 _FLOOR: Final = 0.005
 
 
@@ -31,7 +30,7 @@ def change_points(values: Sequence[float]) -> dict[int, float]:
         Mean after minus mean before each change, by index of the first value of the new level, ascending.
     """
     series = np.asarray(values, np.float64)
-    if len(series) < 2 * _FEWEST:
+    if len(series) < 2:
         return {}
     noise = 1.4826 * float(np.median(np.abs(np.diff(series)))) / math.sqrt(2)
     noise = max(noise, _FLOOR * abs(float(np.median(series))))
@@ -43,9 +42,9 @@ def change_points(values: Sequence[float]) -> dict[int, float]:
 
 def _splits(series: npt.NDArray[np.float64], first: int, noise: float) -> list[int]:
     count = len(series)
-    if count < 2 * _FEWEST:
+    if count < 2:
         return []
-    before = np.arange(_FEWEST, count - _FEWEST + 1)
+    before = np.arange(1, count)
     sums = np.cumsum(series)[before - 1]
     means = (sums / before) - (series.sum() - sums) / (count - before)
     strength = np.abs(means) * np.sqrt(before * (count - before) / count) / noise

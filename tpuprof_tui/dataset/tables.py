@@ -64,7 +64,7 @@ class Tables(Struct, frozen=True):
         folders: Values of the partition columns.
         tables: Arrow tables by name; only ``problems`` if the capture could not be read.
         readable: Whether it could be read.
-        fetched: Whether it could be accessed; if not, the next build tries again.
+        fetched: Whether all its files could be accessed; if not, the next build tries again.
         internal_error: Type and location of a bug in this package that occurred; empty: none.
     """
 
@@ -132,6 +132,8 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     files = catalog.files(path)
     device, call = catalog.device_and_call(path)
     capture = _identity(path, given_path, files, (device, call))
+    # files that cannot be read now, such as for lack of permission, may be readable later without having changed
+    fetched = capture != _identity_of_path(given_path)
     source = catalog.source_of(path)
     states = list(map(_size_and_change, files))
     newest = max((changed for _, changed in states), default=0)
@@ -172,11 +174,11 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     except Exception as error:
         message, fault = _message_and_location(error)
         fatal = _fatal(capture, given_path, message.replace(path, given_path))
-        return Tables(capture, folders, fatal, False, internal_error=fault)
+        return Tables(capture, folders, fatal, False, fetched, fault)
     if problems:
         about = {"capture": capture, "path": given_path}
         tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
-    return Tables(capture, folders, tables, readable=True, internal_error=fault)
+    return Tables(capture, folders, tables, True, fetched, fault)
 
 
 def _message_and_location(error: Exception) -> tuple[str, str]:
@@ -204,13 +206,16 @@ def _identity(path: str, given_path: str, files: Sequence[Path], device_and_call
     """Hash of the names and contents of a capture's files, and of the device and call from its name.
 
     Returns:
-        24 hexadecimal digits; if a file cannot be read, the hash of the path.
+        24 hexadecimal digits; if a file cannot be read or is no regular file, the hash of the path.
     """
     hashed = hashlib.blake2b(repr(device_and_call).encode(), digest_size=12)
     root = Path(path)
     inside = root.is_dir()
     try:
         for file in files:
+            if not file.is_file():
+                # missing, or a pipe or a device, which may never end
+                return _identity_of_path(given_path)
             name = os.path.relpath(file, root) if inside else file.name
             hashed.update(f"{name!a} {file.stat().st_size};".encode())
             with file.open("rb") as stream:

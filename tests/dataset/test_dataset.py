@@ -30,6 +30,7 @@ from pyarrow import parquet
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset import query
 from tpuprof_tui.dataset.manifest import LOG, Manifest
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.statistics import change_points
@@ -586,3 +587,23 @@ def test_processes_of_a_killed_build_end_with_it(captures, tmp_path):
     whole = tmp_path / "whole"
     building.build(whole, [str(tmp_path / "in")], building.local(1))
     assert everything(out) == everything(whole)
+
+
+def test_ctrl_c_interrupts_a_running_query(built, monkeypatch):
+    interrupted = []
+
+    class Connection:
+        """Of a query during which Ctrl+C is pressed."""
+
+        def execute(self, *_):
+            raise KeyboardInterrupt
+
+        def interrupt(self):
+            interrupted.append(True)
+
+    with query.opened(str(built)) as data:
+        monkeypatch.setattr(data, "connection", Connection())
+        monkeypatch.setattr(data, "make_views", lambda *_: True)
+        with pytest.raises(KeyboardInterrupt):
+            query.asked(data, "select 1")
+    assert interrupted

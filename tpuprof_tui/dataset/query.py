@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -214,7 +215,8 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
     """
     _only_select(sql)
     with _query_errors():
-        cursor = _run_with_views(data, sql, lambda: data.connection.execute(sql, list(parameters)))
+        run = partial(data.connection.execute, sql, list(parameters))
+        cursor = _run_with_views(data, sql, lambda: _interruptible(data.connection, run))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
 
     def rows() -> Iterator[tuple[Any, ...]]:
@@ -243,6 +245,17 @@ def _query_errors() -> Iterator[None]:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
+
+
+def _interruptible(connection: Any, run: Callable[[], Any]) -> Any:
+    """Runs a query in a thread: DuckDB seldom checks for Ctrl+C while it works in the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run)
+        try:
+            return waiting.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:

@@ -445,7 +445,9 @@ def test_raw_output_is_told_how_to_export(tmp_path, capsys):
     profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
     (profile / "host" / "data").mkdir(parents=True)
     assert main(["info", str(profile)]) == 2
-    assert f"msprof --export=on --output={profile}" in capsys.readouterr().err.replace("\n", "")
+    err = capsys.readouterr().err.replace("\n", "")
+    assert f"msprof --export=on --output={profile}" in err
+    assert "<toolkit>/tools/profiler/bin/msprof" in err.replace(" ", "")
 
 
 def test_slices_are_one_table_and_of_two_exports_the_last_counts(tmp_path, capsys):

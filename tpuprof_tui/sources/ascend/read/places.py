@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -302,7 +303,8 @@ def _unexported(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
         return path, f"python3 -c \"from {kind}.profiler.profiler import analyse; analyse('{where}')\""
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
-        return path, f"msprof --export=on --output={path}"
+        command = f"msprof --export=on --output={shlex.quote(str(path))}"
+        return path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)"
     return None
 
 

@@ -65,6 +65,11 @@ def sections_of(raw: BinaryIO, size: int, processes: int) -> list[Section]:
     return [Section(begin, end) for begin, end in zip((0, *begins), (*ends, -1), strict=True)]
 
 
+def begins_with_object(raw: BinaryIO) -> bool:
+    """Whether the text of a file begins with an object, which then holds the list of events."""
+    return raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+
+
 def state_of(file: int) -> tuple[int, int]:
     """Size in bytes and modification time in ns of an open file."""
     found = os.fstat(file)

@@ -28,6 +28,7 @@ from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    begins_with_object,
     ended_at_border,
     memory_bytes,
     other_processes,
@@ -206,7 +207,7 @@ class SectionEvents(msgspec.Struct, frozen=True, eq=False):
 def read_section(path: Path, section: Section) -> SectionEvents | None:
     """Reads a section other than the first, in another process; None if its borders are wrong."""
     with path.open("rb") as raw:
-        in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+        in_object = begins_with_object(raw)
         return _Reader(path.name).events_of_section(raw, section, in_object=in_object)
 
 
@@ -214,8 +215,10 @@ def _read_in_sections(path: Path, name: str, progress: Callable[[int, int], None
     """Reads a large file in several processes; None if that is not worth it or not possible."""
     with path.open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
+        if memory_bytes() < _MEMORY_FACTOR * size or first_two(raw) == GZIP:
+            return None
         sections = sections_of(raw, size, cores())
-        if len(sections) < 2 or memory_bytes() < _MEMORY_FACTOR * size or first_two(raw) == GZIP:
+        if len(sections) < 2:
             return None
         reader = _Reader(name)
         with other_processes(path, sections[1:], __name__) as others:

@@ -28,6 +28,7 @@ from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import (
     Section,
     SectionText,
+    begins_with_object,
     ended_at_border,
     other_processes,
     sections_of,
@@ -88,7 +89,7 @@ def read_trace(
 def read_section(path: Path, section: Section) -> SectionEvents | None:
     """Reads a section other than the first, in another process; None if its borders are wrong."""
     with path.open("rb") as raw, _no_collection():
-        in_object = raw.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+        in_object = begins_with_object(raw)
         return _Reader(path, raw, None, section=section).events_of_section(in_object=in_object)
 
 

@@ -19,7 +19,7 @@ from tpuprof_tui.sources.catalog import Catalog
 from .listing import LIST, write_list
 from .manifest import Entry, Manifest
 from .places import captures_of, exists, fingerprint, is_address
-from .schema import FOLDERS, SCHEMA, UNKNOWN, needs_pyarrow, origin
+from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
 from .store import Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
 
@@ -107,8 +107,8 @@ def write_table(table: Any, store: Store, file: str) -> None:
     """Writes an Arrow table or a stream of record batches as a Parquet file.
 
     Compression is zstd, for few rows snappy. Integer columns with few repeated values are delta-encoded, which reads
-    in a third of the time; all other columns are dictionary-encoded. Statistics are written for the columns that
-    queries skip by (``_SKIPPED``).
+    in a third of the time; all other columns are dictionary-encoded, of few rows only texts. Statistics are written
+    for the columns that queries skip by (``_SKIPPED``).
     """
     import pyarrow
     from pyarrow import parquet
@@ -129,14 +129,20 @@ def write_table(table: Any, store: Store, file: str) -> None:
 
 def _encodings(schema: Any, packed: str) -> dict[str, Any]:
     """Encodings of the columns of a table, as arguments of pyarrow's writer; ``packed``: compression."""
+    types = arrow_types()
     names = schema.names
-    whole = [field for field in schema if field.type == "int64"]
+    whole = [field for field in schema if field.type == types["int"]]
     # compression does not reduce delta-encoded times
     times = {field.name for field in whole if field.name in _TIMES or (field.metadata or {}).get(b"unit") in _UNITS}
     # values that seldom repeat: a dictionary saves nothing
     differences = {field.name: "DELTA_BINARY_PACKED" for field in whole
                    if field.name in times or field.name in _COUNTED or field.name.endswith(_IDS)}  # fmt: skip
-    return {"use_dictionary": [name for name in names if name not in differences],
+    if packed == "snappy":
+        # nor do numbers of few rows need one
+        dictionaries = [field.name for field in schema if field.type == types["text"]]
+    else:
+        dictionaries = [name for name in names if name not in differences]
+    return {"use_dictionary": dictionaries,
             "column_encoding": differences or None,
             "compression": packed if packed == "snappy" else {
                 name: "none" if name in times else packed for name in names},

@@ -108,8 +108,7 @@ def arrow_schema(table: str) -> Any:
     import pyarrow
 
     types = arrow_types()
-    fields = [pyarrow.field(each.name, types[each.kind], metadata={"help": each.help}) for each in FIELDS[table]]
-    return pyarrow.schema(fields, metadata=origin(table))
+    return pyarrow.schema([(each.name, types[each.kind]) for each in FIELDS[table]], metadata=origin(table))
 
 
 def origin(table: str) -> dict[str, str]:
@@ -127,6 +126,7 @@ def needs_pyarrow() -> None:
         import pyarrow  # noqa: F401
 
 
+@lru_cache
 def arrow_types() -> dict[str, Any]:
     """Arrow type of each kind of column."""
     import pyarrow

@@ -297,8 +297,7 @@ def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
     kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
     fields = [*arrow_schema("events")] + [
         pyarrow.field(f"{source}_{column.key}", types[kinds.get(column.kind, "int")],
-                      metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}",
-                                "unit": column.unit})
+                      metadata={"unit": column.unit} if column.unit else None)
         for column in extras
     ]  # fmt: skip
     return pyarrow.schema(fields, metadata=origin("events"))

@@ -1,15 +1,16 @@
 """Operation counts of TIU commands, and the cycles that they would take at the peak.
 
 The formulas are data (``chips/common/models.json``): products of registers, of lane counts and of the few terms below.
-``a*b^L`` rounds the product a·b up to a multiple of L; cycles are Alg Ops divided by a product, rounded up. They are
-the reference's, except for the transposed matrix product, where it counts one dimension twice, and for vector
-correlation, where it fails.
+``a*b^L`` rounds the product a·b up to a multiple of L; cycles are Alg Ops divided by a product, rounded up. Factors are
+float64, NaN where missing; products are exact up to `_LARGEST`. The formulas are the reference's, except for the
+transposed matrix product, where it counts one dimension twice, and for vector correlation, where it fails.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,16 +20,17 @@ from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import CommandTable, command_table
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 
 from ..arrays import F64, I64, Bools, Bytes
-from .registers import codes_of_many, commands_of_one_kind, field_of_lines
+from .registers import codes_of_many, fields_of_one_kind
 
 MISSING = -1
 """Value of an unknown count."""
 
-_LARGEST = 2.0**62
+_LARGEST = 2.0**53
+"""Largest count, beyond which float64 is not exact; no command needs that many operations."""
 #: Model tables by token prefix; V divides the bytes of a lane by the bytes of an element.
 _LANES = {"E": "vector_lanes", "C": "cube_lanes", "V": "element_bytes"}
 _PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec", "r": "opt_res0_prec"}
@@ -86,21 +88,23 @@ class Model(Struct, frozen=True, eq=False):
     Attributes:
         unit_bytes: Bytes that a lane processes at once.
         element_bytes: Bytes per element by precision code.
-        vector_lanes: Vector lanes by precision code; `MISSING` where the chip has no such precision (0 in the file).
-        cube_lanes: Cube lanes by precision code.
+        vector_lanes: Vector lanes by precision code; NaN where the chip has no such precision (0 in the file).
+        cube_lanes: Cube lanes by precision code, likewise.
         initial_cycles: Whether initial cycles are modelled.
         bank_conflicts: Whether bank conflicts are modelled.
         rules: Rules by operation name without the marks of short forms (see `base_name`); the first that applies is
             used.
+        registers: Names of the registers that rules need.
     """
 
     unit_bytes: int
-    element_bytes: I64
-    vector_lanes: I64
-    cube_lanes: I64
+    element_bytes: F64
+    vector_lanes: F64
+    cube_lanes: F64
     initial_cycles: bool
     bank_conflicts: bool
     rules: Mapping[str, tuple[Rule, ...]]
+    registers: Mapping[tuple[Rule, ...], tuple[str, ...]]
 
 
 def count_operations(
@@ -128,8 +132,9 @@ def count_operations(
         if not rules:
             continue
         rows = np.flatnonzero(ops == op)
-        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[rows], op)
-        commands = _Commands(chip, model, table, lines, functions[rows], op)
+        names = model.registers[rules]
+        values = fields_of_one_kind(buffer, offsets[rows], table.positions(op, names)).astype(np.float64)
+        commands = _Commands(chip, model, dict(zip(names, values, strict=True)), functions[rows])
         for rule in rules:
             applies = commands.rule_mask(rule)
             if applies.all():
@@ -147,22 +152,21 @@ def base_name(name: str) -> str:
 
 
 class _Commands(Struct):
-    """Commands of one operation, with cached registers and terms."""
+    """Commands of one operation: their registers by name, and cached factors."""
 
     chip: Chip
     model: Model
-    table: CommandTable
-    lines: Bytes
+    registers: dict[str, F64]
     functions: I64
-    op: int
-    cache: dict[str, I64] = {}
+    cache: dict[str, F64] = {}
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.functions)
 
     def subset(self, rows: Bools) -> _Commands:
         """A subset of these commands."""
-        return _Commands(self.chip, self.model, self.table, self.lines[rows], self.functions[rows], self.op)
+        registers = {name: values[rows] for name, values in self.registers.items()}
+        return _Commands(self.chip, self.model, registers, self.functions[rows])
 
     def rule_mask(self, rule: Rule) -> Bools:
         """Mask of the commands that ``rule`` applies to."""
@@ -170,71 +174,96 @@ class _Commands(Struct):
         if rule.functions is not None:
             applies &= np.logical_or.reduce([self.functions == code for code in rule.functions])
         if rule.precisions is not None:
-            precisions = self.value("opt_opd0_prec")
+            precisions = self.registers["opt_opd0_prec"]
             applies &= np.logical_or.reduce([precisions == code for code in rule.precisions])
         return applies
 
-    def by_precision(self, table: I64, operand: str) -> I64:
+    def by_precision(self, table: F64, operand: str) -> F64:
         """Entries of ``table`` for the precision of an operand."""
-        return table[self.value(_PRECISIONS[operand])]
+        return table[self.registers[_PRECISIONS[operand]].astype(np.int64)]
 
-    def value(self, token: str) -> I64:
+    def value(self, token: str) -> F64:
         """Values of one factor, which may be a rounded product: of numbers, lane counts, terms and registers.
 
-        A register that is not in the layout is 0.
+        Never negative; NaN where missing.
         """
+        if token in self.registers:
+            return self.registers[token]
         if token not in self.cache:
             self.cache[token] = self._value(token)
         return self.cache[token]
 
-    def _value(self, token: str) -> I64:
+    def _value(self, token: str) -> F64:
         product, _, multiple = token.partition("^")
         if multiple:
-            return _rounded_up(self.value(product), self.value(multiple))
+            # no register has so many bits that the quotient is inexact
+            multiples = self.value(multiple)
+            return np.ceil(self.value(product) / multiples) * multiples
         if "*" in product:
             return functools.reduce(operator.mul, map(self.value, product.split("*")))
         if token.isdigit():
-            return np.array(int(token), np.int64)
+            return np.array(float(token))
         if token in _TERMS:
-            return _TERMS[token](self)
-        if token[:1] in _LANES and token[1:] in _PRECISIONS:
-            lanes = self.by_precision(getattr(self.model, _LANES[token[0]]), token[1])
-            return self.model.unit_bytes // lanes if token[0] == "V" else lanes
-        return field_of_lines(self.table, self.lines, self.op, token).astype(np.int64, copy=False)
+            values = _TERMS[token].values(self)
+            return np.where(values < 0, np.nan, values)
+        lanes = self.by_precision(getattr(self.model, _LANES[token[0]]), token[1])
+        return self.model.unit_bytes // lanes if token[0] == "V" else lanes
 
 
-def _kernel(depth: I64, commands: _Commands) -> I64:
+class _Term(Struct, frozen=True):
+    """A factor that is neither a product nor a table: the registers it needs, and its values, negative if missing."""
+
+    registers: str
+    values: Callable[[_Commands], F64]
+
+
+def _kernel(depth: F64, commands: _Commands) -> F64:
     """Multiplications and additions per result of a convolution; one more with a constant bias."""
     kernel = commands.value("opd1_h") * commands.value("opd1_w")
     return 2 * depth * kernel - 1 + commands.value("opt_opd2_const")
 
 
-def _rounded_up(values: I64, multiple: I64) -> I64:
-    """``values`` rounded up to multiples of ``multiple``; negative where that is not positive."""
-    positive = np.maximum(multiple, 1)
-    rounded: I64 = -(-values // positive) * positive
-    return np.where(multiple > 0, rounded, MISSING)
-
-
-_TERMS: Mapping[str, Callable[[_Commands], I64]] = {
-    "N": lambda c: np.array(int(c.chip.parameter("NPU Num")), np.int64),
-    "conv_kernel": lambda c: _kernel(c.value("opd0_c"), c),
-    "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.value("opd0_c"), c.value("C0")), c),
-    "pool_kernel": lambda c: 2 * c.value("opd1_h") * c.value("opd1_w") - 1,
-    "taylor_steps": lambda c: c.value("opd1_n"),
-    "taylor_operations": lambda c: 2 * c.value("opd1_n") - 1,
-    "vc_rows": lambda c: (c.value("opd0_c") - 1) * c.value("opd0_w") + c.value("opd1_w"),
-    "Vmin": lambda c: (
-        c.model.unit_bytes // np.maximum.reduce([c.by_precision(c.model.element_bytes, operand) for operand in "01r"])
+_TERMS: Mapping[str, _Term] = {
+    "N": _Term("", lambda c: np.array(float(c.chip.parameter("NPU Num")))),
+    "conv_kernel": _Term("opd0_c opd1_h opd1_w opt_opd2_const", lambda c: _kernel(c.value("opd0_c"), c)),
+    "conv_kernel_padded": _Term(
+        "opd0_c opt_opd0_prec opd1_h opd1_w opt_opd2_const", lambda c: _kernel(c.value("opd0_c^C0"), c)
+    ),
+    "pool_kernel": _Term("opd1_h opd1_w", lambda c: 2 * c.value("opd1_h") * c.value("opd1_w") - 1),
+    "taylor_steps": _Term("opd1_n", lambda c: c.value("opd1_n")),
+    "taylor_operations": _Term("opd1_n", lambda c: 2 * c.value("opd1_n") - 1),
+    "vc_rows": _Term("opd0_c opd0_w opd1_w", lambda c: (c.value("opd0_c") - 1) * c.value("opd0_w") + c.value("opd1_w")),
+    "Vmin": _Term(
+        "opt_opd0_prec opt_opd1_prec opt_res0_prec",
+        lambda c: (
+            c.model.unit_bytes
+            // np.maximum.reduce([c.by_precision(c.model.element_bytes, operand) for operand in "01r"])
+        ),
     ),
 }
 
 
+def _registers_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """Names of the registers that formulas need."""
+    needed = {"opt_opd0_prec"}
+    for rule in rules:
+        for token in re.split("[ *^]+", f"{rule.alg} {rule.uarch} {rule.cycles or ''}"):
+            if token in _TERMS:
+                needed.update(_TERMS[token].registers.split())
+            elif token[:1] in _LANES and token[1:] in _PRECISIONS:
+                needed.add(_PRECISIONS[token[1]])
+            elif token and not token.isdigit():
+                needed.add(token)
+        if rule.conflict:
+            needed.update(("res0_addr", "opd0_addr"))
+    return tuple(sorted(needed))
+
+
 def _product(commands: _Commands, factors: str) -> I64:
-    """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
-    values = list(map(commands.value, factors.split())) or [np.array(1, np.int64)]
-    size, least = functools.reduce(operator.mul, values, 1.0), functools.reduce(np.minimum, values)
-    return np.where((least >= 0) & (size < _LARGEST), functools.reduce(operator.mul, values), MISSING)
+    """Product of the factors; `MISSING` where a factor is missing or the product is not exact."""
+    product = functools.reduce(operator.mul, map(commands.value, factors.split()), np.float64(1))
+    known = product < _LARGEST
+    return (product if known.all() else np.where(known, product, MISSING)).astype(np.int64)
 
 
 def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
@@ -253,7 +282,7 @@ def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule:
     if (
         model.bank_conflicts and rule.conflict == "requantise"
     ):  # more conflicts where the result is at half the operand's address
-        half_address = commands.value("res0_addr") * 2 == commands.value("opd0_addr")
+        half_address = commands.registers["res0_addr"] * 2 == commands.registers["opd0_addr"]
         result.bank_conflicts[rows] = np.where(half_address, 2, 1)
     elif model.bank_conflicts:
         result.bank_conflicts[rows] = 0
@@ -278,11 +307,12 @@ def model_from_data(data: Mapping[str, Any]) -> Model:
     Raises:
         ChipDataError: A table does not have an entry per precision code.
     """
-    tables = {key: np.array(data[key], np.int64) for key in ("element_bytes", "vector_lanes", "cube_lanes")}
+    tables = {key: np.array(data[key], np.float64) for key in ("element_bytes", "vector_lanes", "cube_lanes")}
     for key in ("vector_lanes", "cube_lanes"):
-        tables[key][tables[key] == 0] = MISSING
+        tables[key][tables[key] <= 0] = np.nan
     if any(table.shape != (8,) for table in tables.values()) or tables["element_bytes"].min() < 1:
         raise ChipDataError("a precision table does not have eight entries, or an element has no bytes")
     rules = convert(data["operations"], dict[str, tuple[Rule, ...]])
     plain: dict[str, Any] = {key: data[key] for key in ("unit_bytes", "initial_cycles", "bank_conflicts")}
-    return Model(rules=rules, **{**plain, **tables})
+    registers = {each: _registers_of(each) for each in rules.values()}
+    return Model(rules=rules, registers=registers, **{**plain, **tables})

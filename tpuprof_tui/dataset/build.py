@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -127,6 +127,7 @@ def write_table(table: Any, store: Store, file: str) -> None:
         sink.detach()
 
 
+@lru_cache(64)
 def _encodings(schema: Any, packed: str) -> dict[str, Any]:
     """Encodings of the columns of a table, as arguments of pyarrow's writer; ``packed``: compression."""
     types = arrow_types()

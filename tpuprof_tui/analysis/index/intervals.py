@@ -121,13 +121,13 @@ def last_of_each(order: Ints, key: npt.NDArray[Any]) -> Ints:
 
 def _overlapping_pairs(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
     """Indexes (into ``few``, ``many``) of all pairs of intervals that overlap, ascending; O(few log many + pairs)."""
-    low = np.searchsorted(many.ends, few.starts, side="right")
-    counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
+    low = many.ends.searchsorted(few.starts, side="right")
+    counts = np.maximum(many.starts.searchsorted(few.ends, side="left") - low, 0)
     mine = np.repeat(np.arange(len(few)), counts)
     return mine, low[mine] + positions_in_runs(counts)
 
 
 def _disjoint(starts: Ints, ends: Ints) -> Intervals:
     cum = np.zeros(len(starts) + 1, dtype=np.int64)
-    np.cumsum(ends - starts, out=cum[1:])
+    (ends - starts).cumsum(out=cum[1:])
     return Intervals(starts, ends, cum)

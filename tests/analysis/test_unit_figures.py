@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_fi
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.units import lanes
+from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
 
 COMPUTE, TRANSFER, COMMUNICATION, HOST = (int(each) for each in Activity)
@@ -195,3 +195,9 @@ def test_a_profile_without_a_device_is_headed_by_what_the_host_did():
     profile = make_profile([host])
     figures = headline(profile, build_indexes(profile))
     assert (figures.total_ns, figures.instructions) == (90, 2)
+
+
+def test_a_single_unit_has_a_mean_which_is_its_own_and_not_shown_twice():
+    query = Query(Session.of(make_profile([make_lane(starts=[0, 90], ends=[50, 100])])))
+    (fact,) = units(query).facts
+    assert (fact.key, fact.value, fact.shown) == ("mean_utilisation", 0.6, False)

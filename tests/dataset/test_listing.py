@@ -26,6 +26,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
          ["host1/…/step1/x", "host1/…/step2/y", "host2/…/step1/x"]),
         (["fleet/2026-03-01/cdm_profile_dev0-1", "fleet/2026-03-02/cdm_profile_dev12-1"], 20,
          ["…01/…dev0…", "…02/…dev12…"]),
+        (["a/b/c/d/aks_bmodel", "a/b/c/d/aksv_cdma", "x/y"], 12, ["…/aks_bmodel", "…/aksv_cdma", "x/y"]),
         (["llama_7b_with_a_long_name", "llama_13b_with_a_long_name"], 12, ["…7b…", "…13b…"]),
         (["a" * 30], 11, ["aaaaa…aaaaa"]),
     ],

@@ -154,8 +154,8 @@ class Listing(Struct, frozen=True):
 def shortened_paths(paths: Sequence[str], width: int) -> list[str]:
     """Shortens paths to ``width`` cells by removing common parts, if any path is wider.
 
-    First removes common leading and trailing folders, then common prefixes and suffixes of names of each level, then
-    truncates the middle.
+    First removes common leading and trailing folders, then common prefixes and suffixes of names of each level (several
+    equal levels become one ellipsis), then truncates the middle.
     """
     if all(cell_len(path) <= width for path in paths):
         return list(paths)
@@ -172,7 +172,7 @@ def shortened_paths(paths: Sequence[str], width: int) -> list[str]:
             for level, names in enumerate(zip(*alike, strict=True)):
                 for part, name in zip(alike, _without_common(names), strict=True):
                     part[level] = name
-    return [middle_cut("/".join(part), width) for part in parts]
+    return [middle_cut(re.sub(rf"{ELLIPSIS}(/{ELLIPSIS}(?=/|$))+", ELLIPSIS, "/".join(part)), width) for part in parts]
 
 
 def _without_common(names: Sequence[str]) -> list[str]:

@@ -51,14 +51,17 @@ def units(query: Query) -> Answer:
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
-    """Facts about load balance; empty for a single unit."""
+    """Facts about load balance; of a single unit only its utilisation, which the table shows already."""
     mean = sum(each.utilisation for each in found) / len(found) if found else 0.0
-    if len(found) < 2 or not mean:
+    if not mean:
         return ()
-    most, least = max(found, key=lambda each: each.busy), min(found, key=lambda each: each.busy)
     guessed = any(each.guessed for each in found)
+    average = Fact("mean_utilisation", "Mean load", mean, "share", guessed=guessed, shown=len(found) > 1)
+    if len(found) < 2:
+        return (average,)
+    most, least = max(found, key=lambda each: each.busy), min(found, key=lambda each: each.busy)
     return (
-        Fact("mean_utilisation", "Mean load", mean, "share", guessed=guessed),
+        average,
         Fact("most_utilisation", "Most", most.utilisation, "share", most.label, guessed=guessed,
              target=Target(scope=Scope(most.unit))),
         Fact("least_utilisation", "Least", least.utilisation, "share", least.label, guessed=guessed,

@@ -40,9 +40,10 @@ figures and problems, in folders by source, day and device. Needs pyarrow; queri
   schema              tables and columns
   compact OUT         merge many small files into few large ones
 
-A capture is identified by its content: copies count once. A capture that cannot be read becomes a row of problems and
-sets the exit status. After a killed build, run the same command again: nothing is lost or counted twice. Deleted
-captures stay in the data set and are reported; --prune removes them.
+A capture is identified by its content: copies count once. A capture that cannot be read, or a folder that may not be
+listed, becomes a row of problems; every build that finds it names it, with exit status 1. After a killed build, run the
+same command again: nothing is lost or counted twice. Deleted captures stay in the data set and are reported; --prune
+removes them.
 """
 EXAMPLES: Final = """\
 examples:
@@ -138,17 +139,23 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
 def _print_built(out: str, built: Built, *, pruned: bool) -> None:
     from tpuprof_tui.formats.escape import line_text
 
+    def told(path: str) -> str:
+        reason = built.reasons.get(path, "")
+        return line_text(reason if path in reason else f"{path}: {reason}" if reason else path, 200)
+
     print(f"{line_text(out)}: {len(built.written):,} captures written, {len(built.replaced):,} replaced, "
           f"{built.unchanged:,} unchanged, {len(built.same):,} the same as others")  # fmt: skip
+    known = set(built.known_unreadable)
     for title, paths in (
-        ("unreadable (see the table problems)", built.unreadable),
+        ("unreadable (see the table problems)", [path for path in built.unreadable if path not in known]),
+        ("known as unreadable, and unchanged since (see the table problems)", built.known_unreadable),
         ("deleted, and removed" if pruned else "deleted, but kept (--prune removes them)", built.deleted),
         ("missing, or not a capture", built.missing),
         ("with an internal error of tpuprof, to be reported", built.internal_errors),
     ):
         if paths:
-            named = ", ".join(line_text(path, 200) for path in paths[:_MOST_NAMED])
-            print(f"{len(paths):,} {title}: {named}{', ...' if len(paths) > _MOST_NAMED else ''}")
+            lines = [told(path) for path in paths[:_MOST_NAMED]] + (["..."] if len(paths) > _MOST_NAMED else [])
+            print(f"{len(paths):,} {title}:", *lines, sep="\n  ")
 
 
 def _compact(out: str, options: argparse.Namespace) -> int:
@@ -247,7 +254,8 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) < 1e15 else f"{value:g}"
+        # never a zero for what is none
+        return f"{value:,.3f}" if 0.0005 <= abs(value) < 1e15 or value == 0 else f"{value:g}"
     return f"{value:,}" if type(value) is int else line_text(str(value), _WIDEST)
 
 

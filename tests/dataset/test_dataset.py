@@ -28,6 +28,7 @@ from command_line import without_powers
 from pyarrow import dataset as arrow_dataset
 from pyarrow import parquet
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import build as building
@@ -39,6 +40,7 @@ from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.views.registry import ask, views_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
@@ -657,6 +659,20 @@ def test_a_column_of_every_source(capfd):
         assert capture["problems"] == (found.tables["problems"].num_rows if "problems" in found.tables else 0)
     assert partitions(SAMPLES / "README.md").tables.keys() == {"problems"}
     answer(capfd, "schema")
+
+
+def test_the_schema_says_which_views_figures_are_of(capfd):
+    told = tool(capfd, "schema")
+    assert "select distinct source, figure from figures" in told
+    assert re.search(r"of the views that diff compares\. Others, such as critical_path and memory", told)
+    for name in ("aks_decode_mode2", "torch_cuda_synthetic"):
+        profile = open_profile(SAMPLES / name)
+        kinds = set(partitions(SAMPLES / name).tables["figures"]["kind"].to_pylist())
+        views = {view.id: view for view in views_of(profile.vocabulary)}
+        assert {kind for kind in kinds if kind in views and not views[kind].compared} == set()
+        assert not views["critical_path"].compared
+        # what it says gives them
+        assert {fact.key for fact in ask(profile, "critical_path").facts} >= {"window_us", "gap_us"}
 
 
 def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):

@@ -35,7 +35,7 @@ figures and problems, in folders by source, day and device. Needs pyarrow; queri
   build OUT PATH...   reads captures that are new or changed; PATH: a capture, a folder of them, a pattern, @list.txt
   query OUT SQL       one SELECT over these tables
   top OUT             the kernels that take most time over all captures
-  trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, overview.total_us)
+  trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, VIEW.NAME: see schema)
   outliers OUT        captures whose figures differ strongly from their neighbours'
   schema              tables and columns
   compact OUT         merge many small files into few large ones
@@ -262,6 +262,16 @@ def _cell(value: Any) -> str:
 # -- schema -----------------------------------------------------------------------
 
 
+#: Lines after the columns of a table.
+_FURTHER: Final = {
+    "events": "  SOURCE_COLUMN       Further columns of the source, see tpuprof help COLUMNS.",
+    "figures": """\
+  Sources have different figures; those of a data set: select distinct source, figure from figures.
+  They are of the views that diff compares. Others, such as critical_path and memory, would cost more time per capture:
+  tpuprof report CAPTURE VIEW --json, in Python tpuprof_tui.views.registry.ask(profile, VIEW).""",
+}
+
+
 def _print_schema(options: argparse.Namespace) -> int:
     from tpuprof_tui.dataset.schema import FIELDS, FOLDERS, SCHEMA
 
@@ -275,6 +285,6 @@ def _print_schema(options: argparse.Namespace) -> int:
     print("Every table also has source, day (UTC, of the host's clock or else of the newest file) and device.")
     for name, columns in FIELDS.items():
         print(f"\n{name}", *(f"  {field.name:13}{field.kind:7}{field.help}" for field in columns), sep="\n")
-        if name == "events":
-            print("  SOURCE_COLUMN       Further columns of the source, see tpuprof help COLUMNS.")
+        if name in _FURTHER:
+            print(_FURTHER[name])
     return OK

@@ -70,7 +70,7 @@ Rules that hold for every command
 
 5. Over many captures: what is slow, since when, and which one is an outlier?
      $ tpuprof dataset build FLEET FOLDER --json
-       -> written, unreadable, missing      what is new, and what could not be read (status 1)
+       -> written, unreadable, reasons      what is new, and what could not be read and why (status 1)
      $ tpuprof dataset top FLEET --json --limit 10
        -> columns.*.name, rows, total_rows, truncated
      Kinds of profile have different figures: VIEW.NAME as in report, or kernel:NAME. FIGURE is one that is there:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,15 @@ def tool(*words: object, **settings) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TERM": "xterm-256color"} | settings.pop("env", {})
     command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **settings)
+
+
+def without_powers(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program that may read and write only what permissions allow; root otherwise may read everything."""
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("run as root, and setpriv is not installed: nothing can be forbidden")
+        words = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *words]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def limited(command: list[str], size: int) -> subprocess.CompletedProcess[str]:

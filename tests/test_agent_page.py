@@ -16,6 +16,7 @@ sys.path.insert(0, str(SAMPLES))
 
 from capture_writer.capture import write_capture
 from capture_writer.options import Options
+from torch_trace import write_run
 
 from tpuprof_tui.cli.agent import PAGE
 from tpuprof_tui.cli.main import main
@@ -47,9 +48,15 @@ def at(place: str, value: Any) -> Iterator[Any]:
         yield from at(rest, each) if rest else (each,)
 
 
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
+@pytest.fixture(scope="module", params=["capture", "trace"])
+def paths(request, tmp_path_factory):
+    """The places that the page names, for two kinds of profile."""
     folder = tmp_path_factory.mktemp("agent")
+    if request.param == "trace":
+        trace = SAMPLES / "torch_cuda_synthetic"
+        write_run(folder / "after", ranks=2, layers=8)
+        return {"CAPTURE": trace, "PMU_ONLY": SAMPLES / "aks_decode_mode0", "BEFORE": trace, "AFTER": folder / "after",
+                "TRACE": SAMPLES / "aks_decode_mode2", "FOLDER": trace, "FLEET": folder / "fleet"}  # fmt: skip
     base = Options("cdm_profile_data_dev0-0", cores=(0,), batches=2)
     before = write_capture(base, folder / "before", truth=False).path
     slower = Options("cdm_profile_data_dev0-1", cores=(0,), batches=2, slower=("mlp:2",))
@@ -83,6 +90,14 @@ def test_the_page_is_true(paths, capfd):
         assert status == 0, (command, told)
         answers = [json.loads(line) for line in told.out.splitlines()] if words[0] == "instructions" \
             else [json.loads(told.out)]  # fmt: skip
+        if "figures" in command:
+            names = {name for name, _ in answers[0]["rows"]}
+            # the page names some of each kind
+            named = set(re.findall(r"overview\.\w+_us", PAGE)) & names
+            assert named
+            paths["FIGURE"] = min(named)
+        if words[:2] == ["dataset", "trend"]:
+            assert answers[0]["rows"]
         for place in said:
             assert _PLACE.fullmatch(place), place
             assert all(list(at(place, answer)) for answer in answers), (command, place)

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from command_line import without_powers
 
 from tpuprof_tui.cli.main import main
 
@@ -216,23 +217,11 @@ def test_head_ends_a_command_quietly(words: str) -> None:
     assert len(done.stdout.splitlines()) == 1
 
 
-#: Root may read everything; without these two it is as others are.
-_POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-
-
-def _without_powers(words: list[str]) -> subprocess.CompletedProcess[str]:
-    if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("run as root, and setpriv is not installed: nothing can be forbidden")
-        words = [*_POWERLESS, *words]
-    return subprocess.run(words, capture_output=True, text=True)
-
-
 def test_a_file_that_may_not_be_read_costs_its_core(tmp_path: Path) -> None:
     capture = tmp_path / "capture"
     shutil.copytree(SAMPLE, capture)
     (capture / "cdmlib0_1.profile").chmod(0)
-    done = _without_powers([sys.executable, "-m", "tpuprof_tui", "info", str(capture)])
+    done = without_powers([sys.executable, "-m", "tpuprof_tui", "info", str(capture)])
     assert (done.returncode, done.stderr) == (1, "")
     assert "permission denied" in done.stdout
 
@@ -242,7 +231,7 @@ def test_a_capture_that_may_not_be_listed_is_one_sentence(tmp_path: Path) -> Non
     shutil.copytree(SAMPLE, capture)
     capture.chmod(0)
     try:
-        done = _without_powers([sys.executable, "-m", "tpuprof_tui", "info", str(capture)])
+        done = without_powers([sys.executable, "-m", "tpuprof_tui", "info", str(capture)])
     finally:
         capture.chmod(0o755)
     assert "permission denied" in _one_message(done)
@@ -251,4 +240,4 @@ def test_a_capture_that_may_not_be_listed_is_one_sentence(tmp_path: Path) -> Non
 def test_a_folder_that_may_not_be_written_is_one_message(tmp_path: Path) -> None:
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o555)
-    assert "permission denied" in _one_message(_without_powers(_words(folder / "out", "--only", "summary")))
+    assert "permission denied" in _one_message(without_powers(_words(folder / "out", "--only", "summary")))

@@ -114,6 +114,13 @@ def test_it_is_what_a_folder_is(system, place, captures, tmp_path, capsys):
     assert "is not a data set" in capsys.readouterr().err
     with pytest.raises(UsageError, match="not empty"):
         built(address(captures), captures)
+    # a file that was deleted by hand
+    file = Manifest.read(out).of_table("figures")[0].removeprefix("file://")
+    os.unlink(file)
+    assert main(["dataset", "top", out]) == 2
+    assert f"{file} is lost. Write it again: tpuprof dataset build {out} {captures}/" in capsys.readouterr().err
+    assert len(built(out, captures).replaced) == 1
+    assert everything(out) == everything(fresh)
     # captures of one day and source share files
     shutil.copytree(captures / "aks_bmodel", captures / "aks_again")
     for file in captures.glob("aks*/*"):

@@ -24,18 +24,23 @@ pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
 import pyarrow
+from command_line import without_powers
 from pyarrow import dataset as arrow_dataset
 from pyarrow import parquet
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import query
+from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import LOG, Manifest
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.views.registry import ask, views_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
@@ -147,8 +152,14 @@ def everything(out: Path) -> dict[str, list]:
 
 def test_a_second_build_has_nothing_to_do(captures, built, capfd):
     before = {file: file.stat().st_mtime_ns for file in built.rglob("*.parquet")}
-    found = answer(capfd, "build", built, captures, status=0)
+    found = answer(capfd, "build", built, captures, status=1)
     assert (found["unchanged"], found["written"], found["replaced"], found["deleted"]) == (13, [], [], [])
+    # that it is not read again does not make it readable
+    path = str(captures / "cdm_profile_data_dev0-9")
+    assert found["unreadable"] == found["known_unreadable"] == [path]
+    assert found["reasons"] == {path: f"{path}: global.profile names no chip."}
+    told = tool(capfd, "build", built, captures, status=1)
+    assert f"1 known as unreadable, and unchanged since (see the table problems):\n  {path}: global" in told
     assert {file: file.stat().st_mtime_ns for file in built.rglob("*.parquet")} == before
 
 
@@ -352,6 +363,120 @@ def test_files_that_become_readable_are_read_though_unchanged(copied, capfd):
     assert answer(capfd, "build", fresh, folder)["unchanged"] == 4
 
 
+def test_folders_that_may_not_be_listed_are_told_and_searched_when_they_may(tmp_path, capfd):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    capture, outer = folder / "aks_bmodel", folder / "outer"
+    inner = outer / "inner" / "aksv_cdma"
+    shutil.copytree(SAMPLES / "aks_bmodel", capture)
+    shutil.copytree(SAMPLES / "aksv_cdma", inner)
+    told = "select path, what from problems where severity = 'fatal' order by path"
+
+    def closed(*words):
+        for path in (capture, outer):
+            path.chmod(0)
+        try:
+            done = without_powers([sys.executable, "-m", "tpuprof_tui", "dataset", "build", str(out), str(folder),
+                                   "--json", *words])  # fmt: skip
+        finally:
+            for path in (capture, outer):
+                path.chmod(0o755)
+        assert (done.returncode, done.stderr) == (1, "")
+        found = json.loads(done.stdout)
+        CHECK.validate(found)
+        assert found["unreadable"] == [str(capture), str(outer)]
+        assert found["reasons"] == {str(path): f"{path}: permission denied." for path in (capture, outer)}
+        return found
+
+    closed()
+    closed()
+    assert [row["path"] for row in rows(capfd, "query", out, told)] == [str(capture), str(outer)]
+    # a build that does not search the folder keeps its row
+    assert answer(capfd, "build", out, capture)["replaced"] == [str(capture)]
+    assert [row["path"] for row in rows(capfd, "query", out, told)] == [str(outer)]
+    assert answer(capfd, "build", out, folder)["written"] == [str(inner)]
+    assert rows(capfd, "query", out, told) == []
+    assert set(Manifest.read(out).entries) == {str(capture), str(inner)}
+    # what was read before does not count as deleted
+    before = rows(capfd, "query", out, "select capture, path, events from captures order by all")
+    assert len(before) == 2
+    assert closed("--prune")["deleted"] == []
+    answer(capfd, "build", out, folder)
+    assert rows(capfd, "query", out, "select capture, path, events from captures order by all") == before
+
+
+def test_files_deleted_by_hand_are_named_and_written_again(copied, capfd):
+    _, out = copied
+    before = everything(out)
+    first, second, *_ = sorted(Manifest.read(out).entries)
+    for table in ("captures", "events", "figures"):
+        (file,) = [each for each in Manifest.read(out).entries[first].files if each.startswith(table)]
+        (out / file).unlink()
+        (out / LIST).unlink()
+        asked = [("query", out, f"select count(*) from {table}")]
+        asked += [("top", out), ("outliers", out), ("trend", out, SLOW)] if table == "figures" else []
+        asked += [("compact", out)]
+        for words in asked:
+            assert main(["dataset", *map(str, words)]) == 2
+            told = f"tpuprof: {out / file} is lost. Write it again: tpuprof dataset build {out} {first}.\n"
+            assert capfd.readouterr().err == told
+        if table != "events":
+            with pytest.raises(UnreadableError, match=r"is lost\. Write it again"):
+                Listing.read(out)
+        # also by a build of another capture
+        found = answer(capfd, "build", out, second)
+        assert (found["replaced"], found["unchanged"]) == ([first], 1)
+        assert everything(out) == before
+        assert len(Listing.read(out).rows) == 4
+    # of a capture that does not exist any more nothing can be written again
+    (out / file).unlink()
+    (out / LIST).unlink()
+    shutil.rmtree(first)
+    assert answer(capfd, "build", out, second)["deleted"] == [first]
+    assert main(["dataset", "top", str(out)]) == 2
+    assert f"Its capture {first} no longer exists: build with --prune to remove it." in capfd.readouterr().err
+    answer(capfd, "build", out, second, "--prune")
+    assert "total_ms" in tool(capfd, "top", out)
+    assert len(Listing.read(out).rows) == 3
+
+
+def test_a_lost_file_of_many_captures_or_of_a_copy_is_written_again(copied, capfd):
+    folder, out = copied
+    for path in folder.rglob("*.profile"):
+        os.utime(path, (1.8e9, 1.8e9))
+    building.build(out, [str(folder)], building.local(1))
+    before = everything(out)
+    building.compact(out)
+    (file,) = {each for each in Manifest.read(out).names_of("figures") if "device=0" in each}
+    (out / file).unlink()
+    paths = sorted(map(str, folder.rglob("*dev0-*")))
+    assert sorted(answer(capfd, "build", out, folder)["replaced"]) == paths
+    assert everything(out) == before
+    # the capture that the files were written from is gone, a copy is there
+    first = Path(paths[0])
+    again = folder / "again" / first.name
+    shutil.copytree(first, again)
+    building.build(out, [str(folder)], building.local(1))
+    manifest = Manifest.read(out)
+    owner = manifest.owners[manifest.entries[str(first)].capture]
+    (file,) = [each for each in manifest.entries[owner].files if each.startswith("figures")]
+    (out / file).unlink()
+    shutil.rmtree(owner)
+    building.build(out, [str(folder)], building.local(1))
+    assert everything(out) == before
+    (kept,) = {str(first), str(again)} - {owner}
+    assert kept in {row["path"] for row in rows(capfd, "query", out, "select path from captures")}
+
+
+def test_a_query_during_a_build_says_so(copied, capfd):
+    folder, out = copied
+    first = min(folder.rglob("*dev0-*"))
+    with query.opened(out) as data:
+        write_capture(Options(first.name, cores=(0,), batches=1, run=97), first.parent, truth=False)
+        building.build(out, [str(folder)], building.local(1))
+        with pytest.raises(UnreadableError, match="was changed by a build while it was read"):
+            query.asked(data, "select count(*) from events")
+
+
 def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
     folder, _ = copied
     pipe = tmp_path / "x.pt.trace.json"
@@ -430,7 +555,8 @@ def test_processes_write_the_same_as_one(captures, tmp_path):
 def test_paths(captures, tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(captures / "day0", tmp_path / "x")
-    (tmp_path / "list.txt").write_text("# some\nx/*dev0-*\n\nnowhere\n")
+    # as Windows writes it
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfx/*dev0-*\r\n\r\n# some\r\nnowhere\r\n")
     found = answer(capfd, "build", "out", "@list.txt", "x/*dev1-0", status=1)
     assert [Path(path).name for path in found["written"]] == ["cdm_profile_data_dev0-0", "cdm_profile_data_dev1-0"]
     assert found["missing"] == ["nowhere"]
@@ -439,6 +565,29 @@ def test_paths(captures, tmp_path, capfd, monkeypatch):
                   ("top", "out", "--csv", "--json")):  # fmt: skip
         tool(capfd, *words, status=2)
     assert not (tmp_path / "x" / LOG).exists()
+
+
+def test_a_path_has_one_name(captures, tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(captures / "day0", tmp_path / "x" / "y")
+    (tmp_path / "link").symlink_to("x/y")
+    name = "cdm_profile_data_dev0-0"
+    named = (f"x/y/{name}", f"x/../x/y/{name}", f"x/y/../y/./{name}/global.profile", f"{tmp_path}/x/y/..//y/*dev0*",
+             f"link/../y/{name}", f"x/y/{name}/../../../x/y/{name}")  # fmt: skip
+    assert answer(capfd, "build", "out", *named)["written"] == [f"{tmp_path}/x/y/{name}"]
+    for each in named:
+        found = answer(capfd, "build", "out", each)
+        assert (found["unchanged"], found["same"]) == (1, []), each
+    # a link is a name of its own, wherever it leads
+    assert answer(capfd, "build", "out", f"x/../link/{name}")["same"] == [f"{tmp_path}/link/{name}"]
+    assert set(Manifest.read("out").entries) == {f"{tmp_path}/{folder}/{name}" for folder in ("x/y", "link")}
+
+
+def test_only_zero_is_shown_as_zero(built, capfd):
+    values = "0.0, 1e-12, -0.0004, 0.0006, 1234.5678, 2.5e17, 5e-324, 0.0004::float"
+    told = tool(capfd, "query", built, f"select unnest([{values}]) x").splitlines()
+    assert [line.strip() for line in told[-8:]] == ["0.000", "1e-12", "-0.0004", "0.001", "1,234.568", "2.5e+17",
+                                                   "4.94066e-324", "0.0004"]  # fmt: skip
 
 
 def test_questions_read_nothing_else_and_write_nothing(built, tmp_path, capfd):
@@ -512,6 +661,20 @@ def test_a_column_of_every_source(capfd):
     answer(capfd, "schema")
 
 
+def test_the_schema_says_which_views_figures_are_of(capfd):
+    told = tool(capfd, "schema")
+    assert "select distinct source, figure from figures" in told
+    assert re.search(r"of the views that diff compares\. Others, such as critical_path and memory", told)
+    for name in ("aks_decode_mode2", "torch_cuda_synthetic"):
+        profile = open_profile(SAMPLES / name)
+        kinds = set(partitions(SAMPLES / name).tables["figures"]["kind"].to_pylist())
+        views = {view.id: view for view in views_of(profile.vocabulary)}
+        assert {kind for kind in kinds if kind in views and not views[kind].compared} == set()
+        assert not views["critical_path"].compared
+        # what it says gives them
+        assert {fact.key for fact in ask(profile, "critical_path").facts} >= {"window_us", "gap_us"}
+
+
 def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):
     from tpuprof_tui.views import registry
 
@@ -542,7 +705,7 @@ def test_an_error_of_the_package_is_no_bad_capture(captures, tmp_path, monkeypat
     monkeypatch.setattr(type(SOURCE), "open", failing)
     words = pair(captures)
     told = tool(capfd, "build", tmp_path / "out", *words, status=1)
-    assert "1 with an internal error of tpuprof, to be reported: " in told
+    assert "1 with an internal error of tpuprof, to be reported:\n" in told
     assert "dev1-0: KeyError in sources/catalog.py, line" in told
     fatal = rows(capfd, "query", tmp_path / "out", "select what from problems where severity = 'fatal'")
     assert fatal[0]["what"].startswith("Internal error of tpuprof: KeyError in ")

@@ -34,7 +34,9 @@ Rules that hold for every command
 
 2. Where did the time go, and what is worth doing?
      $ tpuprof report CAPTURE overview findings --json --limit 5
-       -> views.overview.workers.*.figures.total_us            length of the recording
+       -> workers.*.duration_us                                length of the recording
+       -> views.overview.workers.*.figures                     by name; kinds of profile have different ones: total_us,
+                                                               or window_us and step_us
        -> views.findings.workers.*.tables.findings.columns     ordered by gain_us, an upper bound of the saving
        -> views.findings.workers.*.tables.findings.rows        each with evidence (where, when) and advice
        -> problems
@@ -68,10 +70,13 @@ Rules that hold for every command
 
 5. Over many captures: what is slow, since when, and which one is an outlier?
      $ tpuprof dataset build FLEET FOLDER --json
-       -> written, unreadable, missing      what is new, and what could not be read (status 1)
+       -> written, unreadable, reasons      what is new, and what could not be read and why (status 1)
      $ tpuprof dataset top FLEET --json --limit 10
        -> columns.*.name, rows, total_rows, truncated
-     $ tpuprof dataset trend FLEET overview.total_us --json
+     Kinds of profile have different figures: VIEW.NAME as in report, or kernel:NAME. FIGURE is one that is there:
+     $ tpuprof dataset query FLEET "select distinct figure, source from figures where kind = 'overview'" --json
+       -> rows                              such as overview.total_us, or overview.window_us and overview.step_us
+     $ tpuprof dataset trend FLEET FIGURE --json
        -> rows                              one row per day; "change": the level's change on that day, else null
      $ tpuprof dataset outliers FLEET --json
        -> rows                              empty if no capture differs from its neighbours (five or more)

@@ -35,14 +35,15 @@ figures and problems, in folders by source, day and device. Needs pyarrow; queri
   build OUT PATH...   reads captures that are new or changed; PATH: a capture, a folder of them, a pattern, @list.txt
   query OUT SQL       one SELECT over these tables
   top OUT             the kernels that take most time over all captures
-  trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, overview.total_us)
+  trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, VIEW.NAME: see schema)
   outliers OUT        captures whose figures differ strongly from their neighbours'
   schema              tables and columns
   compact OUT         merge many small files into few large ones
 
-A capture is identified by its content: copies count once. A capture that cannot be read becomes a row of problems and
-sets the exit status. After a killed build, run the same command again: nothing is lost or counted twice. Deleted
-captures stay in the data set and are reported; --prune removes them.
+A capture is identified by its content: copies count once. A capture that cannot be read, or a folder that may not be
+listed, becomes a row of problems; every build that finds it names it, with exit status 1. After a killed build, run the
+same command again: nothing is lost or counted twice. Deleted captures stay in the data set and are reported; --prune
+removes them.
 """
 EXAMPLES: Final = """\
 examples:
@@ -138,17 +139,23 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
 def _print_built(out: str, built: Built, *, pruned: bool) -> None:
     from tpuprof_tui.formats.escape import line_text
 
+    def told(path: str) -> str:
+        reason = built.reasons.get(path, "")
+        return line_text(reason if path in reason else f"{path}: {reason}" if reason else path, 200)
+
     print(f"{line_text(out)}: {len(built.written):,} captures written, {len(built.replaced):,} replaced, "
           f"{built.unchanged:,} unchanged, {len(built.same):,} the same as others")  # fmt: skip
+    known = set(built.known_unreadable)
     for title, paths in (
-        ("unreadable (see the table problems)", built.unreadable),
+        ("unreadable (see the table problems)", [path for path in built.unreadable if path not in known]),
+        ("known as unreadable, and unchanged since (see the table problems)", built.known_unreadable),
         ("deleted, and removed" if pruned else "deleted, but kept (--prune removes them)", built.deleted),
         ("missing, or not a capture", built.missing),
         ("with an internal error of tpuprof, to be reported", built.internal_errors),
     ):
         if paths:
-            named = ", ".join(line_text(path, 200) for path in paths[:_MOST_NAMED])
-            print(f"{len(paths):,} {title}: {named}{', ...' if len(paths) > _MOST_NAMED else ''}")
+            lines = [told(path) for path in paths[:_MOST_NAMED]] + (["..."] if len(paths) > _MOST_NAMED else [])
+            print(f"{len(paths):,} {title}:", *lines, sep="\n  ")
 
 
 def _compact(out: str, options: argparse.Namespace) -> int:
@@ -247,11 +254,22 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) < 1e15 else f"{value:g}"
+        # never a zero for what is none
+        return f"{value:,.3f}" if 0.0005 <= abs(value) < 1e15 or value == 0 else f"{value:g}"
     return f"{value:,}" if type(value) is int else line_text(str(value), _WIDEST)
 
 
 # -- schema -----------------------------------------------------------------------
+
+
+#: Lines after the columns of a table.
+_FURTHER: Final = {
+    "events": "  SOURCE_COLUMN       Further columns of the source, see tpuprof help COLUMNS.",
+    "figures": """\
+  Sources have different figures; those of a data set: select distinct source, figure from figures.
+  They are of the views that diff compares. Others, such as critical_path and memory, would cost more time per capture:
+  tpuprof report CAPTURE VIEW --json, in Python tpuprof_tui.views.registry.ask(profile, VIEW).""",
+}
 
 
 def _print_schema(options: argparse.Namespace) -> int:
@@ -267,6 +285,6 @@ def _print_schema(options: argparse.Namespace) -> int:
     print("Every table also has source, day (UTC, of the host's clock or else of the newest file) and device.")
     for name, columns in FIELDS.items():
         print(f"\n{name}", *(f"  {field.name:13}{field.kind:7}{field.help}" for field in columns), sep="\n")
-        if name == "events":
-            print("  SOURCE_COLUMN       Further columns of the source, see tpuprof help COLUMNS.")
+        if name in _FURTHER:
+            print(_FURTHER[name])
     return OK

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Final
@@ -20,7 +22,7 @@ from .listing import LIST, write_list
 from .manifest import Entry, Manifest
 from .places import captures_of, exists, fingerprint, is_address
 from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
-from .store import Store, store_at
+from .store import AT_A_TIME, Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
 
 #: Integer columns whose values seldom repeat: times, counters, and columns with these units or suffixes.
@@ -48,7 +50,9 @@ class Built(Struct):
     Attributes:
         written, replaced, same: New captures, changed ones, and copies of captures at other paths.
         unchanged: Number of unchanged captures, which were skipped.
-        unreadable: Captures that could not be read.
+        unreadable: Captures that could not be read, now or by an earlier build.
+        known_unreadable: Those of them that were skipped, because they are unchanged.
+        reasons: Why captures could not be read, by path.
         deleted: Captures of the data set whose path no longer exists.
         missing: Arguments that do not exist or contain no capture.
         internal_errors: Captures that are missing or incomplete because of a bug in this package, with error type and
@@ -60,6 +64,8 @@ class Built(Struct):
     same: list[str] = field(default_factory=list)
     unchanged: int = 0
     unreadable: list[str] = field(default_factory=list)
+    known_unreadable: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     internal_errors: list[str] = field(default_factory=list)
@@ -267,14 +273,24 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
     target = os.fspath(out) if is_address(out) else os.path.abspath(out)
     with Manifest.opened(target) as manifest:
-        existing = manifest.sweep()
+        lost = manifest.sweep()
         built.deleted = [path for path in manifest.entries if not exists(path)]
         for path in built.deleted if prune else ():
             gone = manifest.entries[path]
             manifest.log(gone=[path])
             _delete_rows(manifest, gone, set())
-        due = [path for path in paths if not _is_current(manifest, path, catalog, existing)]
+        _delete_searched_folders(manifest, set(paths), catalog)
+        # captures whose files were deleted by hand are read again, even if the words do not name them
+        incomplete = {each.capture for each in manifest.entries.values() if not lost.isdisjoint(each.files)}
+        due = [path for path in paths if not _is_current(manifest, path, catalog, incomplete)]
         built.unchanged = len(paths) - len(due)
+        skipped = (manifest.entries[path] for path in set(paths).difference(due))
+        known_unreadable = sorted((each for each in skipped if not each.readable), key=lambda each: each.path)
+        built.known_unreadable = [each.path for each in known_unreadable]
+        built.unreadable += built.known_unreadable
+        built.reasons |= _reasons(manifest, known_unreadable)
+        due += [each.path for each in manifest.entries.values() if each.capture in incomplete and exists(each.path)]
+        due = list(dict.fromkeys(due))
         known = filter(None, map(manifest.entries.get, due))
         if any(entry.internal_error or entry.schema != SCHEMA for entry in known):
             # these captures will be written again, possibly with other figures: drop the cached list
@@ -282,6 +298,8 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         # second round: copies of a capture whose files were replaced in the first round are now read themselves
         for _ in range(2):
             for done, entry in enumerate(run(partial(write_capture, target), due) if due else (), 1):
+                if not (entry.readable and entry.fingerprint):
+                    built.reasons |= _reasons(manifest, [entry])
                 _record(manifest, entry, built)
                 progress(done, len(due))
             entries = manifest.entries.values()
@@ -293,11 +311,43 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     return built
 
 
-def _is_current(manifest: Manifest, path: str, catalog: Catalog, existing: set[str]) -> bool:
+def _is_current(manifest: Manifest, path: str, catalog: Catalog, incomplete: set[str]) -> bool:
     known = manifest.entries.get(path)
     if known is None or known.schema != SCHEMA or not known.fingerprint or known.internal_error:
         return False
-    return existing.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
+    return known.capture not in incomplete and known.fingerprint == fingerprint(path, catalog)
+
+
+def _delete_searched_folders(manifest: Manifest, paths: set[str], catalog: Catalog) -> None:
+    """Deletes the rows of folders that could not be listed before, and whose captures are all among ``paths`` now."""
+    for entry in list(manifest.entries.values()):
+        if not (entry.readable or entry.fingerprint or entry.path in paths) and os.path.isdir(entry.path):
+            found = set(captures_of([entry.path], catalog, []))
+            if entry.path not in found and found <= paths:
+                manifest.log(gone=[entry.path])
+                _delete_rows(manifest, entry, set())
+
+
+def _reasons(manifest: Manifest, entries: Sequence[Entry]) -> dict[str, str]:
+    """Why captures could not be read completely, by path, from their rows of ``problems``."""
+    from pyarrow import ArrowException
+
+    # the rows of identical captures are in the files of one of them
+    captures = {each.capture for each in entries}
+    owners = [manifest.entries[manifest.owners[capture]] for capture in captures & manifest.owners.keys()]
+    files = {file for each in (*entries, *owners) for file in each.files if file.startswith("problems/")}
+
+    def rows(file: str) -> list[dict[str, Any]]:
+        with suppress(OSError, UnreadableError, ArrowException):
+            found: list[dict[str, Any]] = _read(manifest, file, ["capture", "severity", "what"]).to_pylist()
+            return found
+        return []
+
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        found = [row for some in pool.map(rows, sorted(files)) for row in some if row["capture"] in captures]
+    reasons = {row["capture"]: row["what"] for severity in ("error", "fatal") for row in found
+               if row["severity"] == severity}  # fmt: skip
+    return {each.path: reasons[each.capture] for each in entries if each.capture in reasons}
 
 
 def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
@@ -343,7 +393,8 @@ def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
     """Deletes the rows of a capture; files shared with other captures are rewritten without them."""
     for file in set(entry.files) - kept:
         sharing = manifest.sharing.get(file)
-        if sharing:
+        # a file that was deleted by hand has no rows
+        if sharing and manifest.store.has(file):
             import pyarrow
             from pyarrow import compute
 
@@ -355,11 +406,11 @@ def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
         manifest.delete([file])
 
 
-def _read(manifest: Manifest, file: str) -> Any:
+def _read(manifest: Manifest, file: str, columns: list[str] | None = None) -> Any:
     from pyarrow import parquet
 
     with manifest.store.open(file) as stream:
-        return parquet.read_table(stream)
+        return parquet.read_table(stream, columns=columns)
 
 
 def _shared_name(captures: Iterable[str]) -> str:
@@ -377,13 +428,16 @@ def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
 
     Raises:
         UsageError: Another process writes the data set.
+        UnreadableError: There is no data set, or one of its files was deleted by hand.
     """
     needs_pyarrow()
     import pyarrow
 
     Manifest.read(out)
     with Manifest.opened(out) as manifest:
-        manifest.sweep()
+        lost = manifest.sweep()
+        if lost:
+            raise manifest.lost_error(lost)
         before = len(manifest.files)
         for parts in list(_files_to_join(manifest)):
             tables = [_read(manifest, file) for file in parts]

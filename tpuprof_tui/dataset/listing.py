@@ -90,7 +90,7 @@ class Listing(Struct, frozen=True):
         """Reads the captures of a data set.
 
         Raises:
-            UnreadableError: There is no data set.
+            UnreadableError: There is no data set, or one of its files was deleted by hand.
             MissingPackageError: pyarrow is not installed.
         """
         manifest = Manifest.read(out)
@@ -231,7 +231,11 @@ def write_list(manifest: Manifest) -> None:
 
     from .build import write_table
 
-    table = _listed(manifest)
+    try:
+        table = _listed(manifest)
+    except UnreadableError:
+        # a file is lost, and so is its capture: the list is read from the other files until it is removed
+        return
     present = compute.is_in(table["capture"].cast(pyarrow.string()), pyarrow.array(list(manifest.owners)))
     write_table(table.filter(present), manifest.store, LIST)
 
@@ -260,9 +264,13 @@ def _listed(manifest: Manifest) -> Any:
     files = sorted({file for capture in new for file in manifest.entries[manifest.owners[capture]].files
                     if file.startswith(("captures/", "figures/"))})  # fmt: skip
     if files:
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            found = pool.map(lambda file: _rows_of(manifest, file, new), files)
-            columns = zip(*(row for rows in found for row in rows), strict=True)
+        try:
+            with ThreadPoolExecutor(AT_A_TIME) as pool:
+                found = pool.map(lambda file: _rows_of(manifest, file, new), files)
+                columns = zip(*(row for rows in found for row in rows), strict=True)
+        except (FileNotFoundError, UnreadableError):
+            manifest.check_files(("captures", "figures"))
+            raise
         arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         parts.append(pyarrow.table(arrays, schema=schema))
     return pyarrow.concat_tables(parts) if parts else schema.empty_table()

@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 from tpuprof_tui.errors import UnreadableError
 
 from . import LOG
+from .places import exists
 from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
 
@@ -191,10 +192,34 @@ class Manifest:
         self.store.delete(gone)
 
     def sweep(self) -> set[str]:
-        """Deletes files that are not in the manifest, such as of a killed build; returns the valid existing ones."""
+        """Deletes files that are not in the manifest, such as of a killed build; returns valid ones that are lost."""
         valid, existing = self.files, {name for table in FIELDS for name in self.store.names(table)}
         self.delete(sorted(existing - valid))
-        return existing & valid
+        return valid - existing
+
+    def check_files(self, tables: Iterable[str]) -> None:
+        """Checks that all valid files of tables exist.
+
+        Raises:
+            UnreadableError: A file was deleted by hand, or by a build after this manifest was read.
+        """
+        lost = {file for table in tables for file in {*self.names_of(table)}.difference(self.store.names(table))}
+        if lost:
+            if not lost <= Manifest.read(self.store.out).files:
+                raise UnreadableError(f"{self.store.out} was changed by a build while it was read.", "Try again.")
+            raise self.lost_error(lost)
+
+    def lost_error(self, lost: Iterable[str]) -> UnreadableError:
+        """Error that names a lost file, and how to write it again."""
+        first, *more = sorted(lost)
+        paths = sorted(self.sharing[first])
+        also = f" (and {len(more):,} more)" if more else ""
+        path = next(filter(exists, paths), None)
+        if path is None:
+            hint = f"Its capture {paths[0]} no longer exists: build with --prune to remove it."
+        else:
+            hint = f"Write it again: tpuprof dataset build {self.store.out} {path}."
+        return UnreadableError(f"{self.store.path(first)} is lost{also}.", hint)
 
 
 def _line(record: dict[str, Any]) -> bytes:

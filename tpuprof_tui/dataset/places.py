@@ -45,7 +45,7 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
         missing: Collects the words without a capture.
 
     Yields:
-        Absolute paths, and addresses.
+        Absolute paths without ``..``, and addresses; also folders that cannot be listed, which may contain captures.
 
     Raises:
         UnreadableError: A list file or a file system cannot be read.
@@ -54,7 +54,8 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
     for word in words:
         if word.startswith("@"):
             try:
-                with open(word[1:], encoding="utf-8", errors="surrogateescape") as stream:
+                # editors on Windows begin files with a byte order mark
+                with open(word[1:], encoding="utf-8-sig", errors="surrogateescape") as stream:
                     lines = [line.strip() for line in stream]
             except OSError as error:
                 raise UnreadableError(f"{word[1:]}: {(error.strerror or 'cannot be read').lower()}.") from None
@@ -64,7 +65,7 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
             found = _captures_at(word, catalog)
         else:
             matches = [word] if os.path.lexists(word) or not has_magic(word) else sorted(glob(word, recursive=True))
-            found = [path for match in matches for path in _captures_below(match, catalog)]
+            found = [path for match in matches for path in _captures_below(_without_parents(match), catalog)]
         if not found:
             missing.append(word)
         yield from found
@@ -75,16 +76,38 @@ def _captures_below(path: str, catalog: Catalog) -> list[str]:
     if not (os.path.isdir(path) or os.path.isfile(path)):
         return []
     # a source may open a folder of captures as one profile; here the captures are wanted individually
-    found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
+    unreadable: list[Path] = []
+    found = [Path(path)]
+    if os.path.isdir(path):
+        found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER, unreadable=unreadable))
     if not found and catalog.source_of(path) is not None:
         found = [Path(path)]
-    return [str(catalog.whole(each)) for each in found]
+    return [*(str(catalog.whole(each)) for each in found), *(str(each.absolute()) for each in unreadable)]
+
+
+def _without_parents(path: str) -> str:
+    """A path without ``..``; symbolic links are resolved only where removing the names before ``..`` would mislead."""
+    if os.pardir not in path.split(os.sep):
+        return path
+    plain = os.path.abspath(path)
+    if os.path.exists(path) and not (os.path.exists(plain) and os.path.samefile(plain, path)):
+        names = path.split(os.sep)
+        last = len(names) - names[::-1].index(os.pardir)
+        plain = os.path.normpath(os.path.join(os.path.realpath(os.sep.join(names[:last])), *names[last:]))
+    return plain
 
 
 def exists(path: str) -> bool:
     """Whether a path or address exists; True if this cannot be determined."""
     if not is_address(path):
-        return os.path.lexists(path)
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return False
+        except OSError:
+            # such as in a folder that may not be searched now
+            return True
+        return True
     system, inner_path = system_of(path)
     try:
         return bool(with_retries(path, lambda: system.exists(inner_path)))

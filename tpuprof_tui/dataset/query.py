@@ -110,10 +110,16 @@ class DataSet:
         for table in sorted(due):
             self._tables.add(table)
             if is_address(self._manifest.store.out):
+                # pyarrow may wait forever after an error of a file system in Python: find lost files before it does
+                self._manifest.check_files([table])
                 self.connection.register(table, _as_arrow(self._manifest, table))
             else:
                 self.connection.execute(f"create view {table} as {_view(table, self._manifest.of_table(table))}")
         return bool(due)
+
+    def check_files(self) -> None:
+        """Checks that the files of the tables with views exist; see `Manifest.check_files`."""
+        self._manifest.check_files(self._tables)
 
 
 @contextmanager
@@ -214,14 +220,14 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
     _only_select(sql)
-    with _query_errors():
+    with _query_errors(data):
         run = partial(data.connection.execute, sql, list(parameters))
         cursor = _run_with_views(data, sql, lambda: _interruptible(data.connection, run))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
 
     def rows() -> Iterator[tuple[Any, ...]]:
         while True:
-            with _query_errors():
+            with _query_errors(data):
                 part = cursor.fetchmany(_ROWS)
             if not part:
                 return
@@ -231,8 +237,16 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
 
 @contextmanager
-def _query_errors() -> Iterator[None]:
-    """Turns DuckDB's errors into usage errors, and its report of Ctrl+C back into KeyboardInterrupt."""
+def _query_errors(data: DataSet | None = None) -> Iterator[None]:
+    """Turns DuckDB's errors into usage errors, and its report of Ctrl+C back into KeyboardInterrupt.
+
+    Args:
+        data: The data set that is read; None: none is.
+
+    Raises:
+        UsageError: The SQL is invalid.
+        UnreadableError: A file of the data set does not exist.
+    """
     import duckdb
 
     try:
@@ -240,6 +254,8 @@ def _query_errors() -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
+        if data is not None and isinstance(error, duckdb.IOException):
+            data.check_files()
         raise _sql_error(error) from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
@@ -280,7 +296,7 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
     from pyarrow import parquet
 
     _only_select(sql)
-    with _query_errors():
+    with _query_errors(data):
         relation = _run_with_views(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
             raise _not_one_select()

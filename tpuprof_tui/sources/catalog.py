@@ -265,13 +265,16 @@ class Catalog:
 
     # -- profiles on disk
 
-    def find(self, root: AnyPath, *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:
+    def find(
+        self, root: AnyPath, *, depth: int = 3, seconds: float = 2.0, unreadable: list[Path] | None = None
+    ) -> Iterator[Path]:
         """Finds profiles at and below a folder, level by level.
 
         Args:
             root: Folder to search. If it is itself a profile, it is the only one yielded.
             depth: Number of levels below it to search.
             seconds: Time limit of the search.
+            unreadable: Collects the folders that cannot be listed, such as for lack of permission.
 
         Yields:
             Paths. Links to folders are not followed, unreadable folders are skipped.
@@ -283,7 +286,7 @@ class Catalog:
             for folder in level:
                 if time.monotonic() > end:
                     return
-                names, folders = _listed(folder)
+                names, folders = _listed(folder, unreadable=unreadable)
                 found = self.found_in(folder, [*names, *folders])
                 yield from found
                 if remaining and folder not in found:
@@ -367,12 +370,13 @@ def _size_and_time(file: Path) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]:
+def _listed(folder: Path, *, links: bool = False, unreadable: list[Path] | None = None) -> tuple[list[str], list[str]]:
     """Names of the files and of the folders in a folder; folders in natural order, without hidden ones.
 
     Args:
         folder: The folder; unreadable: both lists are empty.
         links: Whether links to folders count as folders.
+        unreadable: Collects the folder if it exists but cannot be listed.
     """
     names: list[str] = []
     folders: list[str] = []
@@ -384,6 +388,8 @@ def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]
                         folders.append(entry.name)
                 else:
                     names.append(entry.name)
-    except OSError:
+    except OSError as error:
+        if unreadable is not None and not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            unreadable.append(folder)
         return [], []
     return names, sorted(folders, key=natural_order)

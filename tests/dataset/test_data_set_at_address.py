@@ -24,7 +24,7 @@ from tpuprof_tui.dataset import store as storing
 from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import Manifest
 from tpuprof_tui.dataset.schema import FIELDS
-from tpuprof_tui.errors import UsageError
+from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import WriteError
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -130,6 +130,29 @@ def test_it_is_what_a_folder_is(system, place, captures, tmp_path, capsys):
     before, files = everything(out), len(names(place))
     assert building.compact(out)[1] < files - 1
     assert everything(out) == before
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_file_that_cannot_be_read_ends_a_query_with_its_error(system, place, captures, monkeypatch, capsys, after):
+    """Without waiting: pyarrow's threads may block each other after an exception in Python."""
+    out = address(place)
+    built(out, captures)
+    given, opened = storing.with_retries, storing._ArrowFileSystem.open
+    calls = []
+
+    def failing(where, action):
+        calls.append(where)
+        if len(calls) > after:
+            raise UnreadableError(f"{where} could not be fetched: reset by peer.")
+        return given(where, action)
+
+    def begin(*words, **more):
+        monkeypatch.setattr(storing, "with_retries", failing)
+        return opened(*words, **more)
+
+    monkeypatch.setattr(storing._ArrowFileSystem, "open", begin)
+    assert main(["dataset", "query", out, "select sum(duration) from events"]) == 2
+    assert "could not be fetched: reset by peer." in capsys.readouterr().err
 
 
 def test_a_build_that_is_killed_loses_and_doubles_nothing(system, place, captures, tmp_path, monkeypatch):

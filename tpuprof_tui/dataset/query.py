@@ -110,7 +110,6 @@ class DataSet:
         for table in sorted(due):
             self._tables.add(table)
             if is_address(self._manifest.store.out):
-                # pyarrow may wait forever after an error of a file system in Python: find lost files before it does
                 self._manifest.check_files([table])
                 self.connection.register(table, _as_arrow(self._manifest, table))
             else:
@@ -118,7 +117,9 @@ class DataSet:
         return bool(due)
 
     def check_files(self) -> None:
-        """Checks that the files of the tables with views exist; see `Manifest.check_files`."""
+        """Checks that the files of the tables with views exist and could be read; see `Manifest.check_files`."""
+        if self._manifest.store.read_errors:
+            raise self._manifest.store.read_errors.pop()
         self._manifest.check_files(self._tables)
 
 
@@ -245,7 +246,7 @@ def _query_errors(data: DataSet | None = None) -> Iterator[None]:
 
     Raises:
         UsageError: The SQL is invalid.
-        UnreadableError: A file of the data set does not exist.
+        UnreadableError: A file of the data set does not exist or cannot be read.
     """
     import duckdb
 
@@ -254,7 +255,8 @@ def _query_errors(data: DataSet | None = None) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        if data is not None and isinstance(error, duckdb.IOException):
+        # errors of pyarrow, which reads files at addresses, are those of an invalid input
+        if data is not None and isinstance(error, (duckdb.IOException, duckdb.InvalidInputException)):
             data.check_files()
         raise _sql_error(error) from None
     except RuntimeError as error:

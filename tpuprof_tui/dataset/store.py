@@ -39,10 +39,14 @@ class FolderStore:
 
     Args:
         out: The folder.
+
+    Attributes:
+        read_errors: Errors of files read through `for_arrow`.
     """
 
     def __init__(self, out: str) -> None:
         self.out = out
+        self.read_errors: list[UnreadableError] = []
         self._folder = Path(out)
 
     def path(self, name: str) -> str:
@@ -133,6 +137,7 @@ class AddressStore:
 
     def __init__(self, out: str) -> None:
         self.out = out
+        self.read_errors: list[UnreadableError] = []
         self._system, path = system_of(out)
         self._root = path.rstrip("/")
         self._next = 0
@@ -225,8 +230,8 @@ class AddressStore:
         """See `FolderStore`."""
         from pyarrow import fs
 
-        system = fs.PyFileSystem(fs.FSSpecHandler(RetryingFileSystem(self._uncached_system(), self.out)))
-        return fs.SubTreeFileSystem(self._root, system)
+        system = _ArrowFileSystem(self._uncached_system(), self.out, self.read_errors)
+        return fs.SubTreeFileSystem(self._root, fs.PyFileSystem(fs.FSSpecHandler(system)))
 
     def _acquire_lock(self, lock: dict[str, Any]) -> None:
         """Creates the lock file; replaces a stale one.
@@ -344,7 +349,7 @@ class RetryingFileSystem:
 
     def open(self, path: str, mode: str = "rb") -> Any:
         """Opens a file for reading with retries."""
-        return _RetryingFile(with_retries(self._address, lambda: self._system.open(path, mode)), self._address)
+        return _RetryingFile(self._attempt(lambda: self._system.open(path, mode), io.BytesIO()), self._attempt)
 
     def info(self, path: str) -> Any:
         """Details of a file."""
@@ -354,12 +359,38 @@ class RetryingFileSystem:
         """True for any path: pyarrow asks for files only."""
         return bool(path)
 
+    def _attempt(self, action: Callable[[], Any], otherwise: Any) -> Any:
+        return with_retries(self._address, action)
+
+
+class _ArrowFileSystem(RetryingFileSystem):
+    """The file system for pyarrow's threads, which may wait for each other forever after a Python exception.
+
+    After an error all files end early, which pyarrow reports as an error of its own.
+
+    Args:
+        system, address: See `RetryingFileSystem`.
+        errors: Collects the errors.
+    """
+
+    def __init__(self, system: Any, address: str, errors: list[UnreadableError]) -> None:
+        super().__init__(system, address)
+        self._errors = errors
+
+    def _attempt(self, action: Callable[[], Any], otherwise: Any) -> Any:
+        if not self._errors:
+            try:
+                return super()._attempt(action, otherwise)
+            except UnreadableError as error:
+                self._errors.append(error)
+        return otherwise
+
 
 class _RetryingFile(io.BufferedIOBase):
     """A file whose reads are retried from the same offset."""
 
-    def __init__(self, file: Any, address: str) -> None:
-        self._file, self._address = file, address
+    def __init__(self, file: Any, attempt: Callable[[Callable[[], Any], Any], Any]) -> None:
+        self._file, self._attempt = file, attempt
         self.mode = "rb"
 
     def read(self, count: int | None = -1) -> Any:
@@ -370,7 +401,7 @@ class _RetryingFile(io.BufferedIOBase):
             self._file.seek(offset)
             return self._file.read(-1 if count is None else count)
 
-        return with_retries(self._address, read)
+        return self._attempt(read, b"")
 
     def readable(self) -> bool:
         """Always True."""

@@ -15,7 +15,7 @@ from textual.command import CommandList
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
-from tpuprof_tui.app.overlays.overlay import JumpScreen
+from tpuprof_tui.app.overlays.overlay import JumpScreen, Overlay
 from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -134,3 +134,12 @@ async def test_keys_all_at_once_open_and_close_what_they_should():
         assert len(app.screen_stack) == 2
 
     assert await driven(app, (120, 32), script) == ""
+
+
+async def test_no_scroll_bar_covers_the_end_of_a_line():
+    async with opened(small_profile(1, instructions=600), (80, 24)) as pilot:
+        await press(pilot, "2 c")
+        overlay = pilot.app.screen
+        assert isinstance(overlay, Overlay)
+        assert overlay.pane.show_vertical_scrollbar
+        assert max(line.cell_length for line in overlay.pane.lines) <= overlay.pane.scrollable_content_region.width

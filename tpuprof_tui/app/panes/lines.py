@@ -113,6 +113,11 @@ class LinesView(ScrollView, can_focus=True):
         if self.scrollable_content_region.width != self._built_for:
             self.rebuild()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Rebuilds the lines, as the scroll bar would hide their last cell."""
+        if self._built_for > 0 and self.scrollable_content_region.width != self._built_for:
+            self.rebuild()
+
     @property
     def has_cursor(self) -> bool:
         """Whether any line is an item."""

@@ -66,8 +66,7 @@ def test_narrowing_is_and(parts):
     session = Session.build(small_profile(1, instructions=60))
     text, mask = "", np.ones(session.profile.instructions, bool)
     for part in parts:
-        condition = f"({part})" if "|" in part else part
-        text = with_condition(text, condition)
+        text = with_condition(text, part)
         mask &= apply_filter(session, part).mask
     assert (apply_filter(session, text).mask == mask).all()
 

@@ -162,7 +162,7 @@ class AnswerLines(Struct):
         for fact in facts:
             title = clean(fact.title)
             named = Segment(f" {fit(title, max(names, cell_len(title)))} ", self.palette.quiet)
-            value = Segment(fact_text(fact), self.palette.text)
+            value = Segment(clean(fact_text(fact)), self.palette.text)
             length = cell_len(named.text + value.text) + 1
             if length > self.width:
                 lines = paragraph(named.text + value.text, self.width, self.palette.text)
@@ -204,7 +204,10 @@ class AnswerLines(Struct):
             named += cell_len(note) + 1
         styles = [self._shade(table, row) for row in rows]
         first = True
+        left_out = {each.column.key: clean(each.column.title) for each in columns if not each.nil}
         for part, bar_width in self._parts(columns, named):
+            for each in part:
+                left_out.pop(each.column.key, None)
             heads = self._heads(part, bar_width)
             # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
@@ -223,6 +226,9 @@ class AnswerLines(Struct):
                 for line in self._row(part, bar_width, place, styles[place], strong=strong):
                     yield line, target
         if self.whole:
+            if left_out:
+                names = ", ".join(left_out.values())
+                yield from self.sentence_lines(f"No room for {names}: see a wider pane or tpuprof report.")
             yield from self.sentence_lines(*table.notes)
             if len(rows) < len(table):
                 yield from self.sentence_lines(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
@@ -239,7 +245,8 @@ class AnswerLines(Struct):
         for place in shown_columns(table):
             column = table.columns[place]
             values = [plain(table.values[place][row]) for row in rows]
-            texts = [cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row))
+            # cleaned: characters that terminals draw with other widths would shift the columns after them
+            texts = [clean(cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,

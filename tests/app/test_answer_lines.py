@@ -109,6 +109,16 @@ def test_a_table_of_which_nothing_may_go_goes_on_below():
     assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
 
 
+def test_below_each_part_of_a_table_its_rows_are_told_apart():
+    counters = (Column(f"c{place}", f"Counter{place}", "count") for place in range(9))
+    columns = (Column("rank", "Rank"), Column("step", "Step"), *counters)
+    rows = [(f"Rank {rank}", f"step {step}", *range(9)) for rank in range(2) for step in range(2)]
+    lines = lines_of(Answer(tables=(Table.of_rows("t", "Counts", columns, rows),)), 50)
+    told = [line[:18].split() for line in lines if line.startswith(" Rank ") and "step" in line]
+    assert told == [["Rank", rank, "step", step] for rank in "01" for step in "01"] * (len(told) // 4)
+    assert len(told) == len(lines) - len(told) // 4 >= 12
+
+
 def test_a_view_that_fills_the_pane_names_the_columns_without_room():
     told = "No room for Mean, Where: see a wider pane or tpuprof report."
     assert [line.strip() for line in lines_of(Answer(tables=(TABLE,)), 70, whole=True)].count(told) == 1

@@ -257,11 +257,12 @@ class AnswerLines(Struct):
             found.insert(0, needed[-1])
         return found
 
-    def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
+    def _parts(self, columns: list[_Column], title: int, named: int = 1) -> Iterator[tuple[list[_Column], int]]:
         """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
 
         Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
-        After that texts are cut. A table without droppable columns continues below, with its first column repeated.
+        After that texts are cut. A table without droppable columns continues below, with its first column repeated, or
+        its first two if the texts of the first do not tell the rows apart; ``named``: number of these.
         """
         fits = self._wanted(columns) <= self.width
         kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
@@ -270,11 +271,12 @@ class AnswerLines(Struct):
                 break
             kept = [each for each in kept if each.column.spare != spare]
         rest: list[_Column] = []
-        while len(kept) > 2 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
+        while len(kept) > named + 1 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
             rest.insert(0, kept.pop())
         yield kept, self._sized(kept, title)
         if rest and not any(each.column.spare for each in columns):
-            yield from self._parts([replace(columns[0]), *rest], 0)
+            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
+            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
 
     def _wish(self, each: _Column) -> int:
         """Width that a column may take before others are dropped for it."""

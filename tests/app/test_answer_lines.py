@@ -109,6 +109,31 @@ def test_a_table_of_which_nothing_may_go_goes_on_below():
     assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
 
 
+def test_below_each_part_of_a_table_its_rows_are_told_apart():
+    counters = (Column(f"c{place}", f"Counter{place}", "count") for place in range(9))
+    columns = (Column("rank", "Rank"), Column("step", "Step"), *counters)
+    rows = [(f"Rank {rank}", f"step {step}", *range(9)) for rank in range(2) for step in range(2)]
+    lines = lines_of(Answer(tables=(Table.of_rows("t", "Counts", columns, rows),)), 50)
+    told = [line[:18].split() for line in lines if line.startswith(" Rank ") and "step" in line]
+    assert told == [["Rank", rank, "step", step] for rank in "01" for step in "01"] * (len(told) // 4)
+    assert len(told) == len(lines) - len(told) // 4 >= 12
+
+
+def test_a_view_that_fills_the_pane_names_the_columns_without_room():
+    told = "No room for Mean, Where: see a wider pane or tpuprof report."
+    assert [line.strip() for line in lines_of(Answer(tables=(TABLE,)), 70, whole=True)].count(told) == 1
+    assert "No room" not in "".join(lines_of(Answer(tables=(TABLE,)), 200, whole=True))
+    assert "No room" not in "".join(lines_of(Answer(tables=(TABLE,)), 70))
+
+
+def test_characters_whose_width_differs_between_terminals_are_not_shown():
+    odd = "a\u200db\ufe0fc" + "\u0301" * 9
+    table = Table.of_rows("t", "Things", (Column("name", "Name"), Column("count", "Count", "count")), [(odd, 1)])
+    for line in lines_of(Answer(facts=(Fact("name", "Name", odd, "text"),), tables=(table,)), 60, whole=True):
+        assert not set("\u200d\ufe0f") & set(line)
+        assert line.count("\u0301") <= 2
+
+
 def test_of_steps_without_room_the_longest_stay_in_their_order():
     columns = Column("step", "Step"), Column("us", "Length", "duration")
     rows = [(f"step {n}", us) for n, us in enumerate((7, 90, None, 8, 80, 70))]

@@ -176,3 +176,12 @@ def test_without_a_terminal_the_difference_is_printed(capsys):
     assert capsys.readouterr().out.startswith("Slower: ")
     assert main([OTHER, BASE, "--against", BASE]) == 2
     assert main([OTHER, "--against", "/nowhere"]) == 2
+
+
+async def test_the_verdict_says_that_it_is_not_of_the_selected_core(pair):
+    app = TpuprofApp(pair[0], against=pair[1])
+    async with app.run_test(size=(100, 40)) as pilot:
+        await shown(pilot, "slower (+")
+        assert "does not follow the scope" not in await shown(pilot, "Against the base")
+        await press(pilot, "j")
+        assert "figures of all cores: a comparison does not follow the scope" in await shown(pilot, "core 0, whole")

@@ -12,6 +12,7 @@ pytest.importorskip("pyarrow")
 
 from screen import SIZES, explored, frame, press, settled
 
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.data_set import CaptureTable, DataSetScreen
@@ -86,6 +87,14 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
         await settled(pilot)
         assert isinstance(app.screen, DataSetScreen)
         assert lines(app) == ["aksv_cdma"]
+        # what is filtered by stays on the screen until Esc clears it
+        assert "1 of 3 captures  &aksv" in frame(app)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, DataSetScreen)
+        assert len(lines(app)) == 3
+        assert "&aksv" not in frame(app)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, ExplorerScreen)
     assert pressed == {each.id for each in ACTIONS if each.pane == "fleet"}
 
 

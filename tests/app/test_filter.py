@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import big_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
@@ -16,8 +17,6 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
 def view_of(session: Session, **changes: object) -> DisplayState:
-    from msgspec.structs import replace
-
     return replace(DisplayState.of(session.profile.start_ns, session.profile.end_ns), **changes)
 
 
@@ -66,8 +65,7 @@ def test_narrowing_is_and(parts):
     session = Session.build(small_profile(1, instructions=60))
     text, mask = "", np.ones(session.profile.instructions, bool)
     for part in parts:
-        condition = f"({part})" if "|" in part else part
-        text = with_condition(text, condition)
+        text = with_condition(text, part)
         mask &= apply_filter(session, part).mask
     assert (apply_filter(session, text).mask == mask).all()
 
@@ -101,6 +99,22 @@ async def test_escape_steps_back_to_everything(profile):
         await press(pilot, "escape")
         assert screen.state.filter == ""
         assert len(screen.table.rows.order) == profile.instructions
+
+
+async def test_the_message_counts_within_the_scope_and_goes_with_the_filter(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j o 2 ampersand d u r greater_than_sign 3 0 0")
+        passing = numbers_shown(screen.session, replace(screen.state, filter="dur>300"))
+        total = len(screen.table.rows.order)
+        assert 0 < len(passing) < total < profile.instructions
+        assert f"{len(passing)} of {total} pass" in frame(pilot.app)
+        await press(pilot, "enter")
+        assert f" {len(passing)} instructions pass dur>300, " in frame(pilot.app)
+        assert f"{len(passing)} of {total} instructions pass." in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "escape")
+        assert screen.state.filter == ""
+        assert "pass" not in frame(pilot.app)
 
 
 async def test_leaving_the_prompt_keeps_the_filter_that_holds(profile):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from profiles import small_profile
+from rich.cells import cell_len
 from screen import explored, explorer, frame, opened, press, settled
 from textual.pilot import Pilot
 
@@ -202,6 +205,16 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     assert "%" in told.busiest
     reading.error = UnreadableError("no")
     assert facts_of(CaptureEntry(tmp_path), lambda: False).failed
+
+
+async def test_the_mode_of_a_capture_is_not_cut(tmp_path):
+    samples = Path(__file__).parents[2] / "samples"
+    shutil.copytree(samples / "ascend_synthetic", tmp_path / "one")
+    shutil.copytree(samples / "torch_cpu_recorded", tmp_path / "two")
+    app = TpuprofApp(str(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Level1 " in frame(app))
+        assert max(map(cell_len, frame(app).splitlines())) == 80
 
 
 async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():

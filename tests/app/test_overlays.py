@@ -9,18 +9,19 @@ from driving import driven, ready, send_key
 from exporting import sample
 from profiles import small_profile
 from rich.style import Style
-from screen import explorer, opened, press, settled
+from screen import explorer, frame, opened, press, settled
 from textual import events
 from textual.command import CommandList
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
-from tpuprof_tui.app.overlays.overlay import JumpScreen
+from tpuprof_tui.app.overlays.overlay import HINT, JumpScreen, Overlay
 from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
 from tpuprof_tui.app.terminal.palette import Commands
+from tpuprof_tui.formats.escape import clean
 
 
 async def test_an_overlay_closes_once():
@@ -134,3 +135,29 @@ async def test_keys_all_at_once_open_and_close_what_they_should():
         assert len(app.screen_stack) == 2
 
     assert await driven(app, (120, 32), script) == ""
+
+
+async def test_no_scroll_bar_covers_the_end_of_a_line():
+    async with opened(small_profile(1, instructions=600), (80, 24)) as pilot:
+        await press(pilot, "2 c")
+        overlay = pilot.app.screen
+        assert isinstance(overlay, Overlay)
+        assert overlay.pane.show_vertical_scrollbar
+        assert max(line.cell_length for line in overlay.pane.lines) <= overlay.pane.scrollable_content_region.width
+
+
+async def test_copied_lines_are_shown_whole():
+    async with opened(small_profile(1, instructions=600), (60, 24)) as pilot:
+        await press(pilot, "2 space j space y")
+        overlay = pilot.app.screen
+        assert isinstance(overlay, Overlay)
+        shown = "".join(line.text for line in overlay.pane.lines)
+        assert all(clean(line) in shown for line in pilot.app.clipboard.split("\n"))
+        assert HINT in " ".join(line.text.strip() for line in overlay.pane.lines)
+
+
+async def test_lines_that_are_too_long_end_with_an_ellipsis():
+    async with opened(small_profile(1, instructions=600), (40, 12)) as pilot:
+        await press(pilot, "b")
+        seen = frame(pilot.app).splitlines()
+        assert all(line.rstrip("│▅▃▁▄▂▆▇ ").endswith("…") for line in seen[1:8])

@@ -10,11 +10,12 @@ from rich.cells import cell_len
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.app.drawing.colouring import category_of
+from tpuprof_tui.app.drawing.colouring import OTHER, category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, merged, paint_lane, paint_unit
 from tpuprof_tui.app.drawing.theme import Palette, plain_palette
 from tpuprof_tui.model import Lane, Role, Strings
+from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 PALETTES = [Palette(), plain_palette()]
@@ -153,3 +154,9 @@ def test_a_frame_does_not_cost_by_the_number_of_instructions(monkeypatch):
             paint_lane(profile, index, edges_of(0, end, 100), Palette(), UNICODE)
         calls.append(sum(taken))
     assert max(calls) <= 200
+
+
+def test_no_two_categories_of_a_source_have_one_letter():
+    for vocabulary in vocabularies():
+        letters = [each.letter for each in (*vocabulary.categories, OTHER)]
+        assert len(set(letters)) == len(letters), vocabulary.source

@@ -79,3 +79,12 @@ def test_titles_are_names_and_old_names_go_on():
     lane = profile.lanes[0]
     known = ~np.isnan(lane["ideal"])
     assert np.allclose(lane["excess"][known], (lane["duration"] - lane["ideal"])[known])
+
+
+async def test_the_chosen_column_stays_in_view_when_the_share_is_shown():
+    async with opened(open_profile(SAMPLES / "aks_decode_mode2"), (80, 24)) as pilot:
+        await press(pilot, "2 S s t e p enter")
+        assert "Step ▼" in frame(pilot.app)
+        await press(pilot, "%")
+        assert explorer(pilot).state.percent
+        assert "Step ▼" in frame(pilot.app)

@@ -70,6 +70,31 @@ async def test_enter_on_a_kernel_function_goes_to_its_longest_instruction_and_o_
         assert screen.state.filter == ""
 
 
+@pytest.mark.parametrize(("view", "key"), [("kernels", "by_name"), ("distributed", "collectives")])
+async def test_a_row_of_one_rank_among_several_leads_to_its_own_events(view, key):
+    async with opened(open_profile(SAMPLES / "torch_cuda_synthetic")) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3")
+        screen.summary.choose(view)
+        await settled(pilot)
+        table = told(screen, view, key)
+        groups = screen.session.profile.groups
+        for row, (worker, name) in enumerate(zip(table.column("worker"), table.column("name"), strict=True)):
+            target = table.target_of(row)
+            assert groups.title(target.scope.group) == worker
+            screen.summary.cursor = screen.summary.page.targets[0].index(target)
+            await press(pilot, "enter")
+            selection = screen.state.selection
+            lane = screen.session.profile.lanes[selection.lane]
+            assert screen.session.profile.text("name", lane["name"][selection.row]) == name
+            assert selection.lane in screen.session.lanes_in(target.scope)
+        await press(pilot, "o")
+        assert screen.state.scope == target.scope
+        assert screen.state.filter == target.condition
+        await press(pilot, "escape escape escape escape")
+        assert (screen.state.scope.everything, screen.state.filter) == (True, "")
+
+
 async def test_the_cursor_goes_through_lines_that_stand_for_something_then_scrolls(profile):
     async with opened(profile, (80, 24)) as pilot:
         pane = explorer(pilot).summary

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import launches, span_of
 from tpuprof_tui.analysis.selecting.session import Session
@@ -365,6 +368,15 @@ async def test_dependencies_are_followed_both_ways(linked):
         assert "No event is known that released" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
         assert "No event is known that waited" in frame(pilot.app)
+
+
+async def test_traces_without_links_say_so(tmp_path):
+    path = tmp_path / "one.pt.trace.json"
+    event = {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "args": {"stream": 7}}
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    async with opened(open_profile(path), (100, 30)) as pilot:
+        await press(pilot, "j full_stop left_square_bracket")
+        assert "This profile does not record what waited for what." in frame(pilot.app)
 
 
 async def test_captures_without_registers_say_so(profile):

@@ -15,6 +15,7 @@ from rich.console import Console
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.result_cache import memory_of
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.app.panes.detail_entries import entries_of
@@ -24,7 +25,9 @@ from tpuprof_tui.formats.tables_rich import print_report
 from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.views.info import info_json
+from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
 
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
@@ -66,6 +69,14 @@ def test_no_number_is_ever_cut(width, mode):
     for name in ("busy", "exposed"):
         times = [getattr(core, name) for core in cores]
         assert all(column_unit(max(times)).number(time) in text for time in times)
+
+
+def test_the_overview_of_one_core_names_no_busiest_and_idlest():
+    session = Session.build(small_profile())
+    found = overview(Query(session, Scope(1)))
+    shown_facts = [fact.title for fact in found.facts if fact.shown]
+    assert shown_facts == ["Total time", "Busy", "Exposed transfer"]
+    assert {"busiest_us", "idlest_us"} <= {fact.key for fact in found.facts}
 
 
 def test_summary_starts_with_the_headline():

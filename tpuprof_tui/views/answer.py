@@ -32,10 +32,10 @@ _CHUNK: Final = 1 << 16
 
 
 class Target(Struct, frozen=True):
-    """Destination of Enter on a row: one of the fields is set.
+    """Destination of Enter on a row: one of the fields is set, or ``condition`` and ``scope``.
 
     Attributes:
-        condition: Filter condition.
+        condition: Filter condition, of the events of ``scope`` if that is set.
         event: Lane and row of an event.
         others: Further events: Enter again selects the next one.
         time: Start and end of an interval, ns.

@@ -428,4 +428,8 @@ def verdict(query: Query) -> Answer:
         return Answer()
     from .diff import verdict_answer
 
-    return verdict_answer(Compared.of(query))
+    found = verdict_answer(Compared.of(query))
+    if query.scope.everything:
+        return found
+    note = query.vocabulary.say("These are figures of all {units}: a comparison does not follow the scope.")
+    return replace(found, notes=(*found.notes, note))

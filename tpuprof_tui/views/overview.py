@@ -30,11 +30,12 @@ def overview(query: Query) -> Answer:
     if units:
         busiest, idlest = max(units, key=lambda each: each.busy), min(units, key=lambda each: each.busy)
         exposed = max(units, key=lambda each: each.exposed)
+        several = len(units) > 1
         facts += [
             Fact(key, title, value, "duration", unit.label, value / unit.window if unit.window else None,
-                 guessed=guessed, target=Target(scope=Scope(unit.unit)))
+                 guessed=guessed, target=Target(scope=Scope(unit.unit)), shown=several or key != "idlest_us")
             for key, title, unit, value in (
-                ("busiest_us", f"Busiest {words.unit.one}", busiest, busiest.busy),
+                ("busiest_us", f"Busiest {words.unit.one}" if several else "Busy", busiest, busiest.busy),
                 ("idlest_us", f"Idlest {words.unit.one}", idlest, idlest.busy),
                 ("exposed_transfer_us", "Exposed transfer", exposed, exposed.exposed),
             )

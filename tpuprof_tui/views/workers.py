@@ -17,6 +17,9 @@ from .answer import TEXTS, Answer, Column, LazyValues, Table, Target, plain_list
 #: Column that identifies the worker of a row.
 WORKER: Final = Column("worker", "Worker")
 
+#: Name and group of a worker, and one of its tables.
+_Part = tuple[str, int, Table]
+
 
 def stack_workers(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
     """Combines answers by worker name; a single one is returned unchanged.
@@ -25,10 +28,10 @@ def stack_workers(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) ->
     """
     if len(found) == 1:
         return found[0][1]
-    tables: dict[str, list[tuple[str, Table]]] = {}
-    for name, answer in found:
+    tables: dict[str, list[_Part]] = {}
+    for (name, answer), group in zip(found, groups, strict=True):
         for table in answer.tables:
-            tables.setdefault(table.key, []).append((name, table))
+            tables.setdefault(table.key, []).append((name, group, table))
     return Answer(
         # people see the facts in the table of workers instead
         facts=tuple(replace(fact, about=name, shown=False) for name, answer in found for fact in answer.facts),
@@ -59,26 +62,30 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
                             one_unit=any(table.one_unit for _, answer in found for table in answer.tables))  # fmt: skip
 
 
-def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
+def _stack_tables(parts: Sequence[_Part]) -> Table:
     """Stacks tables of several workers; columns that a table lacks are empty there."""
-    columns = {column.key: column for _, table in parts for column in table.columns}
-    bounds = [0, *accumulate(len(table) for _, table in parts)]
+    columns = {column.key: column for *_, table in parts for column in table.columns}
+    bounds = [0, *accumulate(len(table) for *_, table in parts)]
 
     def column(key: str) -> LazyValues:
-        own = [table.values[index] if (index := table.column_index(key)) >= 0 else None for _, table in parts]
+        own = [table.values[index] if (index := table.column_index(key)) >= 0 else None for *_, table in parts]
         return LazyValues(bounds[-1], lambda rows: _rows(own, bounds, rows))
 
     def workers(rows: slice) -> list[str]:
         found: list[str] = []
-        for (name, _), first, last in zip(parts, bounds, bounds[1:], strict=False):
+        for (name, *_), first, last in zip(parts, bounds, bounds[1:], strict=False):
             found += [name] * (min(rows.stop, last) - max(rows.start, first))
         return found
 
     def target(row: int) -> Target | None:
         index = bisect_right(bounds, row) - 1
-        return parts[index][1].target_of(row - bounds[index])
+        _, group, table = parts[index]
+        found = table.target_of(row - bounds[index])
+        if found is None or not found.condition or found.scope is not None:
+            return found
+        return replace(found, scope=Scope(group))
 
-    first = parts[0][1]
+    first = parts[0][2]
     values = (LazyValues(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
                  word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit,

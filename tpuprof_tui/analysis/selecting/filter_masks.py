@@ -121,4 +121,5 @@ def with_condition(text: str, condition: str) -> str:
     text = text.strip()
     if not text or text == condition:
         return condition
-    return f"({text}) {condition}" if "|" in text else f"{text} {condition}"
+    # "or" binds less than "and"
+    return " ".join(f"({each})" if "|" in each else each for each in (text, condition))

@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 #: Category of events without another one.
-OTHER: Final = Category("other", "O", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
+OTHER: Final = Category("other", "E", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
 #: Colours for kinds of lanes without one in the vocabulary.
 _MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
 

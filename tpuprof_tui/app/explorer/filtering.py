@@ -6,8 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached, with_condition
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached, with_condition
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
+from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 
@@ -47,8 +48,8 @@ class Filtering:
         if found is not None or not text.strip():
             self._stop_counting()
             return found or self._hint()
-        session = self.store.session
-        self.background.compute("filter", lambda: apply_filter(session, text.strip()), self._count)
+        scope = self.store.state.scope
+        self.background.compute("filter", lambda: self._counted(text.strip(), scope), self._show_count)
         return pending_hint(self.prompting, self.background)
 
     def fault_of(self, text: str) -> Hint | None:
@@ -63,8 +64,18 @@ class Filtering:
     def _hint(self) -> Hint:
         return Hint(self.store.session.profile.vocabulary.phrase("filter_hint", _HINT))
 
-    def _count(self, found: FilterResult) -> None:
-        self.prompting.prompt.show_hint(Hint(f"{found.count:,} of {self.store.session.profile.instructions:,} pass"))
+    def _counted(self, text: str, scope: Scope) -> tuple[int, int]:
+        """How many events of a scope pass a filter, and how many it has."""
+        session = self.store.session
+        found = apply_filter(session, text)
+        if scope.everything:
+            return found.count, session.profile.instructions
+        numbers = numbers_in(session, scope, None)
+        return int(found.mask[numbers].sum()), len(numbers)
+
+    def _show_count(self, counted: tuple[int, int]) -> None:
+        count, total = counted
+        self.prompting.prompt.show_hint(Hint(f"{count:,} of {total:,} pass"))
 
     def _stop_counting(self) -> None:
         self.background.cancel("filter")
@@ -89,9 +100,8 @@ class Filtering:
         self.store.change(replace(self.store.state, filter=text))
         if not text:
             return
-        session = self.store.session
-        count, total = apply_filter(session, text).count, session.profile.instructions
-        counted = f"{count:,} of {session.profile.vocabulary.event.of(total)} pass."
+        count, total = self._counted(text, self.store.state.scope)
+        counted = f"{count:,} of {self.store.session.profile.vocabulary.event.of(total)} pass."
         self.say(f"{counted} & changes the filter, Esc clears it.")
 
     # narrowing

@@ -80,7 +80,8 @@ class Jumps:
                 found = dependencies.started_in(session.profile.lanes, lane, row)[0]
             if not len(dependencies):
                 profile = session.profile
-                needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
+                capability = profile.vocabulary.capability(DETAIL)
+                needs = f" (that needs {capability.needs})" if capability and not profile.has(DETAIL) else ""
                 message = profile.vocabulary.phrase("no_links", "This profile does not record what waited for what")
                 self.say(f"{message}{needs}.")
             elif not found:

@@ -237,6 +237,8 @@ class ExplorerScreen(LineScreen[None]):
 
     def back(self) -> bool:
         """Undoes one step (search, filter, selection ...); returns False if nothing is left to undo."""
+        # a message is about what is undone
+        self.prompt.say("")
         return self.navigation.back()
 
     def on_key(self, event: events.Key) -> None:

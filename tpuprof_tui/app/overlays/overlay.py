@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from rich.cells import chop_cells
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, on
@@ -16,7 +17,6 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
@@ -131,8 +131,10 @@ class CopiedLines(LinesView):
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the hint and the lines of the text."""
-        lines: list[Line] = [[Segment(fit(f" {HINT}", width), self.palette.quiet)], []]
-        lines += [[Segment(clean(line), self.palette.text)] for line in self.copied[:MAX_LISTED]]
+        lines: list[Line] = [*paragraph(HINT, width, self.palette.quiet), []]
+        # long lines go on below: what is not on the screen cannot be selected
+        lines += [[Segment(part, self.palette.text)]
+                  for line in self.copied[:MAX_LISTED] for part in chop_cells(clean(line), width) or [""]]  # fmt: skip
         if len(self.copied) > MAX_LISTED:
             lines.append([Segment(f" ... and {len(self.copied) - MAX_LISTED:,} lines more", self.palette.quiet)])
         return lines, []

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import wrap
+from tpuprof_tui.formats.text import ELLIPSIS, wrap
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
@@ -113,6 +113,11 @@ class LinesView(ScrollView, can_focus=True):
         if self.scrollable_content_region.width != self._built_for:
             self.rebuild()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Rebuilds the lines, as the scroll bar would hide their last cell."""
+        if self._built_for > 0 and self.scrollable_content_region.width != self._built_for:
+            self.rebuild()
+
     @property
     def has_cursor(self) -> bool:
         """Whether any line is an item."""
@@ -129,10 +134,18 @@ class LinesView(ScrollView, can_focus=True):
         number = y + self.scroll_offset.y
         if not 0 <= number < len(self.lines):
             return Strip([Segment(" " * width)], width)
-        strip = self.lines[number].adjust_cell_length(width, Style.null())
+        strip = self._cut(self.lines[number]).adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
             strip = self._highlighted(strip, number)
         return strip
+
+    def _cut(self, strip: Strip) -> Strip:
+        """A line that is longer than the pane is wide, cut with an ellipsis."""
+        if strip.cell_length <= self._built_for:
+            return strip
+        kept = strip.crop(0, max(self._built_for - 1, 0))
+        style = next(reversed(list(kept)), Segment("")).style
+        return Strip([*kept, Segment(ELLIPSIS, style)])
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
         """Applies the cursor style to line ``number``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,7 +21,9 @@ from tpuprof_tui.model import Groups, Problem
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import ChangeState, ShowMessage
-from .lines import Line, LinesView
+from .lines import Line, LinesView, paragraph
+
+NO_PROBLEMS: Final = "No problems: the whole capture could be used."
 
 
 class ProblemsPane(LinesView):
@@ -39,7 +41,7 @@ class ProblemsPane(LinesView):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the lines of all problems; each problem is an item."""
         if not self.problems:
-            return [[Segment(" No problems: the whole capture could be used.", self.palette.good)]], []
+            return paragraph(NO_PROBLEMS, width, self.palette.good), []
         lines: list[Line] = []
         items: list[int] = []
         for number, problem in enumerate(self.problems):
@@ -80,7 +82,7 @@ class ProblemsPane(LinesView):
     def step(self, steps: int) -> None:
         """Goes ``steps`` problems on, cyclic, shows it as a message and selects what it concerns; works in any pane."""
         if not self.problems:
-            self.post_message(ShowMessage("No problems: the whole capture could be used."))
+            self.post_message(ShowMessage(NO_PROBLEMS))
             return
         # the first step from another pane goes to the first problem
         self.put((self.cursor + steps if self.has_focus or self._last_shown >= 0 else 0) % len(self.problems))

@@ -90,6 +90,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if (old.columns, old.percent) != (state.columns, state.percent):
             self.columns.show(state)
             self._set_size()
+            self._scroll_to_column()
             self.refresh()
         if not self._active:
             return
@@ -333,12 +334,18 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if index >= 0:
             self._choose(index)
 
-    def _choose(self, index: int) -> None:
-        columns, left = self.columns, self.scroll_offset.x
-        index = columns.chosen_index = min(max(index, 0), len(columns.columns) - 1)
-        scroll_x = columns.offset_for(index, left, self.size.width, self.scrollable_content_region.width)
+    def _scroll_to_column(self) -> None:
+        """Scrolls the chosen column into view."""
+        left = self.scroll_offset.x
+        index, width = self.columns.chosen_index, self.scrollable_content_region.width
+        scroll_x = self.columns.offset_for(index, left, self.size.width, width) if width > 0 else left
         if scroll_x != left:
             self.scroll_to(x=scroll_x, animate=False, immediate=True)
+
+    def _choose(self, index: int) -> None:
+        columns = self.columns
+        columns.chosen_index = min(max(index, 0), len(columns.columns) - 1)
+        self._scroll_to_column()
         self.refresh()
         self.post_message(ShowMessage(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
 

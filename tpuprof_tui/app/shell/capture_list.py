@@ -89,12 +89,13 @@ class CaptureList(LinesView):
                 else f"Looking for captures {where} ..."
             )
             return paragraph(text, width, self.palette.quiet), []
-        path_width = max(width - 50, 16)
-        names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>5} {'total':>11}  {'busiest':<13}"
+        path_width = max(width - 51, 16)
+        names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>6} {'total':>11}  {'busiest':<13}"
         lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
         items = [-1]
         for number, each in enumerate(self.entries):
-            facts = (f"{each.device or MISSING:>7} {each.call or MISSING:>6} {each.mode or MISSING:>5} "
+            mode = fit(clean(each.mode) or MISSING, 6, right=True)
+            facts = (f"{each.device or MISSING:>7} {each.call or MISSING:>6} {mode} "
                      f"{each.total or MISSING:>11}  {each.busiest or MISSING:<13}")  # fmt: skip
             style = self.palette.text if not each.failed else self.palette.quiet
             mark = " (base)" if self.base is not None and same_path(each.path, self.base) else ""

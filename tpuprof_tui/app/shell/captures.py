@@ -85,7 +85,7 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
         return replace(entry, busiest="unreadable", failed=True)
     unit = figures.busiest
     busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
-    return replace(entry, mode=profile.recording.short[-5:], total=time_text(figures.total_ns), busiest=busiest)
+    return replace(entry, mode=profile.recording.short, total=time_text(figures.total_ns), busiest=busiest)
 
 
 def is_capture(path: Path) -> bool:

@@ -169,7 +169,15 @@ class CaptureTable(LinesView):
     def _count(self, rows: int) -> str:
         assert self.listing is not None
         total = len(self.listing.rows) + self.listing.more
-        return f"{rows:,} of {total:,} captures" if rows < total else f"{total:,} captures"
+        passing = f"  &{clean(self.view.words)}" if self.view.words else ""
+        return f"{rows:,} of {total:,} captures{passing}" if rows < total or passing else f"{total:,} captures"
+
+    def clear_filter(self) -> bool:
+        """Shows all captures again; returns False if none were filtered out."""
+        filtered, self.view.words = bool(self.view.words), ""
+        if filtered:
+            self._change()
+        return filtered
 
     # keys
 
@@ -277,5 +285,6 @@ class DataSetScreen(LineScreen[None]):
         self.query_one(Prompt).say(message.text)
 
     def back(self) -> None:
-        """Returns to the capture that was open."""
-        self.post_message(CaptureRequest("return"))
+        """Clears the filter, else returns to the capture that was open."""
+        if not self.query_one(CaptureTable).clear_filter():
+            self.post_message(CaptureRequest("return"))

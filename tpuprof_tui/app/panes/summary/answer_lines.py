@@ -162,7 +162,7 @@ class AnswerLines(Struct):
         for fact in facts:
             title = clean(fact.title)
             named = Segment(f" {fit(title, max(names, cell_len(title)))} ", self.palette.quiet)
-            value = Segment(fact_text(fact), self.palette.text)
+            value = Segment(clean(fact_text(fact)), self.palette.text)
             length = cell_len(named.text + value.text) + 1
             if length > self.width:
                 lines = paragraph(named.text + value.text, self.width, self.palette.text)
@@ -204,7 +204,10 @@ class AnswerLines(Struct):
             named += cell_len(note) + 1
         styles = [self._shade(table, row) for row in rows]
         first = True
+        left_out = {each.column.key: clean(each.column.title) for each in columns if not each.nil}
         for part, bar_width in self._parts(columns, named):
+            for each in part:
+                left_out.pop(each.column.key, None)
             heads = self._heads(part, bar_width)
             # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
@@ -223,6 +226,9 @@ class AnswerLines(Struct):
                 for line in self._row(part, bar_width, place, styles[place], strong=strong):
                     yield line, target
         if self.whole:
+            if left_out:
+                names = ", ".join(left_out.values())
+                yield from self.sentence_lines(f"No room for {names}: see a wider pane or tpuprof report.")
             yield from self.sentence_lines(*table.notes)
             if len(rows) < len(table):
                 yield from self.sentence_lines(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
@@ -239,7 +245,8 @@ class AnswerLines(Struct):
         for place in shown_columns(table):
             column = table.columns[place]
             values = [plain(table.values[place][row]) for row in rows]
-            texts = [cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row))
+            # cleaned: characters that terminals draw with other widths would shift the columns after them
+            texts = [clean(cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
@@ -250,11 +257,12 @@ class AnswerLines(Struct):
             found.insert(0, needed[-1])
         return found
 
-    def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
+    def _parts(self, columns: list[_Column], title: int, named: int = 1) -> Iterator[tuple[list[_Column], int]]:
         """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
 
         Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
-        After that texts are cut. A table without droppable columns continues below, with its first column repeated.
+        After that texts are cut. A table without droppable columns continues below, with its first column repeated, or
+        its first two if the texts of the first do not tell the rows apart; ``named``: number of these.
         """
         fits = self._wanted(columns) <= self.width
         kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
@@ -263,11 +271,12 @@ class AnswerLines(Struct):
                 break
             kept = [each for each in kept if each.column.spare != spare]
         rest: list[_Column] = []
-        while len(kept) > 2 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
+        while len(kept) > named + 1 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
             rest.insert(0, kept.pop())
         yield kept, self._sized(kept, title)
         if rest and not any(each.column.spare for each in columns):
-            yield from self._parts([replace(columns[0]), *rest], 0)
+            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
+            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
 
     def _wish(self, each: _Column) -> int:
         """Width that a column may take before others are dropped for it."""

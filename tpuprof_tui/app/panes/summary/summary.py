@@ -301,7 +301,7 @@ class SummaryPane(LinesView):
         elif found is not None:
             self._apply(*found)
         elif target is not None and target.condition:
-            self._find_longest(target.condition)
+            self._find_longest(target)
 
     def _apply(self, update: Update, message: str) -> None:
         """Changes the state for all panes but this one."""
@@ -310,12 +310,13 @@ class SummaryPane(LinesView):
         if message:
             self.post_message(ShowMessage(message))
 
-    def _find_longest(self, condition: str) -> None:
-        """Finds the longest event that meets a condition, in the background."""
+    def _find_longest(self, target: Target) -> None:
+        """Finds the longest event of a target (a condition, and a scope if it has one) in the background."""
         query = self.answers.answered_query
         if query is None:
             return
-        query = replace(query, filter=with_condition(query.filter, condition))
+        filter_text = with_condition(query.filter, target.condition)
+        query = replace(query, filter=filter_text, scope=target.scope or query.scope)
         known = is_filter_cached(self.session, query.full_filter)
         self._background.compute("longest", query.longest_work, self._take_longest, at_once=known)
 
@@ -331,6 +332,8 @@ class SummaryPane(LinesView):
             return
         update = _narrowed_state(self.session, target)
         if target.condition or target.step is not None:
+            if target.scope is not None:
+                self.post_message(ChangeState(_within(target.scope)))
             self.post_message(Narrow(target.condition, None if target.condition else target.step))
         elif update is not None:
             self.post_message(ChangeState(update))
@@ -378,6 +381,10 @@ def _event_update(session: Session, lane: int, row: int, prefix: str) -> tuple[U
     """State change that selects an event and scrolls it into view, and its message, which begins with ``prefix``."""
     message = f"{prefix}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
     return lambda state: select_event(session, state, lane, row), message
+
+
+def _within(scope: Scope) -> Update:
+    return lambda state: replace(state, scope=scope)
 
 
 def _time_update(start: int, end: int) -> Update:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
@@ -82,7 +83,8 @@ def _distributed(query: Query) -> Answer:
                 Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
                 Column("transfer_us", "Transfer", "duration"),
                 Column("mean_transfer_us", "Mean transfer", "duration"),
-            ), rows),
+            ), rows, target=lambda row: Target(condition=text_condition("name", rows[row][1]),
+                                               scope=Scope(groups[rows[row][0]]))),
         ),
         notes=("One worker alone: all of its collectives count as transfer.",) if len(found) == 1 else (),
         missing=tuple(missing),

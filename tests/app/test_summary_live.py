@@ -44,8 +44,8 @@ def expected(profile) -> list[tuple[object, ...]]:
     """The same from the rows of ``summary.txt``."""
     return [
         ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
-         row.sums.tiu_cycle, row.uarch_rate if profile.has(DETAIL) else None, row.sums.gdma_cycle,
-         row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth, row.sums.sdma_cycle, row.sdma_ddr_bandwidth)
+         row.tiu_cycles, row.uarch_rate if profile.has(DETAIL) else None, row.gdma_cycles,
+         row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
         for row in summary_table(profile)
     ]  # fmt: skip
 

@@ -5,6 +5,8 @@ The captures are synthetic.
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from dataclasses import replace
 
@@ -16,6 +18,7 @@ from workbook_reading import loaded, stream_order, table_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.sources.sophgo import counters
+from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.files.registers_text import write_registers_text
 from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
@@ -89,6 +92,24 @@ def test_generator_commands_have_no_format(capture_of, tmp_path):
                 assert all((name in block) != rvt for name in names)
         assert found[True] > 10
         assert found[False] > 5
+
+
+@pytest.mark.parametrize("kind", ["bm1688_mode2", "cv84x6_mode2", "cv84x6_rvt", "cdma_zoo_des"])
+def test_json_lines_have_the_memories_and_formats_of_the_text(capture_of, tmp_path, kind):
+    profile = open_profile(capture_of(kind))
+    write_registers_text(profile, tmp_path)
+    sink = io.BytesIO()
+    write_instructions(profile, sink)
+    rows = [json.loads(line) for line in sink.getvalue().splitlines()]
+    for file, engines in (("tdma_0", ("GDMA", "SDMA")), *((f"cdma_{port}", ("CDMA",)) for port in (0, 1))):
+        place = "Port" if engines == ("CDMA",) else "Core Id"
+        chosen = [row for row in rows if row["engine"] in engines and row[place] == int(file[-1])]
+        if not chosen:
+            continue
+        names = ("Direction", "from_addr", "to_addr", "Data Type")
+        blocks = map(dict, blocks_of(tmp_path / f"{file[:4]}RegInfo_{file[-1]}.txt"))
+        for row, block in zip(chosen, blocks, strict=True):
+            assert [row.get(name) for name in names] == [block.get(name) for name in names]
 
 
 @pytest.mark.parametrize("kind", CAPTURES)

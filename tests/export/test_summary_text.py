@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.files.outputs import write_summary
+from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.summary_text import (
     NO_CORES,
     NO_EVENTS,
@@ -24,6 +26,8 @@ from tpuprof_tui.sources.sophgo.files.summary_text import (
     summary_text,
 )
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.sources.sophgo.views.published_summary import published
+from tpuprof_tui.views.query import Query
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
 
@@ -43,6 +47,24 @@ def rows_below(text: str, title: str) -> list[list[str]]:
 def dictionaries(text: str, title: str) -> list[dict[str, str]]:
     header, *rows = rows_below(text, title)
     return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=lambda path: path.stem)
+def test_report_and_page_have_the_cycles_and_bandwidths_of_the_text(written, tmp_path):
+    profile = kept_profile(written.stem, tmp_path)
+    table = published(Query(Session.of(profile))).table("published")
+    records = summary_record(profile)["rows"]
+    clocks = [profile.device.clock(engine) for engine in ("TIU", "DMA", "DMA")]
+    for cells, row, record in zip(dictionaries(summary_text(profile), "Summary"), table.rows(), records, strict=True):
+        values = dict(zip([column.key for column in table.columns], row, strict=True))
+        cycles = [values[f"{engine}_cycles"] for engine in ("tiu", "gdma", "sdma")]
+        if cells["CoreId"] == "Overall":
+            cycles = [f"{each / clock:.3f}(us)" for each, clock in zip(cycles, clocks, strict=True)]
+        rates = [f"{values[key]:.2f}" for key in ("gdma_ddr", "gdma_l2", "sdma_ddr")]
+        assert [cells[f"total{engine}Cycle"] for engine in ("Tiu", "Gdma", "Sdma")] == list(map(str, cycles))
+        assert [cells[f"{each}AvgBW(GB/s)"] for each in ("GdmaDdr", "GdmaL2", "SdmaDdr")] == rates
+        assert cells["Parallelism(%)"] == f"{values['parallelism']:.2f}%"
+        assert record["cells"][: len(cells)] == list(cells.values())
 
 
 def test_there_are_kept_summaries():

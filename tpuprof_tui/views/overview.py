@@ -20,7 +20,7 @@ def overview(query: Query) -> Answer:
     """Length, counts, busiest and idlest unit, most exposed transfer, and caveats."""
     profile, words = query.profile, query.vocabulary
     shown, (start, end) = query.filtered_session, query.window
-    events = sum(count_starting(shown.indexes[number], start, end) for number in query.lanes)
+    events = sum(count_starting(index, start, end) for index in query.lane_indexes.values())
     if not events:
         return Answer((Fact("total_us", "Total time", query.span, "duration"), Fact("events", "", 0, shown=False)),
                       notes=(words.say("No {events} start here."),))  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.result_cache import ResultCache
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session
 from tpuprof_tui.analysis.selecting.filters import split_step, with_step
@@ -16,6 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
+from tpuprof_tui.analysis.totals.work_sums import submitted
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
 
@@ -139,6 +141,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         lanes = self.session.lanes_in(self.scope)
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or lanes
+
+    @cached_property
+    def lane_indexes(self) -> dict[int, LaneIndex]:
+        """Indexes of ``lanes`` by number: of filtered events, on lanes outside the scope of those that it submitted."""
+        indexes = {number: self.filtered_session.indexes[number] for number in self.lanes}
+        within = self.profile.groups.within(self.scope.group) if self.scope.lane < 0 else frozenset[int]()
+        return {number: submitted(index, within) for number, index in indexes.items()} if within else indexes
 
     def longest_work(self) -> tuple[int, int] | None:
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""

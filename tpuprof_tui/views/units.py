@@ -126,10 +126,10 @@ def one_unit(query: Query) -> Answer:
 
 def lanes(query: Query) -> Answer:
     """Table of lanes with events, and table of sums by kind of lane."""
-    shown, profile, words = query.filtered_session, query.profile, query.vocabulary
+    profile, words = query.profile, query.vocabulary
     found = [
-        (number, lane_figures(shown.indexes[number], *query.window))
-        for number in query.lanes
+        (number, lane_figures(index, *query.window))
+        for number, index in query.lane_indexes.items()
         if len(profile.lanes[number])
     ]
     kinds: dict[str, list[LaneFigures]] = {}

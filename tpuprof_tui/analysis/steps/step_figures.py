@@ -115,6 +115,7 @@ def step_table(
     *,
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
+    owners: Collection[int] = (),
     indexes: Sequence[LaneIndex] = (),
 ) -> StepTable:
     """The figures of all steps, from the events of a (possibly filtered) profile. O(events log events).
@@ -122,11 +123,12 @@ def step_table(
     Args:
         units: Ids of the units whose times are summed; None: all.
         lanes: Indexes into ``profile.lanes`` of the lanes whose events are counted; None: those of the device.
+        owners: Groups; on lanes outside them only the events that they submitted are counted. Empty: all events.
         indexes: Result of ``build_indexes`` for the profile, if available: used for steps that do not overlap.
     """
     lengths = step_lengths(found)
     events, busy, compute, transfer, communication, exposed = _figures(
-        profile, found, profile.units if units is None else units, lanes, indexes
+        profile, found, profile.units if units is None else units, lanes, owners, indexes
     )[:, lengths.index]
     return StepTable(**asdict(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
                      communication=communication, exposed=exposed)  # fmt: skip
@@ -158,7 +160,7 @@ def step_lengths(found: ProfileSteps) -> StepLengths:
 
 def _figures(
     profile: Profile, found: ProfileSteps, units: Collection[int], counted_lanes: Collection[int] | None,
-    indexes: Sequence[LaneIndex],
+    owners: Collection[int], indexes: Sequence[LaneIndex],
 ) -> Ints:  # fmt: skip
     """int64 (6, steps): events, and ns of busy, compute, transfer, communication, exposed."""
     count = len(found)
@@ -170,7 +172,8 @@ def _figures(
             continue
         part = _Part(lane, found.indexes(lane).astype(np.int32))
         if counts:
-            figures[0] += part.counts(count)
+            own = _submitted(part, owners) if owners else part
+            figures[0] += own.counts(count) if len(own.step) else 0
         if lane.in_sums:
             parts.append(part)
     by_unit = indexes.by_unit if isinstance(indexes, Indexes) else {}
@@ -227,9 +230,18 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
         if lane.group in within:
             yield part
         elif "owner" in lane and profile.unit_of(lane) < 0 and not lane.on_host:
-            rows = np.flatnonzero(np.isin(lane["owner"], list(within)))
-            if len(rows):
-                yield _Part(lane.select_rows(rows, only=_NEEDED), part.step[rows])
+            own = _submitted(part, within)
+            if len(own.step):
+                yield own
+
+
+def _submitted(part: _Part, owners: Collection[int]) -> _Part:
+    """A part of a lane, of a lane outside these groups only the rows that they submitted."""
+    lane = part.lane
+    if lane.group in owners or "owner" not in lane:
+        return part
+    rows = np.flatnonzero(np.isin(lane["owner"], list(owners)))
+    return _Part(lane.select_rows(rows, only=_NEEDED), part.step[rows])
 
 
 def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 
-from ..index.lane_index import LaneIndex, rows_starting
+from ..index.lane_index import LaneIndex, build_index, rows_starting
 from ..index.running_sums import BLOCK, MIN_BLOCKS
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Columns that work can be grouped by.
 Grouping = Literal["kernel", "name", "type"]
+#: Sets of groups for which the index of a lane they share is cached.
+_SUBMITTERS: Final = 4
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
 #: Row indexes of ``WorkSums.sums``.
 COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
@@ -90,6 +92,19 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
     if "owner" not in index.lane:
         return frozenset()
     return index.cache.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
+
+
+def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
+    """The index, of a lane outside these groups restricted to the events that they submitted; cached."""
+    lane = index.lane
+    if lane.group in groups or "owner" not in lane or owners_of(index) <= groups:
+        return index
+    return index.cache.get(
+        "submitted",
+        lambda: build_index(lane.select_rows(np.flatnonzero(np.isin(lane["owner"], list(groups))))),
+        groups,
+        limit=_SUBMITTERS,
+    )
 
 
 def chosen_lanes(

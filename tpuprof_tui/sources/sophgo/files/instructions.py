@@ -20,10 +20,14 @@ from tpuprof_tui.export.selection import RowPage, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
+from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
+
+from .workbook.fields import LaneFields
+from .workbook.fieldsets import DMA_REGISTERS
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -38,8 +42,8 @@ CONDENSED: Final = frozenset(
     ("node_type", "node_engine", "tiu_type", "tiu_function", "node_extra", "precision",
      "data_format", "dma_type", "dma_function")
 )  # fmt: skip
-#: Register fields of every decoded DMA command, 0 where its layout lacks them (metrics 3.2).
-DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
+#: Fields of transfers whose placeholder depends on chip and command; the same as in the register text.
+_AS_REGISTER_TEXT: Final = ("Direction", "from_addr", "to_addr", "Data Type", "src_data_format")
 #: Groups of columns of measured numbers, whose values differ in nearly every row.
 _MEASURED: Final = ("time", "transfer", "operation")
 _NUMBERING: Final = ("order", "command_id")
@@ -188,9 +192,13 @@ def rows_as_text(
 def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Sequence[str]) -> _Formatter:
     """A function that returns the lines of some rows of a lane."""
     fields = {column.file_name: _field(profile, lane, column, syntax) for column in WRITTEN}
+    in_text = LaneFields(profile, lane)
 
     def plan(operation: int) -> list[Field | str]:
         own = fields if operation < 0 else _with_registers(lane, operation, syntax, fields)
+        if lane.kind != "TIU":
+            main = in_text.of(operation).main
+            own = own | {name: _as_field(name, main[name], syntax) for name in _AS_REGISTER_TEXT if name in own}
         return [own.get(name, syntax.absent) for name in names[1:]] if syntax.every_field else list(own.values())
 
     return partial(rows_as_text, lane, cache(plan), syntax.opening + syntax.text(lane.kind), syntax.closing)
@@ -214,6 +222,16 @@ def _field(profile: Profile, lane: Lane, column: PublishedColumn, syntax: RowSyn
         return Field(values, lead, absent, form=f"{syntax.quote}%.{column.decimals}f%%{syntax.quote}")
     span = 0 if column.group in _MEASURED or column.key in _NUMBERING else 4096
     return Field(values, lead, absent, decimals=column.decimals, span=span)
+
+
+def _as_field(name: str, source: Source, syntax: RowSyntax) -> Field | str:
+    """A field of the register text, an integer or a text, in this syntax."""
+    lead, absent = syntax.lead(name), syntax.absent
+    if source.absent is not None:
+        absent = lead + (syntax.text(source.absent) if isinstance(source.absent, str) else str(source.absent))
+    if source.values is None:
+        return absent
+    return Field(source.values, lead, absent, source.texts if source.kind == "text" else None, syntax.text, span=64)
 
 
 def _with_registers(

@@ -45,6 +45,10 @@ SUMMED: Final[dict[str, tuple[str, ...]]] = {
     "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
 }
 
+#: Counters by which the reference tells work of GDMA without commands: both are 0 for what it takes for system
+#: commands, moves within local memory included.
+_HANDSHAKES: Final = ("axi_d0_wr_vaild_cntr", "axi_d0_rd_vaild_cntr")
+
 
 class CoreSums(Struct, frozen=True):
     """Sums over the events of one core: cycles, operations, bytes."""
@@ -72,6 +76,7 @@ class SummaryRow(Struct, frozen=True):
         core: Core number; None for the row over all cores.
         sums: Sums that the figures are computed from.
         total_ns: Length of the profile, ns.
+        tiu_cycles, gdma_cycles, sdma_cycles: Cycles of the engine; over all cores those of the core with most.
         parallelism, tiu_ratio, uarch_rate: Percent.
         gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
         cells: Texts of the columns, in the order of ``COLUMNS``.
@@ -80,6 +85,9 @@ class SummaryRow(Struct, frozen=True):
     core: int | None
     sums: CoreSums
     total_ns: int
+    tiu_cycles: int
+    gdma_cycles: int
+    sdma_cycles: int
     parallelism: float
     tiu_ratio: float
     uarch_rate: float
@@ -142,27 +150,25 @@ def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int
         _bandwidth(sums.gdma_l2_bytes, sums.gdma_l2_cycle, dma_mhz),
         _bandwidth(sums.sdma_ddr_bytes, sums.sdma_ddr_cycle, dma_mhz),
     )
+    tiu, gdma, sdma = (max(getattr(part, f"{engine}_cycle") for part in parts) for engine in ("tiu", "gdma", "sdma"))
 
-    def cycles(name: str, mhz: float) -> str:
-        if core is not None:
-            return str(getattr(sums, name))
-        longest = max(getattr(part, name) for part in parts)
-        return f"{longest / mhz if mhz > 0 else 0:.3f}(us)"
+    def text(cycles: int, mhz: float) -> str:
+        return str(cycles) if core is not None else f"{cycles / mhz if mhz > 0 else 0:.3f}(us)"
 
     cells = (
         "Overall" if core is None else str(core),
         f"{parallelism:.2f}%",
         f"{total / 1000:.3f}",
         f"{tiu_ratio:.2f}%",
-        cycles("tiu_cycle", tiu_mhz),
+        text(tiu, tiu_mhz),
         f"{uarch_rate:.2f}%",
-        cycles("gdma_cycle", dma_mhz),
+        text(gdma, dma_mhz),
         f"{bandwidths[0]:.2f}",
         f"{bandwidths[1]:.2f}",
-        cycles("sdma_cycle", dma_mhz),
+        text(sdma, dma_mhz),
         f"{bandwidths[2]:.2f}",
     )
-    return SummaryRow(core, sums, total, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
+    return SummaryRow(core, sums, total, tiu, gdma, sdma, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
 
 
 def _percent(part: int, whole: int) -> float:
@@ -185,6 +191,8 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
     else:
         # in the reference a command issued by RVT is never a system command
         counted = (role == Role.WORK) | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
+        if lane.role_guessed and all(key in lane for key in _HANDSHAKES):
+            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in _HANDSHAKES])
     cycles = cycles * counted
     if lane.kind == "TIU":
         weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops"))]

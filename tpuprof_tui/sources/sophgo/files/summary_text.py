@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-from msgspec.structs import replace
-
 from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile
 from tpuprof_tui.formats.units import GUESS
-from tpuprof_tui.model import Profile, Role
+from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from .summary_moves import KINDS, Moves, lane_moves, sum_moves
@@ -73,14 +70,8 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
 
 
 def _reference_block(profile: Profile) -> str:
-    """The reference's table, with roles as it guesses them: GDMA records without transactions are system commands."""
-    lanes = []
-    for lane in profile.lanes:
-        if lane.role_guessed and lane.kind == "GDMA" and "transactions" in lane:
-            silent = (lane["transactions"] == 0) & (lane["role"] == Role.WORK)
-            lane = lane.with_column("role", np.where(silent, np.int8(Role.SYNC), lane["role"]))
-        lanes.append(lane)
-    rows = [row.cells for row in summary_table(replace(profile, lanes=tuple(lanes)))]
+    """The reference's table; empty without one."""
+    rows = [row.cells for row in summary_table(profile)]
     return _table("Summary", COLUMNS, rows[:-1], rows[-1:], ()) if rows else ""
 
 

@@ -34,7 +34,8 @@ def published(query: Query) -> Answer:
     rows = () if query.scope.lane >= 0 else tuple(_rows(query))
     if not rows:
         return Answer(missing=(Missing("bigTpuProfile counts whole cores: there is nothing here to count."),))
-    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
+    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends.",
+             "Cycles of Overall are those of the core with most."]  # fmt: skip
     known = query.profile.has(DETAIL)
     if not known:
         notes.append("uArchURate is meaningless here: operations are known from mode 2 on.")
@@ -56,8 +57,8 @@ def published(query: Query) -> Answer:
     # without registers the rate is missing, not the converter's placeholder
     values = [
         ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
-         row.sums.tiu_cycle, row.uarch_rate if known else None, row.sums.gdma_cycle, row.gdma_ddr_bandwidth,
-         row.gdma_l2_bandwidth, row.sums.sdma_cycle, row.sdma_ddr_bandwidth)
+         row.tiu_cycles, row.uarch_rate if known else None, row.gdma_cycles, row.gdma_ddr_bandwidth,
+         row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
         for row in rows
     ]  # fmt: skip
     table = Table.of_rows("published", "As bigTpuProfile counts", columns, values, total=True, notes=tuple(notes),

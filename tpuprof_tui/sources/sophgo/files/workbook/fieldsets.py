@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane
 
-from ..instructions import DMA_REGISTERS
+#: Register fields of every decoded DMA command, 0 where its layout lacks them (metrics 3.2).
+DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
 
 
 class Alias(Struct, frozen=True):

@@ -1,0 +1,53 @@
+"""Views of one core count the CDMA commands that it submitted, on ports that several cores share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import Role
+from tpuprof_tui.views.overview import overview
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.steps import steps
+from tpuprof_tui.views.units import lanes
+
+CAPTURE = Path(__file__).parents[2] / "samples" / "aksv_cdma"
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session.of(open_profile(CAPTURE))
+
+
+@pytest.mark.parametrize("condition", ["", "dur>1us"])
+def test_a_core_has_its_part_of_every_port(session, condition):
+    profile = session.profile
+    parts = dict.fromkeys(profile.units, 0)
+    for core in profile.units:
+        query = Query(session, Scope(core), filter=condition)
+        table = lanes(query).table("lanes")
+        rows = {row[0]: dict(zip((each.key for each in table.columns), row, strict=True)) for row in table.rows()}
+        own = {}
+        for lane in profile.lanes:
+            chosen = lane["owner"] == core if profile.unit_of(lane) < 0 else np.full(len(lane), lane.group == core)
+            chosen &= lane["end"] - lane["start"] > 1000 if condition else True
+            own[profile.title_of(lane)] = int(chosen.sum())
+            row = rows.get(profile.title_of(lane))
+            if row is not None and profile.unit_of(lane) < 0:
+                work = chosen & (lane["role"] == Role.WORK)
+                assert row["busy_us"] == Intervals.union(lane["start"][work], lane["end"][work]).total
+                assert row["bytes"] == lane["bytes"][work].sum()
+        assert {title: row["count"] for title, row in rows.items()} == {
+            title: count for title, count in own.items() if title in rows
+        }
+        count = parts[core] = sum(own.values())
+        assert sum(row[2] for row in lanes(query).table("kinds").rows()) == count
+        assert next(fact.value for fact in overview(query).facts if fact.key == "events") == count
+        assert sum(steps(query).table("steps").column("events")) == count
+    assert sum(parts.values()) == sum(lanes(Query(session, filter=condition)).table("lanes").column("count"))

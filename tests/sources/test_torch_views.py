@@ -635,3 +635,28 @@ def test_without_operators_and_modules_no_event_has_a_colour(tmp_path):
         assert texts == []
         assert [len(each) for each in numbers] == [len(lane) for lane in session.profile.lanes]
         assert all((each == -1).all() for each in numbers)
+
+
+def event(category: str, name: str, start: float, length: float, thread: int = 1, **args) -> dict:
+    """An event of process 0, which is also the device."""
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": thread, "ts": start, "dur": length,
+            "args": args}  # fmt: skip
+
+
+def write_trace(path: Path, events: list[dict], **metadata) -> Path:
+    path.write_text(json.dumps({"traceEvents": events, **metadata}))
+    return path
+
+
+def test_kernels_of_a_collective_communicate_in_the_figures_of_any_profile_too(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("kernel", "gemm", 0, 200, 7, correlation=9),
+        event("user_annotation", "nccl:all_reduce", 50, 30, **{"External id": 3}),
+        event("cuda_runtime", "cudaLaunchKernel", 60, 10, **{"External id": 3}, correlation=1),
+        event("kernel", "multimem_all_reduce_kernel", 100, 300, 13, correlation=1),
+    ])  # fmt: skip
+    found = report(path)
+    (unit,), streams = rows(found, "units", "units"), figures(found, "streams")
+    for key in ("communication_us", "exposed_communication_us", "overlap_us"):
+        assert unit[key] == streams[key] > 0
+    assert (unit["compute_us"], unit["communication_us"]) == (streams["computation_us"], 300)

@@ -129,7 +129,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
             selected = selection_of(query, run).events
-            rows = run.trace.work_rows[run.communicates]
+            rows = run.trace.work_rows[run.launchers.communicates]
             yield _finding(query, rule, run, gain, text, rows if selected is None else rows[selected[rows]])
 
 

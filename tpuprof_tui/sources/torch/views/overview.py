@@ -97,12 +97,12 @@ def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
     start, end = selection.step_spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
     counted_work = selection.narrow_work
-    work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
+    work = [run.kernels & ~run.launchers.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
 
     def union(rows: I64) -> Intervals:
         return run.union(selection.narrow(rows))
 
-    comm = run.work_union(run.communicates & counted_work).union_with(union(run.collectives))
+    comm = run.work_union(run.launchers.communicates & counted_work).union_with(union(run.collectives))
     unions = [
         *(run.work_union(which & counted_work) for which in work), comm, union(run.calls), union(run.loaders),
         union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
@@ -215,10 +215,10 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
     device = trace.work.get("device", np.zeros(0, np.int32))
     codes = np.flatnonzero(np.bincount(device[kernels])).tolist()
     codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
-    launcher = run.launcher
+    launcher = run.launchers.of_work
     of_operator = (launcher >= 0) & (run.call >= 0)
     if len(trace):
-        of_operator &= run.operators[launcher]
+        of_operator &= run.launchers.operators[launcher]
     length = run.work_end - run.work_start
     for code in codes:
         device_kernels = kernels & (device == code)
@@ -285,7 +285,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
     eligible = run.trace.named(ELIGIBLE.__contains__)
-    by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
+    by_eligible = (run.launchers.of_work >= 0) & (eligible[run.launchers.of_work] if len(run.trace) else False)
     for device, _, _, capability, _, _, _, share in device_rows:
         capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
         if capable and share == 0 and (by_eligible & run.kernels).any():

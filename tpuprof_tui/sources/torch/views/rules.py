@@ -28,16 +28,12 @@ ELIGIBLE: Final = frozenset(f"aten::{name}" for name in _ATEN.split()) | {
     "CudnnConvolutionBackward", "BmmBackward0", "CudnnConvolutionTransposeBackward", "MmBackward", "AddmvBackward",
     "MvBackward", "AddmmBackward", "AddbmmBackward",
 }  # fmt: skip
-#: Names of host events that communicate.
-COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 #: Annotations that are nodes of the tree of operators, in addition to steps and data loaders.
 TREE_COLLECTIVES: Final = frozenset(
     f"{library}:{name}" for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
 LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
-_NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
-_NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
 #: Bytes per element, by type.
 ELEMENT_BYTES: Final = {
     "long int": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1,
@@ -47,11 +43,6 @@ ELEMENT_BYTES: Final = {
 def uses_tensor_cores(name: str) -> bool:
     """Whether a kernel uses tensor cores, by its name."""
     return any(part in name for part in TENSOR_CORES)
-
-
-def is_operator(name: str) -> bool:
-    """Whether an event of category operator is an operator, by its name."""
-    return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS
 
 
 def is_tree_annotation(name: str) -> bool:

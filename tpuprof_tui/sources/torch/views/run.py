@@ -21,18 +21,15 @@ from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtr
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
-from ..read.clocks import COMMUNICATION
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, rows_named, step_numbers
 from ..read.values import lookup
-from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
+from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Item = TypeVar("Item")
 
-#: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
-_LAUNCH_IDS: Final = 10
 _REPLAY: Final = re.compile("Graph")
 _OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "
                      "streams.")  # fmt: skip
@@ -65,6 +62,7 @@ class Run:
 
     Attributes:
         worker, trace: The worker and its trace.
+        launchers: Who launched the trace's calls and device work.
         call: Row of the call of each device work; -1 if none.
         work_start, work_end, work_kind: Start and end (ns) and kind of each device work.
         kernels: Mask of the device work that is kernels.
@@ -76,8 +74,8 @@ class Run:
         trace = self.trace = worker.trace
         self.call, rows = trace.call, trace.work_rows
         self.work_start, self.work_end, self.work_kind = trace.start[rows], trace.end[rows], trace.kind[rows]
-        self.kernels = np.asarray(self.work_kind == Kind.KERNEL)
-        self.calls = np.flatnonzero(trace.kind == Kind.CALL)
+        self.launchers = trace.launchers
+        self.kernels, self.calls = self.launchers.kernels, self.launchers.calls
 
     @classmethod
     def of(cls, worker: TraceWorker) -> Run:
@@ -115,74 +113,11 @@ class Run:
         return any(name.endswith("StreamBeginCapture") for name in self.trace.names)
 
     @cached_property
-    def communicates(self) -> Mask:
-        """Mask of the device work that is communication kernels."""
-        named = self.trace.named(COMMUNICATION.match)[self.trace.work_rows]
-        launcher = self.launcher
-        launched = launcher >= 0
-        by_launcher = np.zeros(len(launcher), np.bool_)
-        by_launcher[launched] = self.has_collective_name[launcher[launched]]
-        return np.asarray(self.kernels & (named | self.trace.work["collective"] | by_launcher))
-
-    @cached_property
-    def has_collective_name(self) -> Mask:
-        """Mask of the events whose name is that of a host collective."""
-        return self.trace.named(COLLECTIVE.match)
-
-    @cached_property
     def collectives(self) -> I64:
         """Rows of the host's collectives."""
-        return np.flatnonzero(self.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
-
-    # -- who launched what
-
-    @cached_property
-    def ids_usable(self) -> bool:
-        """Whether External ids of calls identify operators; false if they are ids of launches."""
-        correlation, external = self.trace.correlation[self.calls], self.trace.external[self.calls]
-        both = (correlation != INT_MISSING) & (external != INT_MISSING)
-        return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
-
-    def rows_by_external_id(self, ids: I64) -> I64:
-        """Row of the operator or annotation with each External id; -1 if none."""
-        trace = self.trace
-        rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
-                              & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
-        rows = rows[np.lexsort((trace.file_order[rows], trace.external[rows]))]
-        return lookup(trace.external[rows], ids, rows)
-
-    @cached_property
-    def operators(self) -> Mask:
-        """Mask of the events that are operators."""
-        return np.asarray((self.trace.kind == Kind.OPERATOR) & self.trace.named(is_operator))
-
-    @cached_property
-    def call_owner(self) -> I64:
-        """For each event that is a call the row of the operator or annotation it belongs to; else -1."""
-        trace, calls = self.trace, self.calls
-        found = np.full(len(trace), -1, np.int64)
-        external = trace.external[calls]
-        by_time = (external == INT_MISSING) if self.ids_usable else np.ones(len(calls), np.bool_)
-        found[calls[~by_time]] = self.rows_by_external_id(external[~by_time])
-        found[calls[by_time]] = self.enclosing(np.flatnonzero(self.operators), calls[by_time])
-        return found
-
-    def enclosing(self, outer: I64, inner: I64) -> I64:
-        """Row of the innermost event of ``outer`` that contains each event of ``inner`` on its thread; -1 if none."""
-        trace = self.trace
-        index = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
-                          (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
-        return np.where(index >= 0, outer[index] if len(outer) else -1, -1)
-
-    @cached_property
-    def launcher(self) -> I64:
-        """Row of the operator or annotation that launched each device work; -1 if none."""
-        call = self.call
-        found = np.where(call >= 0, self.call_owner[call] if len(self.trace) else -1, -1)
-        if self.ids_usable:
-            alone = np.flatnonzero(call < 0)
-            found[alone] = self.rows_by_external_id(self.trace.external[self.trace.work_rows[alone]])
-        return found
+        return np.flatnonzero(
+            self.launchers.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION))
+        )
 
     # -- selections
 
@@ -276,7 +211,7 @@ class Tree:
         self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
         rows = self.rows
         self.module = module[rows]
-        self.operator = run.operators[rows]
+        self.operator = run.launchers.operators[rows]
         self._threads = trace.thread_of(rows)
         self._encloses = parent = parents(trace.start[rows], trace.end[rows], self._threads)
         inner = parent >= 0
@@ -316,13 +251,13 @@ class Tree:
     @cached_property
     def call_node(self) -> I64:
         """Index of the node of each call (``Run.calls``); -1 if none."""
-        return self.at(self.run.call_owner[self.run.calls])
+        return self.at(self.run.launchers.of_call[self.run.calls])
 
     @cached_property
     def work_node(self) -> I64:
         """Index of the node of each device work's call; -1 if none."""
         run = self.run
-        owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
+        owner = np.where(run.call >= 0, run.launchers.of_call[run.call] if len(run.trace) else -1, -1)
         return self.at(owner)
 
     def _sums(self, which: Mask) -> tuple[I64, I64]:
@@ -436,8 +371,8 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         run, trace = self.run, self.run.trace
         rows = np.flatnonzero(self.work & (run.call >= 0))
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
-        launcher = run.launcher[rows]
-        return (_OF_GRAPHS,) if (~run.operators[launcher] | (launcher < 0)).any() else ()
+        launcher = run.launchers.of_work[rows]
+        return (_OF_GRAPHS,) if (~run.launchers.operators[launcher] | (launcher < 0)).any() else ()
 
     @property
     def narrow_work(self) -> Mask:
@@ -470,7 +405,7 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.cache.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.spill(run, *run.computed_trees, run.trace)
+        query.profile.arrays.spill(run, *run.computed_trees, run.trace, run.launchers)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Item]) -> Iterator[Item]:

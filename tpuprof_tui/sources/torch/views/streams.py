@@ -32,8 +32,8 @@ def streams(selection: ViewSelection) -> Answer:
         return selection.clip(run.work_union(which & work))
 
     everything = union(np.ones(len(work), np.bool_))
-    comm = union(run.communicates)
-    compute = union(run.kernels & ~run.communicates)
+    comm = union(run.launchers.communicates)
+    compute = union(run.kernels & ~run.launchers.communicates)
     copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
     if selection.window is None:
         window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0

@@ -660,3 +660,31 @@ def test_kernels_of_a_collective_communicate_in_the_figures_of_any_profile_too(t
     for key in ("communication_us", "exposed_communication_us", "overlap_us"):
         assert unit[key] == streams[key] > 0
     assert (unit["compute_us"], unit["communication_us"]) == (streams["computation_us"], 300)
+
+
+def test_what_began_before_a_range_covers_it(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("user_annotation", "ProfilerStep#1", 0, 1000), event("cpu_op", "aten::item", 10, 900),
+        event("kernel", "gemm", 40, 500, 7, correlation=1, stream=7, **{"blocks per SM": 2}),
+        event("kernel", "ncclDevKernel_AllReduce", 200, 400, 13, correlation=2, stream=13),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 300, 250, 20, correlation=3, stream=20),
+    ])  # fmt: skip
+    found = report(path, range=(250_000, 650_000))
+    (unit,), streams = rows(found, "units", "units"), figures(found, "streams")
+    assert [streams[f"{key}_us"] for key in ("window", "computation", "communication", "memcpy", "busy")] == [
+        400, 290, 350, 250, 350,
+    ]  # fmt: skip
+    assert unit["busy_us"] == streams["busy_us"]
+    assert unit["compute_us"] == streams["computation_us"]
+    assert unit["exposed_communication_us"] == streams["exposed_communication_us"] == 60
+    lanes = {row["lane"].rpartition(" ")[2]: row for row in rows(found, "lanes", "lanes")}
+    for row in rows(found, "streams", "streams"):
+        lane = lanes[row["stream"]]
+        assert (row["events"], row["busy_us"]) == (lane["count"], lane["busy_us"])
+    (step,) = rows(found, "overview", "steps")
+    assert (step["kernel_us"], step["memcpy_us"], step["cpu_us"], step["other_us"]) == (290, 10, 50, 0)
+    (device,) = rows(found, "overview", "devices")
+    assert (device["utilization"], device["sm_efficiency"]) == (350 / 400, 290 / 400)
+    waits, copies = (next(row for row in rows(found, "findings", "findings") if row["rule"] == rule)
+                     for rule in ("synchronises", "pageable_copies"))  # fmt: skip
+    assert (waits["gain_us"], copies["gain_us"]) == (350, 250)

@@ -22,11 +22,10 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
 from .distributed import transfers
-from .run import Run, runs_of, selection_of, workers_of
+from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Kernels below this duration in ns are short; at least this many in a row are reported.
 _SHORT: Final = 10_000
@@ -46,11 +45,10 @@ def findings(query: Query) -> Iterator[Finding]:
     return findings_of(RULES, query)
 
 
-def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
-    """Each worker's run, and the mask of its events that the query selects."""
+def _runs(query: Query) -> Iterator[tuple[Run, ViewSelection]]:
+    """Each worker's run, and what the query selects of it."""
     for run in runs_of(query):
-        selection = selection_of(query, run)
-        yield run, np.ones(len(run.trace), np.bool_) if selection.events is None else selection.events
+        yield run, selection_of(query, run)
 
 
 def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
@@ -106,10 +104,9 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
-    for run, selected in _runs(query):
-        rows = rows_of(run)
-        rows = rows[selected[rows]]
-        gain = run.union(rows).total
+    for run, selection in _runs(query):
+        rows = selection.reaching_rows(rows_of(run))
+        gain = selection.clip(run.union(rows)).total
         if len(rows) and gain and gain >= least:
             length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
             name = line_text(run.trace.names[int(length.argmax())], 60)
@@ -128,16 +125,14 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            selected = selection_of(query, run).events
-            rows = run.trace.work_rows[run.launchers.communicates]
-            yield _finding(query, rule, run, gain, text, rows if selected is None else rows[selected[rows]])
+            rows = selection_of(query, run).reaching_rows(run.trace.work_rows[run.launchers.communicates])
+            yield _finding(query, rule, run, gain, text, rows)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
-    for run, selected in _runs(query):
-        rows = run.trace.work_rows
-        chosen = np.flatnonzero(run.kernels & selected[rows])
+    for run, selection in _runs(query):
+        chosen = np.flatnonzero(run.kernels & selection.work)
         if not len(chosen) or run.captures_graphs:
             continue
         work = run.trace.work
@@ -161,14 +156,14 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, selected in _runs(query):
+    for run, selection in _runs(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
                       for each in properties_of(run.trace))  # fmt: skip
         if not capable or not run.tensor_cores_known:
             continue
         nodes = run.tree.eligible & run.tree.operator
         owner = run.tree.work_node
-        unused = run.kernels & ~run.tensor_cores & selected[run.trace.work_rows] & (owner >= 0)
+        unused = run.kernels & ~run.tensor_cores & selection.work & (owner >= 0)
         unused[unused] = nodes[owner[unused]]
         gain = int((run.work_end - run.work_start)[unused].sum())
         if gain and gain >= least:

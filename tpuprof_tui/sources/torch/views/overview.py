@@ -96,11 +96,11 @@ def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
     run, trace = selection.run, selection.run.trace
     start, end = selection.step_spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
-    counted_work = selection.narrow_work
+    counted_work = selection.narrow_reaching_work
     work = [run.kernels & ~run.launchers.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
 
     def union(rows: I64) -> Intervals:
-        return run.union(selection.narrow(rows))
+        return run.union(selection.reaching_rows(rows) if selection.narrowed else rows)
 
     comm = run.work_union(run.launchers.communicates & counted_work).union_with(union(run.collectives))
     unions = [
@@ -201,7 +201,7 @@ def _overview(selection: ViewSelection) -> Answer:
 
 def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
     run, trace = selection.run, selection.run.trace
-    kernels = run.kernels & selection.narrow_work
+    kernels = run.kernels & selection.narrow_reaching_work
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
@@ -226,7 +226,7 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         span = high - low
         utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
-        by_operator = device_kernels & of_operator
+        by_operator = device_kernels & of_operator & selection.narrow_work
         operator_time = int(length[by_operator].sum())
         rows.append((
             trace.texts[code], properties.get("name"), properties.get("totalGlobalMem"),

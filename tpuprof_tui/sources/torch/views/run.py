@@ -335,7 +335,8 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         run: The worker's run.
-        events: Mask of the selected events; None: all.
+        events: Mask of the selected events, which start in the window; None: all.
+        reaching: The same, with events that reach into the window: unions are of these.
         window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
         step: Number of the selected step; None: all.
         narrowed: Whether scope, range or filter exclude events; a step alone includes all that ran in it.
@@ -343,6 +344,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     run: Run
     events: Mask | None
+    reaching: Mask | None
     window: tuple[int, int] | None
     step: int | None = None
     narrowed: bool = False
@@ -355,6 +357,12 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     def work(self) -> Mask:
         """Mask of the selected device work."""
         return self.mask_of(self.run.trace.work_rows)
+
+    @cached_property
+    def reaching_work(self) -> Mask:
+        """Mask of the device work that unions are of."""
+        rows = self.run.trace.work_rows
+        return np.ones(len(rows), np.bool_) if self.reaching is None else self.reaching[rows]
 
     @cached_property
     def steps(self) -> Mask:
@@ -379,9 +387,14 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         """Mask of the device work that counts in the selected steps."""
         return self.work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
 
-    def narrow(self, rows: I64) -> I64:
-        """The rows among some that count in the selected steps."""
-        return rows[self.mask_of(rows)] if self.narrowed else rows
+    @property
+    def narrow_reaching_work(self) -> Mask:
+        """Mask of the device work that unions in the selected steps are of."""
+        return self.reaching_work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
+
+    def reaching_rows(self, rows: I64) -> I64:
+        """The rows among some that unions are of."""
+        return rows if self.reaching is None else rows[self.reaching[rows]]
 
     def step_spans(self, steps: I64) -> tuple[I64, I64]:
         """Start and end of some steps, clipped to the window."""
@@ -428,9 +441,13 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:
                 events[rows] = True if masks is None else masks.lane(lane)
+    reaching = events
     if query.range is not None:
         low, high = (edge - worker.shift_ns for edge in query.range)
         window = (low, high)
-        inside = (run.trace.start >= low) & (run.trace.start < high)
-        events = inside if events is None else events & inside
-    return ViewSelection(run, events, window, query.step, bool(query.filter) or not is_whole or query.range is not None)
+        start, end = run.trace.start, run.trace.end
+        inside = (start >= low) & (start < high)
+        touching = inside | ((start < high) & (end > low))
+        events, reaching = (each if events is None else events & each for each in (inside, touching))
+    narrowed = bool(query.filter) or not is_whole or query.range is not None
+    return ViewSelection(run, events, reaching, window, query.step, narrowed)

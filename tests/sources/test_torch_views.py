@@ -688,3 +688,42 @@ def test_what_began_before_a_range_covers_it(tmp_path):
     waits, copies = (next(row for row in rows(found, "findings", "findings") if row["rule"] == rule)
                      for rule in ("synchronises", "pageable_copies"))  # fmt: skip
     assert (waits["gain_us"], copies["gain_us"]) == (350, 250)
+
+
+def test_a_step_that_nobody_marked_can_be_selected(tmp_path):
+    events = []
+    for number in range(6):
+        for place, name in enumerate(("aten::mm", "aten::add", "aten::mul")):
+            start, correlation = 1000 * number + 100 * place, 3 * number + place
+            events += [event("cpu_op", name, start, 80, **{"External id": correlation + 1}),
+                       event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=correlation),
+                       event("kernel", f"k_{name}", start + 30, 50 + number, 7, correlation=correlation)]  # fmt: skip
+    path = write_trace(tmp_path / "one.pt.trace.json", events)
+    assert Session.of(open_profile(path)).steps.guessed
+    found = report(path, step=2)
+    assert figures(found, "kernels") == {"kernels": 3, "total_us": 156}
+    assert figures(found, "overview")["kernel_us"] == figures(found, "streams")["busy_us"] == 156
+    (step,) = rows(found, "steps", "steps")
+    assert (step["step"], step["start_us"], step["step_us"], step["launched"]) == ("2", 2030, 252, 3)
+    assert figures(report(path), "steps") == {"steps": 1, "annotated": False}
+
+
+def test_an_execution_of_a_server_can_be_selected(tmp_path):
+    events = []
+    for number, name in enumerate(
+        ("execute_2_context_2(sq9)_generation_0()", "execute_4_context_0()_generation_4(sq4)")
+    ):
+        start = 1000 * number
+        events += [event("user_annotation", name, start, 500),
+                   event("cuda_runtime", "cudaGraphLaunch", start + 100, 20, correlation=number),
+                   *(event("kernel", "attn", start + 400 + 60 * place, 50, 7, correlation=number)
+                     for place in range(4))]  # fmt: skip
+    path = write_trace(tmp_path / "server.json", events)
+    for number, label in enumerate(("prefill 2", "decode 4")):
+        found = report(path, step=number)
+        assert figures(found, "overview")["steps"] == figures(found, "steps")["steps"] == 1
+        (step,) = rows(found, "overview", "steps")
+        assert (step["step"], step["step_us"], step["kernel_us"], step["runtime_us"]) == (label, 630, 200, 20)
+        assert figures(found, "kernels") == {"kernels": 4, "total_us": 200}
+        (step,) = rows(found, "steps", "steps")
+        assert (step["step"], step["host_us"], step["launched"], step["counted"]) == (label, 500, 4, True)

@@ -341,10 +341,12 @@ class _Columns:
             "start": start, "end": end, "order": trace.file_order[rows],
             "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
             "name": self._name[rows], "type": self._on_demand(rows, lambda some: self._types[trace.category[some]]),
-            "step": self._on_demand(rows, lambda some: self._step_of(trace.start[some])) if kind == "thread" else
-                    self._on_demand(rows, self._steps_of_device_events),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
+        # without marked steps, repetition decides
+        if len(self._steps[0]):
+            columns["step"] = self._on_demand(rows, self._steps_of_host_events if kind == "thread" else
+                                              self._steps_of_device_events)  # fmt: skip
         if kind == "thread":
             thread = _Nesting(start, end)
             columns |= {"sublane": lambda some: thread.sublane[some], "depth": lambda some: thread.depth[some],
@@ -370,6 +372,9 @@ class _Columns:
         """A column that is computed for the rows that are asked for; ``values`` takes rows of the trace."""
         return lambda some: values(rows_at(rows, some))
 
+    def _steps_of_host_events(self, rows: I64) -> I64:
+        return self._step_of(self._trace.start[rows])
+
     def _steps_of_device_events(self, rows: I64) -> I64:
         """Step numbers of device events: of work, the step of its launch; of annotations and waits, of their start."""
         trace = self._trace
@@ -390,7 +395,7 @@ class _Columns:
     def _step_of(self, times: I64) -> I64:
         starts, ends, numbers = self._steps
         step = step_at(starts, ends, times)
-        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)]) if len(numbers) else step
+        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
 
     def _work_column(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, computed on demand."""

@@ -39,7 +39,7 @@ def steps(query: Query) -> Answer:
 
 
 def _steps(selection: ViewSelection) -> Answer:
-    found, shift = selection.run.steps, selection.run.worker.shift_ns
+    found, shift = selection.step_list, selection.run.worker.shift_ns
     counts = [bool(each) for each in found.counted.tolist()]
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
@@ -53,7 +53,8 @@ def _steps(selection: ViewSelection) -> Answer:
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
     )  # fmt: skip
-    notes = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
+    uncounted = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
+    notes = (*selection.step_notes, *uncounted)
     facts = (
         Fact("steps", "Steps", int((found.counted & selection.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
@@ -145,7 +146,7 @@ def _each_once(table: Table) -> Table:
 
 def _overview(selection: ViewSelection) -> Answer:
     run = selection.run
-    found, shift = run.steps, run.worker.shift_ns
+    found, shift = selection.step_list, run.worker.shift_ns
     counted = np.flatnonzero(found.counted & selection.steps)
     start, end = selection.step_spans(counted)
     length = end - start
@@ -180,7 +181,7 @@ def _overview(selection: ViewSelection) -> Answer:
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
     devices = _devices(selection, start, end)
-    notes = []
+    notes = list(selection.step_notes)
     if not found.counted[selection.steps].all():
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tensor_cores_known:

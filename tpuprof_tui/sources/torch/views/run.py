@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
@@ -22,7 +23,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.steps import MODULE, STEP, rows_named, step_numbers
+from ..read.steps import MODULE, STEP, executions, rows_named, step_numbers
 from ..read.values import lookup
 from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, uses_tensor_cores
 
@@ -31,6 +32,8 @@ Mask = npt.NDArray[np.bool_]
 Item = TypeVar("Item")
 
 _REPLAY: Final = re.compile("Graph")
+_GUESSED: Final = ("~ No steps are marked: these are repetitions of device work; of the host, what started meanwhile "
+                   "belongs to them.")  # fmt: skip
 _OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "
                      "streams.")  # fmt: skip
 
@@ -129,19 +132,30 @@ class Run:
     @cached_property
     def steps(self) -> Steps:
         """Annotated steps, extended by their device work as in the TensorBoard plugin; else one step for the trace."""
-        run, trace = self, self.trace
+        trace = self.trace
         rows = rows_named(trace, STEP)
         labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
         host_start, host_end = trace.start[rows], trace.end[rows]
         annotated = len(rows) > 0
         if not annotated:
-            step_spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
+            step_spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), self.loaders])
             if not len(step_spans):
-                step_spans = np.concatenate([run.calls, trace.work_rows])
+                step_spans = np.concatenate([self.calls, trace.work_rows])
             if len(step_spans):
                 labels = ("0",)
                 host_start, host_end = trace.start[step_spans].min()[None], trace.end[step_spans].max()[None]
-        count = len(labels)
+        return self._with_work(labels, host_start, host_end, annotated=annotated)
+
+    @cached_property
+    def executions(self) -> Steps:
+        """Executions of a model by an inference server, extended by their device work."""
+        rows, labels = executions(self.trace)
+        found = self._with_work(tuple(labels), self.trace.start[rows], self.trace.end[rows], annotated=False)
+        return replace(found, counted=np.ones(len(rows), np.bool_))
+
+    def _with_work(self, labels: tuple[str, ...], host_start: I64, host_end: I64, *, annotated: bool) -> Steps:
+        """Steps of the host, extended by the device work that they launched."""
+        run, trace, count = self, self.trace, len(labels)
         launched = np.zeros(count, np.int64)
         start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
         launched_work = np.flatnonzero(run.call >= 0)
@@ -339,6 +353,8 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         reaching: The same, with events that reach into the window: unions are of these.
         window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
         step: Number of the selected step; None: all.
+        step_list, step_numbers: The steps that can be selected, and their numbers.
+        guessed: Whether the selected step was found by repetition.
         narrowed: Whether scope, range or filter exclude events; a step alone includes all that ran in it.
     """
 
@@ -346,8 +362,11 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     events: Mask | None
     reaching: Mask | None
     window: tuple[int, int] | None
-    step: int | None = None
-    narrowed: bool = False
+    step: int | None
+    step_list: Steps
+    step_numbers: I64
+    guessed: bool
+    narrowed: bool
 
     def mask_of(self, rows: I64) -> Mask:
         """Mask of the selected ones among some rows."""
@@ -367,11 +386,16 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def steps(self) -> Mask:
         """Mask of the selected steps; with a window, those that overlap it."""
-        steps = self.run.steps
-        selected = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+        steps = self.step_list
+        selected = np.ones(len(steps.label), np.bool_) if self.step is None else self.step_numbers == self.step
         if self.window is not None:
             selected &= (steps.start < self.window[1]) & (steps.end > self.window[0])
         return np.asarray(selected)
+
+    @property
+    def step_notes(self) -> tuple[str, ...]:
+        """A note if the selected step was found by repetition; else empty."""
+        return (_GUESSED,) if self.guessed else ()
 
     @property
     def replay_notes(self) -> tuple[str, ...]:
@@ -398,7 +422,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     def step_spans(self, steps: I64) -> tuple[I64, I64]:
         """Start and end of some steps, clipped to the window."""
-        start, end = self.run.steps.start[steps], self.run.steps.end[steps]
+        start, end = self.step_list.start[steps], self.step_list.end[steps]
         return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
 
     def clip(self, covered: Intervals) -> Intervals:
@@ -450,4 +474,24 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         touching = inside | ((start < high) & (end > low))
         events, reaching = (each if events is None else events & each for each in (inside, touching))
     narrowed = bool(query.filter) or not is_whole or query.range is not None
-    return ViewSelection(run, events, reaching, window, query.step, narrowed)
+    guessed = query.step is not None and query.session.steps.guessed
+    steps, numbers = _steps_to_select(query, run)
+    return ViewSelection(run, events, reaching, window, query.step, steps, numbers, guessed, narrowed)
+
+
+def _steps_to_select(query: Query, run: Run) -> tuple[Steps, I64]:
+    """The steps of a run, and their numbers; if the host annotated none, those that the query's step is one of."""
+    if query.step is None or run.steps.annotated:
+        return run.steps, step_numbers(run.steps.label)
+    known = query.session.steps
+    own = known.set_of(run.worker.group)
+    if own is None:
+        return run.steps, np.full(len(run.steps.label), INT_MISSING, np.int64)
+    if not known.guessed:
+        return run.executions, step_numbers(run.executions.label)
+    # repetitions of device work: these begin and end with it
+    start, end = (edge[own.index] - run.worker.shift_ns for edge in (known.steps.start, known.steps.end))
+    begins = np.sort(run.work_start)
+    launched = np.searchsorted(begins, end) - np.searchsorted(begins, start)
+    labels = tuple(map(str, own.number.tolist()))
+    return Steps(labels, start, end, start, end, launched, np.ones(len(labels), np.bool_), False), own.number

@@ -449,3 +449,11 @@ def test_steps_and_gaps_of_several_ranks_are_not_counted_twice(runs_of_ranks):
     assert min(row[key] for row in parts.values() for key in ("base_us", "other_us")) >= 0
     assert [name for name in sorted(parts) if name.startswith("step")] == ["step 1", "step 2", "step 3"]
     assert (parts["step 3"]["base_us"], parts["step 3"]["status"]) == (0, "added")
+
+
+def test_another_number_of_steps_is_the_cause(runs_of_ranks):
+    told = why(compared(*runs_of_ranks))
+    assert told.startswith("The other has 1 step more (2 -> 3); the median step takes 2.")
+    assert "--step N" in told
+    assert "1 step fewer (3 -> 2)" in why(compared(*reversed(runs_of_ranks)))
+    assert "step fewer" not in why(compared(*runs_of_ranks, step=1))

@@ -727,3 +727,48 @@ def test_an_execution_of_a_server_can_be_selected(tmp_path):
         assert figures(found, "kernels") == {"kernels": 4, "total_us": 200}
         (step,) = rows(found, "steps", "steps")
         assert (step["step"], step["host_us"], step["launched"], step["counted"]) == (label, 500, 4, True)
+
+
+def rules(record: dict) -> dict[str, dict]:
+    return {row["rule"]: row for row in rows(record, "findings", "findings")}
+
+
+def test_without_device_work_nobody_waits_for_the_gpu(tmp_path):
+    events = [event("cpu_op", name, 100 * place, 90) for place, name in enumerate(("aten::mm", "aten::item") * 3)]
+    assert "synchronises" not in rules(report(write_trace(tmp_path / "cpu.pt.trace.json", events)))
+    events.append(event("kernel", "gemm", 0, 50, 7))
+    assert rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events)))["synchronises"]["gain_us"] == 50
+
+
+def test_kernels_with_newer_names_are_not_advised_to_use_tensor_cores(tmp_path, capsys):
+    name = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"
+    path = gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100", name=name)
+    record = report(path)
+    assert "tensor_cores_unused" not in rules(record)
+    assert not any(row["id"] == "tensor_cores" for row in rows(record, "overview", "recommendations"))
+    # the share is that of the plugin's list
+    assert figures(record, "overview")["tensor_core_share"] == 0
+    assert main(["report", str(path), "overview"]) == 0
+    assert "Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores." in capsys.readouterr().out
+
+
+def instant(time: float, device: int, allocated: int, reserved: int) -> dict:
+    return {"ph": "i", "s": "t", "name": "[memory]", "pid": 0, "tid": 1, "ts": time, "args": {
+        "Device Type": 1, "Device Id": device, "Addr": 512 * device + 512, "Bytes": 512, "Total Allocated": allocated,
+        "Total Reserved": reserved}}  # fmt: skip
+
+
+def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path):
+    mega = 1 << 20
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("cpu_op", "aten::mm", 0, 1000), event("kernel", "gemm", 500, 100, 7),
+        # before the first kernel
+        instant(10, 0, 900 * mega, 1000 * mega), instant(20, 0, 10 * mega, 1000 * mega),
+        instant(510, 1, 100 * mega, 2000 * mega), instant(520, 1, 90 * mega, 2000 * mega),
+    ])  # fmt: skip
+    found = rules(report(path))
+    assert found["memory_peak"]["text"].startswith("900.0 MiB are allocated on GPU0")
+    assert found["fragmentation"]["text"] == (
+        "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
+    )
+    assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))

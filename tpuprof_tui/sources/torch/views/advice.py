@@ -26,6 +26,7 @@ from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Kernels below this duration in ns are short; at least this many in a row are reported.
 _SHORT: Final = 10_000
@@ -38,6 +39,8 @@ _FULL: Final = 0.8
 _PEAKS: Final = 2.0
 _LEAST_PEAK: Final = 1 << 20
 _USUALLY: Final = 0.9
+#: Names of calls and operators that wait for the GPU.
+_WAITS: Final = r"Synchronize|^aten::(item|_local_scalar_dense)$"
 
 
 def findings(query: Query) -> Iterator[Finding]:
@@ -120,6 +123,11 @@ def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
     return lambda run: np.flatnonzero(np.isin(run.trace.kind, kinds) & run.trace.named(test))
 
 
+def _waits_for_gpu(run: Run) -> I64:
+    """Rows of the calls that wait for the GPU; none if it did nothing."""
+    return _named(_WAITS, Kind.CALL, Kind.OPERATOR)(run) if len(run.call) else np.zeros(0, np.int64)
+
+
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, answer in _streams(query):
         gain = answer.figure("exposed_communication_us")
@@ -163,7 +171,7 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             continue
         nodes = run.tree.eligible & run.tree.operator
         owner = run.tree.work_node
-        unused = run.kernels & ~run.tensor_cores & selection.work & (owner >= 0)
+        unused = run.plain_kernels & selection.work & (owner >= 0)
         unused[unused] = nodes[owner[unused]]
         gain = int((run.work_end - run.work_start)[unused].sum())
         if gain and gain >= least:
@@ -187,34 +195,50 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
+def _memory_by_device(query: Query, run: Run, known: Mask) -> Iterator[tuple[tuple[int, int], I64]]:
+    """Type and id of each device, and its instants in the queried time, among those in a mask."""
+    memory = run.trace.memory
+    if query.range is not None or query.step is not None:
+        start, end = (edge - run.worker.shift_ns for edge in query.window)
+        known = known & (memory.time >= start) & (memory.time < end)
+    devices = {*zip(memory.device_type[known].tolist(), memory.device_id[known].tolist(), strict=True)}
+    for kind, number in sorted(devices):
+        yield (kind, number), np.flatnonzero(known & (memory.device_type == kind) & (memory.device_id == number))
+
+
+def _end_of_memory(query: Query, run: Run) -> int:
+    """End of the time that instants of memory are of, ns of the profile."""
+    whole = query.range is None and query.step is None
+    return run.worker.shift_ns + run.trace.length_ns + 1 if whole else query.window[1]
+
+
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory = run.trace.memory
         on_gpu = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
             memory.allocated != INT_MISSING)  # fmt: skip
-        if not on_gpu.any():
-            continue
-        allocated, reserved = int(memory.allocated[on_gpu].max()), int(memory.reserved[on_gpu].max())
-        if reserved and (reserved - allocated) / reserved >= _FRAGMENTED:
-            text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
-                    f"{percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
+        devices = list(_memory_by_device(query, run, on_gpu))
+        for device, rows in devices:
+            allocated, reserved = int(memory.allocated[rows].max()), int(memory.reserved[rows].max())
+            if not reserved or (reserved - allocated) / reserved < _FRAGMENTED:
+                continue
+            name = device_name(*device)
+            where = f" on {name}" if len(devices) > 1 else ""
+            text = (f"{bytes_text(reserved)} are reserved{where} and never more than {bytes_text(allocated)} "
+                    f"allocated: {percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
             # start of the peak of reserved memory
-            time = memory.time[on_gpu] + run.worker.shift_ns
-            begin = int(time[memory.reserved[on_gpu].argmax()])
-            length = max(query.window[1] - begin, 1)
-            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length), rule.advice,
-                          Target(time=(begin, begin + length)))  # fmt: skip
+            begin = int(memory.time[rows[memory.reserved[rows].argmax()]]) + run.worker.shift_ns
+            length = max(_end_of_memory(query, run) - begin, 1)
+            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length, name),
+                          rule.advice, Target(time=(begin, begin + length)))  # fmt: skip
 
 
 def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory, shift = run.trace.memory, run.worker.shift_ns
         capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
-        start, end = query.window
-        inside = (memory.allocated != INT_MISSING) & (memory.time + shift >= start) & (memory.time + shift < end)
-        for kind, number in sorted({*zip(memory.device_type[inside].tolist(), memory.device_id[inside].tolist(),
-                                         strict=True)}):  # fmt: skip
-            rows = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number))
+        end = _end_of_memory(query, run)
+        for (kind, number), rows in _memory_by_device(query, run, memory.allocated != INT_MISSING):
             time, allocated = memory.time[rows] + shift, memory.allocated[rows]
             order = np.argsort(allocated, kind="stable")
             cumulative = np.cumsum(np.diff(time, append=end)[order])
@@ -245,8 +269,7 @@ RULES: Final = (
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
-         partial(_covered, rows_of=_named(r"Synchronize|^aten::(item|_local_scalar_dense)$", Kind.CALL, Kind.OPERATOR),
-                 text="The host waits for the GPU in {calls}, {time}: {name}.")),
+         partial(_covered, rows_of=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}.")),
     Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
          "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
          partial(_covered, rows_of=_named("Pageable", Kind.COPY),

@@ -187,6 +187,8 @@ def _overview(selection: ViewSelection) -> Answer:
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
+    elif (run.kernels & ~run.plain_kernels & ~run.tensor_cores).any():
+        notes.append("Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores.")
     if selection.window is not None:
         notes.append("Only the part of steps within the range is shown.")
     return Answer(
@@ -287,9 +289,10 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
     eligible = run.trace.named(ELIGIBLE.__contains__)
     by_eligible = (run.launchers.of_work >= 0) & (eligible[run.launchers.of_work] if len(run.trace) else False)
+    tried = by_eligible & run.kernels
     for device, _, _, capability, _, _, _, share in device_rows:
         capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
-        if capable and share == 0 and (by_eligible & run.kernels).any():
+        if capable and share == 0 and tried.any() and not (tried & ~run.plain_kernels).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))

@@ -13,6 +13,8 @@ TENSOR_CORES: Final = (
     "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
     "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
 )  # fmt: skip
+#: Names of kernels since Hopper, of CUTLASS and of Triton's products: used for advice only, not for shares.
+_NEWER: Final = ("nvjet", "tensorop", "wgmma", "tcgen05", "deep_gemm", "triton_tem_")
 _ATEN: Final = (
     "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution "
     "cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul mm mv linear addbmm baddbmm bmm "
@@ -43,6 +45,11 @@ ELEMENT_BYTES: Final = {
 def uses_tensor_cores(name: str) -> bool:
     """Whether a kernel uses tensor cores, by its name."""
     return any(part in name for part in TENSOR_CORES)
+
+
+def may_use_tensor_cores(name: str) -> bool:
+    """Whether a kernel may use tensor cores, by names that the peers' lists lack too."""
+    return uses_tensor_cores(name) or any(part in name for part in _NEWER)
 
 
 def is_tree_annotation(name: str) -> bool:

@@ -25,7 +25,7 @@ from ..read.categories import Kind
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, executions, rows_named, step_numbers
 from ..read.values import lookup
-from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, uses_tensor_cores
+from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -102,6 +102,11 @@ class Run:
     def tensor_cores(self) -> Mask:
         """Mask of the device work that uses tensor cores."""
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
+
+    @cached_property
+    def plain_kernels(self) -> Mask:
+        """Mask of the kernels that certainly do not use tensor cores."""
+        return np.asarray(self.kernels & ~self.trace.named(may_use_tensor_cores)[self.trace.work_rows])
 
     @cached_property
     def tensor_cores_known(self) -> bool:

@@ -688,6 +688,8 @@ def test_what_began_before_a_range_covers_it(tmp_path):
     waits, copies = (next(row for row in rows(found, "findings", "findings") if row["rule"] == rule)
                      for rule in ("synchronises", "pageable_copies"))  # fmt: skip
     assert (waits["gain_us"], copies["gain_us"]) == (350, 250)
+    # but what counts is what starts in it
+    assert sum(row["count"] for row in rows(found, "durations", "durations")) == 1
 
 
 def test_a_step_that_nobody_marked_can_be_selected(tmp_path):

@@ -9,11 +9,12 @@ from profiles import make_lane, make_profile
 from work_rows import top
 
 from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score, top_events
+from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import chart_data
 from tpuprof_tui.analysis.totals.exposed import with_exposed
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
 from tpuprof_tui.views.query import Query
@@ -201,3 +202,14 @@ def test_a_single_unit_has_a_mean_which_is_its_own_and_not_shown_twice():
     query = Query(Session.of(make_profile([make_lane(starts=[0, 90], ends=[50, 100])])))
     (fact,) = units(query).facts
     assert (fact.key, fact.value, fact.shown) == ("mean_utilisation", 0.6, False)
+
+
+def test_bytes_that_nobody_recorded_are_not_known():
+    unknown = int(INT_MISSING)
+    lanes = [
+        lane("stream", 1, "none", (0, 10, TRANSFER), bytes=(unknown,)),
+        lane("stream", 1, "some", (0, 10, TRANSFER), (20, 30, TRANSFER), bytes=(unknown, 64)),
+    ]
+    indexes = [build_index(each) for each in lanes]
+    assert [bytes_between(each, 0, 30) for each in indexes] == [None, 64]
+    assert [bytes_between(each, 0, 15) for each in indexes] == [None, 0]

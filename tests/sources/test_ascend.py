@@ -852,7 +852,7 @@ def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
         ("kernel_details.csv", lambda text: _in_line(text, 4, '"""', '""'), "quote is not closed, line 5"),
         ("kernel_details.csv", lambda text: text[: text.index("\n", len(text) // 2) + 20], "fewer cells"),
         ("kernel_details.csv", lambda text: _in_line(text, 4, "32,128", "32,128\"\"\"\"\n,x"), None),
-        ("trace_view.json", lambda text: text[: len(text) // 2], "ends before its list"),
+        ("trace_view.json", lambda text: text[: len(text) // 2], "ends within its list"),
         ("trace_view.json", lambda text: text.replace('"ts": "17', '"ts": "x7', 1), "without a time"),
         ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"ph": "X" "a', 1), "cannot be decoded"),
         ("trace_view.json", lambda text: text.replace('"name": "', '"name": "un"quoted ', 1), "quotation marks"),

@@ -635,3 +635,142 @@ def test_without_operators_and_modules_no_event_has_a_colour(tmp_path):
         assert texts == []
         assert [len(each) for each in numbers] == [len(lane) for lane in session.profile.lanes]
         assert all((each == -1).all() for each in numbers)
+
+
+def event(category: str, name: str, start: float, length: float, thread: int = 1, **args) -> dict:
+    """An event of process 0, which is also the device."""
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": thread, "ts": start, "dur": length,
+            "args": args}  # fmt: skip
+
+
+def write_trace(path: Path, events: list[dict], **metadata) -> Path:
+    path.write_text(json.dumps({"traceEvents": events, **metadata}))
+    return path
+
+
+def test_kernels_of_a_collective_communicate_in_the_figures_of_any_profile_too(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("kernel", "gemm", 0, 200, 7, correlation=9),
+        event("user_annotation", "nccl:all_reduce", 50, 30, **{"External id": 3}),
+        event("cuda_runtime", "cudaLaunchKernel", 60, 10, **{"External id": 3}, correlation=1),
+        event("kernel", "multimem_all_reduce_kernel", 100, 300, 13, correlation=1),
+    ])  # fmt: skip
+    found = report(path)
+    (unit,), streams = rows(found, "units", "units"), figures(found, "streams")
+    for key in ("communication_us", "exposed_communication_us", "overlap_us"):
+        assert unit[key] == streams[key] > 0
+    assert (unit["compute_us"], unit["communication_us"]) == (streams["computation_us"], 300)
+
+
+def test_what_began_before_a_range_covers_it(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("user_annotation", "ProfilerStep#1", 0, 1000), event("cpu_op", "aten::item", 10, 900),
+        event("kernel", "gemm", 40, 500, 7, correlation=1, stream=7, **{"blocks per SM": 2}),
+        event("kernel", "ncclDevKernel_AllReduce", 200, 400, 13, correlation=2, stream=13),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 300, 250, 20, correlation=3, stream=20),
+    ])  # fmt: skip
+    found = report(path, range=(250_000, 650_000))
+    (unit,), streams = rows(found, "units", "units"), figures(found, "streams")
+    assert [streams[f"{key}_us"] for key in ("window", "computation", "communication", "memcpy", "busy")] == [
+        400, 290, 350, 250, 350,
+    ]  # fmt: skip
+    assert unit["busy_us"] == streams["busy_us"]
+    assert unit["compute_us"] == streams["computation_us"]
+    assert unit["exposed_communication_us"] == streams["exposed_communication_us"] == 60
+    lanes = {row["lane"].rpartition(" ")[2]: row for row in rows(found, "lanes", "lanes")}
+    for row in rows(found, "streams", "streams"):
+        lane = lanes[row["stream"]]
+        assert (row["events"], row["busy_us"]) == (lane["count"], lane["busy_us"])
+    (step,) = rows(found, "overview", "steps")
+    assert (step["kernel_us"], step["memcpy_us"], step["cpu_us"], step["other_us"]) == (290, 10, 50, 0)
+    (device,) = rows(found, "overview", "devices")
+    assert (device["utilization"], device["sm_efficiency"]) == (350 / 400, 290 / 400)
+    waits, copies = (next(row for row in rows(found, "findings", "findings") if row["rule"] == rule)
+                     for rule in ("synchronises", "pageable_copies"))  # fmt: skip
+    assert (waits["gain_us"], copies["gain_us"]) == (350, 250)
+    # but what counts is what starts in it
+    assert sum(row["count"] for row in rows(found, "durations", "durations")) == 1
+
+
+def test_a_step_that_nobody_marked_can_be_selected(tmp_path):
+    events = []
+    for number in range(6):
+        for place, name in enumerate(("aten::mm", "aten::add", "aten::mul")):
+            start, correlation = 1000 * number + 100 * place, 3 * number + place
+            events += [event("cpu_op", name, start, 80, **{"External id": correlation + 1}),
+                       event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=correlation),
+                       event("kernel", f"k_{name}", start + 30, 50 + number, 7, correlation=correlation)]  # fmt: skip
+    path = write_trace(tmp_path / "one.pt.trace.json", events)
+    assert Session.of(open_profile(path)).steps.guessed
+    found = report(path, step=2)
+    assert figures(found, "kernels") == {"kernels": 3, "total_us": 156}
+    assert figures(found, "overview")["kernel_us"] == figures(found, "streams")["busy_us"] == 156
+    (step,) = rows(found, "steps", "steps")
+    assert (step["step"], step["start_us"], step["step_us"], step["launched"]) == ("2", 2030, 252, 3)
+    assert figures(report(path), "steps") == {"steps": 1, "annotated": False}
+
+
+def test_an_execution_of_a_server_can_be_selected(tmp_path):
+    events = []
+    for number, name in enumerate(
+        ("execute_2_context_2(sq9)_generation_0()", "execute_4_context_0()_generation_4(sq4)")
+    ):
+        start = 1000 * number
+        events += [event("user_annotation", name, start, 500),
+                   event("cuda_runtime", "cudaGraphLaunch", start + 100, 20, correlation=number),
+                   *(event("kernel", "attn", start + 400 + 60 * place, 50, 7, correlation=number)
+                     for place in range(4))]  # fmt: skip
+    path = write_trace(tmp_path / "server.json", events)
+    for number, label in enumerate(("prefill 2", "decode 4")):
+        found = report(path, step=number)
+        assert figures(found, "overview")["steps"] == figures(found, "steps")["steps"] == 1
+        (step,) = rows(found, "overview", "steps")
+        assert (step["step"], step["step_us"], step["kernel_us"], step["runtime_us"]) == (label, 630, 200, 20)
+        assert figures(found, "kernels") == {"kernels": 4, "total_us": 200}
+        (step,) = rows(found, "steps", "steps")
+        assert (step["step"], step["host_us"], step["launched"], step["counted"]) == (label, 500, 4, True)
+
+
+def rules(record: dict) -> dict[str, dict]:
+    return {row["rule"]: row for row in rows(record, "findings", "findings")}
+
+
+def test_without_device_work_nobody_waits_for_the_gpu(tmp_path):
+    events = [event("cpu_op", name, 100 * place, 90) for place, name in enumerate(("aten::mm", "aten::item") * 3)]
+    assert "synchronises" not in rules(report(write_trace(tmp_path / "cpu.pt.trace.json", events)))
+    events.append(event("kernel", "gemm", 0, 50, 7))
+    assert rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events)))["synchronises"]["gain_us"] == 50
+
+
+def test_kernels_with_newer_names_are_not_advised_to_use_tensor_cores(tmp_path, capsys):
+    name = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"
+    path = gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100", name=name)
+    record = report(path)
+    assert "tensor_cores_unused" not in rules(record)
+    assert not any(row["id"] == "tensor_cores" for row in rows(record, "overview", "recommendations"))
+    # the share is that of the plugin's list
+    assert figures(record, "overview")["tensor_core_share"] == 0
+    assert main(["report", str(path), "overview"]) == 0
+    assert "Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores." in capsys.readouterr().out
+
+
+def instant(time: float, device: int, allocated: int, reserved: int) -> dict:
+    return {"ph": "i", "s": "t", "name": "[memory]", "pid": 0, "tid": 1, "ts": time, "args": {
+        "Device Type": 1, "Device Id": device, "Addr": 512 * device + 512, "Bytes": 512, "Total Allocated": allocated,
+        "Total Reserved": reserved}}  # fmt: skip
+
+
+def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path):
+    mega = 1 << 20
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("cpu_op", "aten::mm", 0, 1000), event("kernel", "gemm", 500, 100, 7),
+        # before the first kernel
+        instant(10, 0, 900 * mega, 1000 * mega), instant(20, 0, 10 * mega, 1000 * mega),
+        instant(510, 1, 100 * mega, 2000 * mega), instant(520, 1, 90 * mega, 2000 * mega),
+    ])  # fmt: skip
+    found = rules(report(path))
+    assert found["memory_peak"]["text"].startswith("900.0 MiB are allocated on GPU0")
+    assert found["fragmentation"]["text"] == (
+        "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
+    )
+    assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))

@@ -32,6 +32,7 @@ from tpuprof_tui.views.query import Query
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
 
+import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
@@ -406,3 +407,53 @@ def test_a_table_without_rows_that_the_other_side_lacks_stays_without_rows():
     for sides in ((empty, Answer()), (Answer(), empty)):
         (table,) = join_sides(*sides, lambda *_: "same").tables
         assert not len(table)
+
+
+@pytest.fixture(scope="module")
+def runs_of_ranks(tmp_path_factory) -> tuple[Profile, Profile]:
+    """Two runs of two ranks; the other one has a step more."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, steps in (("base", 2), ("other", 3)):
+        torch_trace.write_run(folder / name, ranks=2, steps=steps, layers=2, seed=steps)
+    return open_profile(folder / "base"), open_profile(folder / "other")
+
+
+def test_of_several_workers_the_figures_of_each_are_told(runs_of_ranks, capsys):
+    record = record_of(compared(*runs_of_ranks), "kernels", "overview")
+    for view in ("kernels", "overview"):
+        assert record["views"][view]["figures"] == {}
+        told = rows_of(record, view, "workers")
+        assert [row["worker"] for row in told] == ["Rank 0", "Rank 1"]
+        for side, profile in zip(("base", "other"), runs_of_ranks, strict=True):
+            assert main(["report", profile.path, view, "--json"]) == 0
+            workers = json.loads(capsys.readouterr().out)["views"][view]["workers"]
+            for row in told:
+                for key, value in workers[row["worker"]]["figures"].items():
+                    assert row[f"{side}_{key}"] == pytest.approx(value)
+
+
+def test_of_several_workers_rows_are_in_the_order_of_the_main_number(runs_of_ranks):
+    record = record_of(compared(*runs_of_ranks), "operators", "kernels")
+    for view, table, key in (
+        ("operators", "by_name", "delta_device_self_us"),
+        ("kernels", "by_name", "delta_total_us"),
+    ):
+        sizes = [abs(row[key]) for row in rows_of(record, view, table)]
+        assert sizes == sorted(sizes, reverse=True)
+        assert len(sizes) > 8
+
+
+def test_steps_and_gaps_of_several_ranks_are_not_counted_twice(runs_of_ranks):
+    record = record_of(compared(*runs_of_ranks), "steps")
+    parts = {row["part"]: row for row in rows_of(record, "steps", "parts")}
+    assert min(row[key] for row in parts.values() for key in ("base_us", "other_us")) >= 0
+    assert [name for name in sorted(parts) if name.startswith("step")] == ["step 1", "step 2", "step 3"]
+    assert (parts["step 3"]["base_us"], parts["step 3"]["status"]) == (0, "added")
+
+
+def test_another_number_of_steps_is_the_cause(runs_of_ranks):
+    told = why(compared(*runs_of_ranks))
+    assert told.startswith("The other has 1 step more (2 -> 3); the median step takes 2.")
+    assert "--step N" in told
+    assert "1 step fewer (3 -> 2)" in why(compared(*reversed(runs_of_ranks)))
+    assert "step fewer" not in why(compared(*runs_of_ranks, step=1))

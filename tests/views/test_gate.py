@@ -24,10 +24,13 @@ from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import answer, view_of
+from tpuprof_tui.views.report import of_worker, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
 
+import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
@@ -322,3 +325,15 @@ def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
     for name in kinds:
         begin, end = range_typed(side.places[name].range, TimeBase(profile.start_ns, profile.end_ns))
         assert end - begin == max(longest[name.removeprefix("operation:")], 1), name
+
+
+def test_of_several_workers_the_largest_figure_counts(tmp_path):
+    torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
+    profile = open_profile(tmp_path)
+    (run,) = side_of(Query(Session.build(profile)), str(tmp_path)).runs
+    told = [answer(view_of(profile.vocabulary, "overview"), of_worker(Query(Session.of(profile)), each))
+            for each in workers_of(profile)]  # fmt: skip
+    shares = [each.figure("dataloader_us") for each in told]
+    assert shares[1] > 2 * shares[0]
+    assert run.figures["overview.dataloader_us"].value == pytest.approx(max(shares))
+    assert run.figures["overview.communication_us"].value == max(each.figure("communication_us") for each in told)

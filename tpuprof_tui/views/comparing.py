@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from .joining import join_sides
 from .query import Query
 from .registry import answer, view_named, views_of
 from .report import Worker, of_worker, worker_record, workers_of
+from .workers import WORKER
 
 #: Views that exist only for comparisons.
 OWN: Final = (
@@ -234,27 +235,47 @@ def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
 
 
 def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
+    """Combines the comparisons of several workers: rows by difference of the main number, figures as a table."""
     tables: dict[str, list[tuple[str, Table]]] = {}
     for key, result in parts:
         for table in result.tables:
             tables.setdefault(table.key, []).append((key, table))
-    stacked = []
-    for same in tables.values():
-        first = same[0][1]
-        rows = [(key, *row) for key, table in same if len(table.columns) == len(first.columns) for row in table.rows()]
-        delta = next((n for n, each in enumerate(first.columns, 1) if each.key.startswith("delta_")), None)
-        if delta is not None:
-            rows.sort(key=lambda row: -abs(row[delta] or 0))
-        columns = (Column("worker", "Worker"), *first.columns)
-        stacked.append(
-            replace(Table.of_rows(first.key, first.title, columns, rows), word=first.word, notes=first.notes)
-        )
     return Answer(
-        facts=tuple(replace(fact, about=key) for key, told in parts for fact in told.facts),
-        tables=tuple(stacked),
+        tables=(*_figures_by_worker(parts), *map(_stack_tables, tables.values())),
         notes=tuple(dict.fromkeys(note for _, told in parts for note in told.notes)),
         missing=tuple(dict.fromkeys(each for _, told in parts for each in told.missing)),
     )
+
+
+def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
+    first = parts[0][1]
+    columns = {column.key: column for _, table in parts for column in table.columns}
+    status = columns.pop("status", None)
+    ordered = [*columns.values(), *([] if status is None else [status])]
+    indexes = [[table.column_index(column.key) for column in ordered] for _, table in parts]
+    rows: list[tuple[Any, ...]] = [
+        (key, *(row[index] if index >= 0 else None for index in of_columns))
+        for (key, table), of_columns in zip(parts, indexes, strict=True)
+        for row in table.rows()
+    ]
+    # the main number is the one that narrow tables keep
+    delta = next((n for n, each in enumerate(ordered, 1) if each.key.startswith("delta_") and not each.spare), None)
+    if delta is not None:
+        rows.sort(key=lambda row: -abs(row[delta] or 0))
+    found = Table.of_rows(first.key, first.title, (WORKER, *ordered), rows)
+    return replace(found, word=first.word, notes=first.notes)
+
+
+def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
+    """Table of the workers' figures, with those of both sides and the differences."""
+    facts = [{fact.key: fact for fact in told.facts} for _, told in parts]
+    known = {key: fact for each in reversed(facts) for key, fact in each.items()}
+    if known:
+        columns = [Column(key, fact.title, fact.kind, fact.unit, spare=rank) for rank, (key, fact) in
+                   enumerate(known.items())]  # fmt: skip
+        rows = [(key, *(each[column.key].value if column.key in each else None for column in columns))
+                for (key, _), each in zip(parts, facts, strict=True)]  # fmt: skip
+        yield Table.of_rows("workers", "Workers", (WORKER, *columns), rows, word="worker")
 
 
 # views that only a comparison has
@@ -298,14 +319,23 @@ def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
     steps = query.session.steps.steps if query.step is None else None
     if steps is None or not len(steps):
         return {"run": end - start}
+    # the ranks of a run are in a step at about the same time
+    spans: list[list[int]] = []
+    known: dict[int, list[int]] = {}
     order = np.lexsort((steps.end, steps.start))
-    _, first = np.unique(np.stack((steps.start[order], steps.end[order])), axis=1, return_index=True)
+    for number, begin, stop in zip(*(each[order].tolist() for each in (steps.number, steps.start, steps.end)),
+                                   strict=True):  # fmt: skip
+        if number in known and begin < known[number][1]:
+            known[number][1] = max(known[number][1], stop)
+        else:
+            known[number] = [begin, stop]
+            spans.append(known[number])
     word, before = query.session.steps.word.one, start
     found: dict[str, int] = {}
-    for number, index in enumerate(order[np.sort(first)].tolist(), 1):
-        found[f"gap before {word} {number}"] = int(steps.start[index]) - before
-        found[f"{word} {number}"] = int(steps.end[index] - steps.start[index])
-        before = int(steps.end[index])
+    for place, (begin, stop) in enumerate(spans, 1):
+        found[f"gap before {word} {place}"] = max(begin - before, 0)
+        found[f"{word} {place}"] = max(stop - max(begin, before), 0)
+        before = max(before, stop)
     found["after the last"] = end - before
     return found
 

@@ -133,7 +133,21 @@ def why(compared: Compared) -> str:
     return "No single part changed by more than noise: the time lies between the parts listed here."
 
 
+def _more_steps(compared: Compared) -> Iterator[tuple[float, str]]:
+    """Another number of marked steps, as the first cause: then all sums differ."""
+    sides = [query.session.steps for query in (compared.base, compared.other)]
+    counts = [len(set(each.steps.number.tolist())) for each in sides]
+    marked = all(count and not each.guessed for count, each in zip(counts, sides, strict=True))
+    if compared.base.step is None and marked and counts[0] != counts[1]:
+        lengths = [time_text(round(float(np.median(each.steps.end - each.steps.start)))) for each in sides]
+        word = sides[0].word
+        more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
+        yield np.inf, (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); the median {word.one} takes "
+                       f"{lengths[0]} -> {lengths[1]}. --step N compares one.")  # fmt: skip
+
+
 def _causes(compared: Compared) -> Iterator[tuple[float, str]]:
+    yield from _more_steps(compared)
     # counts of the alignment by kernel name
     table = compared.answer(OWN[1]).table("launches")
     launched = {

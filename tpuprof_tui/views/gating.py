@@ -99,7 +99,9 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         for fact in answer(each, query).facts:
             value = plain(fact.value)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                figures.setdefault(f"{each.id}.{fact.key}", Figure(value))
+                # of several workers the largest
+                key = f"{each.id}.{fact.key}"
+                figures[key] = max(figures.get(key, Figure(value)), Figure(value), key=lambda known: known.value)
     launches = compared.comparison.joint.base.launches
     names = compared.comparison.joint.kernels
     signatures = {}

@@ -39,8 +39,9 @@ class ChartData(Struct, frozen=True, eq=False):
     Attributes:
         start, end: The window, ns.
         bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Number of work instructions between neighbouring ``BOUNDS``, with a bin below the first and one above
-            the last; int64. Host lanes and lanes not in sums count only if the scope is that lane.
+        durations: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin
+            below the first and one above the last; int64. Host lanes and lanes not in sums count only if the scope is
+            that lane.
     """
 
     start: int
@@ -68,7 +69,7 @@ def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData
         if only or len(lane) < MIN_BLOCKS * BLOCK:
             rows = rows_between(index, state.start, state.end)
             starts, ends, (work, moves) = lane.take("start", rows), lane.take("end", rows), _work(lane, rows, only)
-            lengths, added = _by_length((ends - starts)[work]), None
+            lengths, added = _by_length((ends - starts)[work & (starts >= state.start)]), None
             if moves is not None:
                 added = bytes_in_bins(starts[moves], ends[moves], lane.take("bytes", rows)[moves], edges)
         else:
@@ -130,7 +131,8 @@ class _LaneSums(Struct, frozen=True, eq=False):
         """Histogram of durations and bytes moved in each bin, of the rows between the first and the last edge."""
         first, last, rest = inner_blocks(index, int(edges[0]), int(edges[-1]), BLOCK)
         lane = index.lane
-        lengths = _by_length((lane.take("end", rest) - lane.take("start", rest))[_work(lane, rest)[0]])
+        starts = lane.take("start", rest)
+        lengths = _by_length((lane.take("end", rest) - starts)[_work(lane, rest)[0] & (starts >= edges[0])])
         if last > first:
             lengths = lengths + self.lengths[last] - self.lengths[first]
         return lengths, None if self.bytes is None else self.bytes.between(edges)

@@ -333,6 +333,13 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     lane = index.lane
     if "bytes" not in lane:
         return None
+    moved = _bytes_inside(index, start, end)
+    # no bytes are known to have moved only if the size of any work is known
+    return moved or (0 if index.cache.get("bytes known", lambda: _knows_bytes(lane)) else None)
+
+
+def _bytes_inside(index: LaneIndex, start: int, end: int) -> int:
+    lane = index.lane
     first, last, rest = inner_blocks(index, start, end, 1)
     inner = slice(first, last)
     if len(lane) < MIN_BLOCKS * BLOCK:
@@ -348,6 +355,10 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     cut = inside < ends - begins
     outside = sizes[cut] * (1.0 - inside[cut] / np.maximum(ends - begins, 1)[cut])
     return total + int(sizes.sum()) - round(float(outside.sum()))
+
+
+def _knows_bytes(lane: Lane) -> bool:
+    return bool((lane["bytes"] != INT_MISSING).any())
 
 
 def _work_bytes(lane: Lane, rows: Rows) -> Array:

@@ -240,7 +240,7 @@ class _Collector:
         if self._damage:
             yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._text_read)
         elif events.truncated:
-            yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
+            yield Problem(Severity.ERROR, "The host trace ends within its list of events.", kept, file=name)
         elif events.metadata_lost:
             yield Problem(Severity.WARNING, "The host trace ends after its list of events, in the middle of what "
                           "follows.", "All its slices are shown.", file=name)  # fmt: skip

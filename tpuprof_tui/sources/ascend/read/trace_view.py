@@ -410,7 +410,7 @@ class _Reader:
         if damaged:
             self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", text_read)
         elif chunks.truncated:
-            self._note(Severity.ERROR, "The timeline ends before its list of events.",
+            self._note(Severity.ERROR, "The timeline ends within its list of events.",
                        "All events before are shown.", text_read)  # fmt: skip
         self._problems += chunks.problems(self._name)
 

@@ -6,7 +6,6 @@ two ranks do not overlap in time, one of their clocks is wrong: it is moved by t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,19 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .categories import Kind
+from .launchers import COLLECTIVE, COMMUNICATION
 from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
-#: Names of communication kernels.
-COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
-_HOST: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 #: Least number of collectives for a meaningful median.
 _FEW: Final = 3
 
 
 def collectives(trace: Trace) -> tuple[I64, list[str]]:
     """Rows and names of communication kernels, by start; if there are none, of the host's communication events."""
-    for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), _HOST)):
+    for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), COLLECTIVE)):
         rows = np.flatnonzero(np.isin(trace.kind, kinds) & trace.named(pattern.match))
         if len(rows):
             rows = rows[np.argsort(trace.start[rows], kind="stable")]

@@ -38,7 +38,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
-from .clocks import COMMUNICATION, shifts
+from .clocks import shifts
 from .dependencies import links_of
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
@@ -331,13 +331,6 @@ class _Columns:
         if shift:
             self._start, self._end = arrays.stored(trace.start + shift), arrays.stored(trace.end + shift)
         self._codes = {key: _recoded(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
-        self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
-        self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
-        kernels = trace.kind[trace.work_rows] == Kind.KERNEL
-        rows = trace.work_rows[kernels]
-        if len(rows):
-            collective = trace.work["collective"][kernels]
-            self._activity[rows[trace.named(COMMUNICATION.match)[rows] | collective]] = Activity.COMMUNICATION
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
         trace = self._trace
@@ -348,10 +341,12 @@ class _Columns:
             "start": start, "end": end, "order": trace.file_order[rows],
             "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
             "name": self._name[rows], "type": self._on_demand(rows, lambda some: self._types[trace.category[some]]),
-            "step": self._on_demand(rows, lambda some: self._step_of(trace.start[some])) if kind == "thread" else
-                    self._on_demand(rows, self._steps_of_device_events),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
+        # without marked steps, repetition decides
+        if len(self._steps[0]):
+            columns["step"] = self._on_demand(rows, self._steps_of_host_events if kind == "thread" else
+                                              self._steps_of_device_events)  # fmt: skip
         if kind == "thread":
             thread = _Nesting(start, end)
             columns |= {"sublane": lambda some: thread.sublane[some], "depth": lambda some: thread.depth[some],
@@ -360,7 +355,7 @@ class _Columns:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         if kind == "stream":
-            columns["activity"] = self._activity[rows]
+            columns["activity"] = self._on_demand(rows, self._activities)
             columns |= {key: self._work_column(key, rows) for key in ("bytes", "grid", "block")}
         number = int(tid[:9]) if tid.isdecimal() else -1
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
@@ -377,6 +372,9 @@ class _Columns:
         """A column that is computed for the rows that are asked for; ``values`` takes rows of the trace."""
         return lambda some: values(rows_at(rows, some))
 
+    def _steps_of_host_events(self, rows: I64) -> I64:
+        return self._step_of(self._trace.start[rows])
+
     def _steps_of_device_events(self, rows: I64) -> I64:
         """Step numbers of device events: of work, the step of its launch; of annotations and waits, of their start."""
         trace = self._trace
@@ -387,10 +385,17 @@ class _Columns:
         times[work] = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
         return self._step_of(times)
 
+    def _activities(self, rows: I64) -> npt.NDArray[np.int8]:
+        """Activities of device work; who launched it decides whether a kernel communicates."""
+        trace = self._trace
+        found = np.where(trace.kind[rows] == Kind.KERNEL, Activity.COMPUTE, Activity.TRANSFER).astype(np.int8)
+        found[trace.launchers.communicates[np.searchsorted(trace.work_rows, rows)]] = Activity.COMMUNICATION
+        return found
+
     def _step_of(self, times: I64) -> I64:
         starts, ends, numbers = self._steps
         step = step_at(starts, ends, times)
-        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)]) if len(numbers) else step
+        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
 
     def _work_column(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, computed on demand."""

@@ -530,7 +530,7 @@ class _Reader:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
                                  file=name, offset=self._text_read))  # fmt: skip
         elif chunks.truncated:
-            found.append(Problem(Severity.ERROR, "The trace ends before its list of events.",
+            found.append(Problem(Severity.ERROR, "The trace ends within its list of events.",
                                  "All events before are shown.", file=name, offset=self._text_read))  # fmt: skip
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from tpuprof_tui.model import INT_MISSING
 
 from .categories import Kind
-from .trace import Trace
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
 STEP: Final = "ProfilerStep#"

@@ -17,6 +17,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from .arguments import Arguments
 from .categories import Kind
 from .deferred import FrameIds, OperatorArgs, details_of, flow_ends_of
+from .launchers import Launchers
 from .values import F64, I32, I64, lookup
 
 
@@ -132,6 +133,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         if bool((ids[1:] == ids[:-1]).any()):
             order = np.lexsort((self.file_order[calls], self.start[calls], self.correlation[calls]))
         return lookup(ids, wanted, calls[order])
+
+    @cached_property
+    def launchers(self) -> Launchers:
+        """Who launched its calls and device work."""
+        return Launchers(self)
 
     @cached_property
     def operator_rows(self) -> I64:

@@ -22,7 +22,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
 from .distributed import transfers
-from .run import Run, runs_of, selection_of, workers_of
+from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
 
 I64 = npt.NDArray[np.int64]
@@ -39,6 +39,8 @@ _FULL: Final = 0.8
 _PEAKS: Final = 2.0
 _LEAST_PEAK: Final = 1 << 20
 _USUALLY: Final = 0.9
+#: Names of calls and operators that wait for the GPU.
+_WAITS: Final = r"Synchronize|^aten::(item|_local_scalar_dense)$"
 
 
 def findings(query: Query) -> Iterator[Finding]:
@@ -46,11 +48,10 @@ def findings(query: Query) -> Iterator[Finding]:
     return findings_of(RULES, query)
 
 
-def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
-    """Each worker's run, and the mask of its events that the query selects."""
+def _runs(query: Query) -> Iterator[tuple[Run, ViewSelection]]:
+    """Each worker's run, and what the query selects of it."""
     for run in runs_of(query):
-        selection = selection_of(query, run)
-        yield run, np.ones(len(run.trace), np.bool_) if selection.events is None else selection.events
+        yield run, selection_of(query, run)
 
 
 def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
@@ -106,10 +107,9 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
-    for run, selected in _runs(query):
-        rows = rows_of(run)
-        rows = rows[selected[rows]]
-        gain = run.union(rows).total
+    for run, selection in _runs(query):
+        rows = selection.reaching_rows(rows_of(run))
+        gain = selection.clip(run.union(rows)).total
         if len(rows) and gain and gain >= least:
             length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
             name = line_text(run.trace.names[int(length.argmax())], 60)
@@ -123,21 +123,24 @@ def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
     return lambda run: np.flatnonzero(np.isin(run.trace.kind, kinds) & run.trace.named(test))
 
 
+def _waits_for_gpu(run: Run) -> I64:
+    """Rows of the calls that wait for the GPU; none if it did nothing."""
+    return _named(_WAITS, Kind.CALL, Kind.OPERATOR)(run) if len(run.call) else np.zeros(0, np.int64)
+
+
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, answer in _streams(query):
         gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            selected = selection_of(query, run).events
-            rows = run.trace.work_rows[run.communicates]
-            yield _finding(query, rule, run, gain, text, rows if selected is None else rows[selected[rows]])
+            rows = selection_of(query, run).reaching_rows(run.trace.work_rows[run.launchers.communicates])
+            yield _finding(query, rule, run, gain, text, rows)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
-    for run, selected in _runs(query):
-        rows = run.trace.work_rows
-        chosen = np.flatnonzero(run.kernels & selected[rows])
+    for run, selection in _runs(query):
+        chosen = np.flatnonzero(run.kernels & selection.work)
         if not len(chosen) or run.captures_graphs:
             continue
         work = run.trace.work
@@ -161,14 +164,14 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, selected in _runs(query):
+    for run, selection in _runs(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
                       for each in properties_of(run.trace))  # fmt: skip
         if not capable or not run.tensor_cores_known:
             continue
         nodes = run.tree.eligible & run.tree.operator
         owner = run.tree.work_node
-        unused = run.kernels & ~run.tensor_cores & selected[run.trace.work_rows] & (owner >= 0)
+        unused = run.plain_kernels & selection.work & (owner >= 0)
         unused[unused] = nodes[owner[unused]]
         gain = int((run.work_end - run.work_start)[unused].sum())
         if gain and gain >= least:
@@ -192,34 +195,50 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
+def _memory_by_device(query: Query, run: Run, known: Mask) -> Iterator[tuple[tuple[int, int], I64]]:
+    """Type and id of each device, and its instants in the queried time, among those in a mask."""
+    memory = run.trace.memory
+    if query.range is not None or query.step is not None:
+        start, end = (edge - run.worker.shift_ns for edge in query.window)
+        known = known & (memory.time >= start) & (memory.time < end)
+    devices = {*zip(memory.device_type[known].tolist(), memory.device_id[known].tolist(), strict=True)}
+    for kind, number in sorted(devices):
+        yield (kind, number), np.flatnonzero(known & (memory.device_type == kind) & (memory.device_id == number))
+
+
+def _end_of_memory(query: Query, run: Run) -> int:
+    """End of the time that instants of memory are of, ns of the profile."""
+    whole = query.range is None and query.step is None
+    return run.worker.shift_ns + run.trace.length_ns + 1 if whole else query.window[1]
+
+
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory = run.trace.memory
         on_gpu = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
             memory.allocated != INT_MISSING)  # fmt: skip
-        if not on_gpu.any():
-            continue
-        allocated, reserved = int(memory.allocated[on_gpu].max()), int(memory.reserved[on_gpu].max())
-        if reserved and (reserved - allocated) / reserved >= _FRAGMENTED:
-            text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
-                    f"{percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
+        devices = list(_memory_by_device(query, run, on_gpu))
+        for device, rows in devices:
+            allocated, reserved = int(memory.allocated[rows].max()), int(memory.reserved[rows].max())
+            if not reserved or (reserved - allocated) / reserved < _FRAGMENTED:
+                continue
+            name = device_name(*device)
+            where = f" on {name}" if len(devices) > 1 else ""
+            text = (f"{bytes_text(reserved)} are reserved{where} and never more than {bytes_text(allocated)} "
+                    f"allocated: {percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
             # start of the peak of reserved memory
-            time = memory.time[on_gpu] + run.worker.shift_ns
-            begin = int(time[memory.reserved[on_gpu].argmax()])
-            length = max(query.window[1] - begin, 1)
-            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length), rule.advice,
-                          Target(time=(begin, begin + length)))  # fmt: skip
+            begin = int(memory.time[rows[memory.reserved[rows].argmax()]]) + run.worker.shift_ns
+            length = max(_end_of_memory(query, run) - begin, 1)
+            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length, name),
+                          rule.advice, Target(time=(begin, begin + length)))  # fmt: skip
 
 
 def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory, shift = run.trace.memory, run.worker.shift_ns
         capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
-        start, end = query.window
-        inside = (memory.allocated != INT_MISSING) & (memory.time + shift >= start) & (memory.time + shift < end)
-        for kind, number in sorted({*zip(memory.device_type[inside].tolist(), memory.device_id[inside].tolist(),
-                                         strict=True)}):  # fmt: skip
-            rows = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number))
+        end = _end_of_memory(query, run)
+        for (kind, number), rows in _memory_by_device(query, run, memory.allocated != INT_MISSING):
             time, allocated = memory.time[rows] + shift, memory.allocated[rows]
             order = np.argsort(allocated, kind="stable")
             cumulative = np.cumsum(np.diff(time, append=end)[order])
@@ -250,8 +269,7 @@ RULES: Final = (
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
-         partial(_covered, rows_of=_named(r"Synchronize|^aten::(item|_local_scalar_dense)$", Kind.CALL, Kind.OPERATOR),
-                 text="The host waits for the GPU in {calls}, {time}: {name}.")),
+         partial(_covered, rows_of=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}.")),
     Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
          "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
          partial(_covered, rows_of=_named("Pageable", Kind.COPY),

@@ -28,10 +28,10 @@ def by_module(session: Session) -> tuple[list[str], list[I32]]:
 
 def _operators(run: Run) -> I64:
     """For each event the row of its operator; -1 if none."""
-    found = np.array(run.call_owner)
-    operators = np.flatnonzero(run.operators)
+    found = np.array(run.launchers.of_call)
+    operators = np.flatnonzero(run.launchers.operators)
     found[operators] = operators
-    found[run.trace.work_rows] = run.launcher
+    found[run.trace.work_rows] = run.launchers.of_work
     return found
 
 

@@ -95,7 +95,9 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
     """Collectives of the workers that communicate, start of transfer of their intervals, and what is unknown."""
 
     def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
-        found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
+        found = [
+            collectives_of(run) for run in runs_of(query) if run.launchers.communicates.any() or len(run.collectives)
+        ]
         return found, *_transfer_starts(found)
 
     return query.cache.get("collectives", compare, query.top_group)
@@ -125,12 +127,12 @@ def collectives_of(run: Run) -> Collectives:
     trace = run.trace
     rows = run.collectives
     rows = rows[np.lexsort((trace.file_order[rows], -trace.end[rows], trace.start[rows]))]
-    kernels = np.flatnonzero(run.communicates)
+    kernels = np.flatnonzero(run.launchers.communicates)
     ordered = np.argsort(rows, kind="stable")
-    owner = lookup(rows[ordered], run.launcher[kernels], ordered)
+    owner = lookup(rows[ordered], run.launchers.of_work[kernels], ordered)
     # kernels launched by another event belong to the innermost collective around their call
     lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
-    around = run.enclosing(np.sort(rows), run.call[kernels[lost]])
+    around = run.launchers.enclosing(np.sort(rows), run.call[kernels[lost]])
     owner[lost] = lookup(rows[ordered], around, ordered)
     known = owner >= 0
     start = np.concatenate([trace.start[rows], run.work_start[kernels[known]]])
@@ -159,10 +161,10 @@ def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
 
 def _overlap(run: Run) -> list[tuple[Any, ...]]:
     steps = run.steps
-    compute = run.work_union(run.kernels & ~run.communicates) if run.kernels.any() else run.union(
-        np.flatnonzero(run.operators & ~run.has_collective_name)
+    compute = run.work_union(run.kernels & ~run.launchers.communicates) if run.kernels.any() else run.union(
+        np.flatnonzero(run.launchers.operators & ~run.launchers.has_collective_name)
     )  # fmt: skip
-    comm = run.work_union(run.communicates).union_with(run.union(run.collectives))
+    comm = run.work_union(run.launchers.communicates).union_with(run.union(run.collectives))
     covered = compute.union_with(comm)
     counted = np.flatnonzero(steps.counted)
     start, end = steps.start[counted], steps.end[counted]

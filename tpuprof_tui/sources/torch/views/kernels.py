@@ -49,7 +49,7 @@ def kernels(selection: ViewSelection) -> Answer:
         (_NAME, names), (cores, [uses_tensor_cores(each) for each in names]),
         *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
-    launcher = run.launcher[chosen]
+    launcher = run.launchers.of_work[chosen]
     operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)
     launch = Grouped(name, operator, *(_merged_codes(trace.texts, work[key][chosen]) for key in ("grid", "block")),
                      *(work[key][chosen] for key in ("registers", "shared_memory")))  # fmt: skip

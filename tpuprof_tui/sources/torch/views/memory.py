@@ -42,7 +42,7 @@ def _memory(selection: ViewSelection) -> Answer:
     if selection.window is not None:
         inside = (memory.time >= selection.window[0]) & (memory.time < selection.window[1])
     if selection.step is not None:
-        steps = run.steps
+        steps = selection.step_list
         inside &= np.logical_or.reduce([(memory.time >= steps.host_start[step]) & (memory.time < steps.host_end[step])
                                         for step in np.flatnonzero(selection.steps)], initial=False)  # fmt: skip
     devices = sorted(map(tuple, Grouped(memory.device_type, memory.device_id).keys.tolist()))

@@ -39,7 +39,7 @@ def steps(query: Query) -> Answer:
 
 
 def _steps(selection: ViewSelection) -> Answer:
-    found, shift = selection.run.steps, selection.run.worker.shift_ns
+    found, shift = selection.step_list, selection.run.worker.shift_ns
     counts = [bool(each) for each in found.counted.tolist()]
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
@@ -53,7 +53,8 @@ def _steps(selection: ViewSelection) -> Answer:
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
     )  # fmt: skip
-    notes = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
+    uncounted = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
+    notes = (*selection.step_notes, *uncounted)
     facts = (
         Fact("steps", "Steps", int((found.counted & selection.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
@@ -96,13 +97,13 @@ def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
     run, trace = selection.run, selection.run.trace
     start, end = selection.step_spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
-    counted_work = selection.narrow_work
-    work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
+    counted_work = selection.narrow_reaching_work
+    work = [run.kernels & ~run.launchers.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
 
     def union(rows: I64) -> Intervals:
-        return run.union(selection.narrow(rows))
+        return run.union(selection.reaching_rows(rows) if selection.narrowed else rows)
 
-    comm = run.work_union(run.communicates & counted_work).union_with(union(run.collectives))
+    comm = run.work_union(run.launchers.communicates & counted_work).union_with(union(run.collectives))
     unions = [
         *(run.work_union(which & counted_work) for which in work), comm, union(run.calls), union(run.loaders),
         union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
@@ -145,7 +146,7 @@ def _each_once(table: Table) -> Table:
 
 def _overview(selection: ViewSelection) -> Answer:
     run = selection.run
-    found, shift = run.steps, run.worker.shift_ns
+    found, shift = selection.step_list, run.worker.shift_ns
     counted = np.flatnonzero(found.counted & selection.steps)
     start, end = selection.step_spans(counted)
     length = end - start
@@ -180,12 +181,14 @@ def _overview(selection: ViewSelection) -> Answer:
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
     devices = _devices(selection, start, end)
-    notes = []
+    notes = list(selection.step_notes)
     if not found.counted[selection.steps].all():
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
+    elif (run.kernels & ~run.plain_kernels & ~run.tensor_cores).any():
+        notes.append("Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores.")
     if selection.window is not None:
         notes.append("Only the part of steps within the range is shown.")
     return Answer(
@@ -201,7 +204,7 @@ def _overview(selection: ViewSelection) -> Answer:
 
 def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
     run, trace = selection.run, selection.run.trace
-    kernels = run.kernels & selection.narrow_work
+    kernels = run.kernels & selection.narrow_reaching_work
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
@@ -215,10 +218,10 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
     device = trace.work.get("device", np.zeros(0, np.int32))
     codes = np.flatnonzero(np.bincount(device[kernels])).tolist()
     codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
-    launcher = run.launcher
+    launcher = run.launchers.of_work
     of_operator = (launcher >= 0) & (run.call >= 0)
     if len(trace):
-        of_operator &= run.operators[launcher]
+        of_operator &= run.launchers.operators[launcher]
     length = run.work_end - run.work_start
     for code in codes:
         device_kernels = kernels & (device == code)
@@ -226,7 +229,7 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         span = high - low
         utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
-        by_operator = device_kernels & of_operator
+        by_operator = device_kernels & of_operator & selection.narrow_work
         operator_time = int(length[by_operator].sum())
         rows.append((
             trace.texts[code], properties.get("name"), properties.get("totalGlobalMem"),
@@ -285,10 +288,11 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
     eligible = run.trace.named(ELIGIBLE.__contains__)
-    by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
+    by_eligible = (run.launchers.of_work >= 0) & (eligible[run.launchers.of_work] if len(run.trace) else False)
+    tried = by_eligible & run.kernels
     for device, _, _, capability, _, _, _, share in device_rows:
         capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
-        if capable and share == 0 and (by_eligible & run.kernels).any():
+        if capable and share == 0 and tried.any() and not (tried & ~run.plain_kernels).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))

@@ -13,6 +13,8 @@ TENSOR_CORES: Final = (
     "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
     "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
 )  # fmt: skip
+#: Names of kernels since Hopper, of CUTLASS and of Triton's products: used for advice only, not for shares.
+_NEWER: Final = ("nvjet", "tensorop", "wgmma", "tcgen05", "deep_gemm", "triton_tem_")
 _ATEN: Final = (
     "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution "
     "cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul mm mv linear addbmm baddbmm bmm "
@@ -28,16 +30,12 @@ ELIGIBLE: Final = frozenset(f"aten::{name}" for name in _ATEN.split()) | {
     "CudnnConvolutionBackward", "BmmBackward0", "CudnnConvolutionTransposeBackward", "MmBackward", "AddmvBackward",
     "MvBackward", "AddmmBackward", "AddbmmBackward",
 }  # fmt: skip
-#: Names of host events that communicate.
-COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 #: Annotations that are nodes of the tree of operators, in addition to steps and data loaders.
 TREE_COLLECTIVES: Final = frozenset(
     f"{library}:{name}" for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
 LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
-_NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
-_NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
 #: Bytes per element, by type.
 ELEMENT_BYTES: Final = {
     "long int": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1,
@@ -49,9 +47,9 @@ def uses_tensor_cores(name: str) -> bool:
     return any(part in name for part in TENSOR_CORES)
 
 
-def is_operator(name: str) -> bool:
-    """Whether an event of category operator is an operator, by its name."""
-    return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS
+def may_use_tensor_cores(name: str) -> bool:
+    """Whether a kernel may use tensor cores, by names that the peers' lists lack too."""
+    return uses_tensor_cores(name) or any(part in name for part in _NEWER)
 
 
 def is_tree_annotation(name: str) -> bool:

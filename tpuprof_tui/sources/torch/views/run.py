@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
@@ -21,19 +22,18 @@ from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtr
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
-from ..read.clocks import COMMUNICATION
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.steps import MODULE, STEP, rows_named, step_numbers
+from ..read.steps import MODULE, STEP, executions, rows_named, step_numbers
 from ..read.values import lookup
-from .rules import COLLECTIVE, ELIGIBLE, LOADER, OTHER_CARDS, is_operator, is_tree_annotation, uses_tensor_cores
+from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Item = TypeVar("Item")
 
-#: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
-_LAUNCH_IDS: Final = 10
 _REPLAY: Final = re.compile("Graph")
+_GUESSED: Final = ("~ No steps are marked: these are repetitions of device work; of the host, what started meanwhile "
+                   "belongs to them.")  # fmt: skip
 _OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "
                      "streams.")  # fmt: skip
 
@@ -65,6 +65,7 @@ class Run:
 
     Attributes:
         worker, trace: The worker and its trace.
+        launchers: Who launched the trace's calls and device work.
         call: Row of the call of each device work; -1 if none.
         work_start, work_end, work_kind: Start and end (ns) and kind of each device work.
         kernels: Mask of the device work that is kernels.
@@ -76,8 +77,8 @@ class Run:
         trace = self.trace = worker.trace
         self.call, rows = trace.call, trace.work_rows
         self.work_start, self.work_end, self.work_kind = trace.start[rows], trace.end[rows], trace.kind[rows]
-        self.kernels = np.asarray(self.work_kind == Kind.KERNEL)
-        self.calls = np.flatnonzero(trace.kind == Kind.CALL)
+        self.launchers = trace.launchers
+        self.kernels, self.calls = self.launchers.kernels, self.launchers.calls
 
     @classmethod
     def of(cls, worker: TraceWorker) -> Run:
@@ -103,6 +104,11 @@ class Run:
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
 
     @cached_property
+    def plain_kernels(self) -> Mask:
+        """Mask of the kernels that certainly do not use tensor cores."""
+        return np.asarray(self.kernels & ~self.trace.named(may_use_tensor_cores)[self.trace.work_rows])
+
+    @cached_property
     def tensor_cores_known(self) -> bool:
         """Whether kernel names show the use of tensor cores: there are kernels, and only on NVIDIA cards."""
         cards = [str(each.get("name") or "") for each in properties_of(self.trace)]
@@ -115,74 +121,11 @@ class Run:
         return any(name.endswith("StreamBeginCapture") for name in self.trace.names)
 
     @cached_property
-    def communicates(self) -> Mask:
-        """Mask of the device work that is communication kernels."""
-        named = self.trace.named(COMMUNICATION.match)[self.trace.work_rows]
-        launcher = self.launcher
-        launched = launcher >= 0
-        by_launcher = np.zeros(len(launcher), np.bool_)
-        by_launcher[launched] = self.has_collective_name[launcher[launched]]
-        return np.asarray(self.kernels & (named | self.trace.work["collective"] | by_launcher))
-
-    @cached_property
-    def has_collective_name(self) -> Mask:
-        """Mask of the events whose name is that of a host collective."""
-        return self.trace.named(COLLECTIVE.match)
-
-    @cached_property
     def collectives(self) -> I64:
         """Rows of the host's collectives."""
-        return np.flatnonzero(self.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
-
-    # -- who launched what
-
-    @cached_property
-    def ids_usable(self) -> bool:
-        """Whether External ids of calls identify operators; false if they are ids of launches."""
-        correlation, external = self.trace.correlation[self.calls], self.trace.external[self.calls]
-        both = (correlation != INT_MISSING) & (external != INT_MISSING)
-        return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
-
-    def rows_by_external_id(self, ids: I64) -> I64:
-        """Row of the operator or annotation with each External id; -1 if none."""
-        trace = self.trace
-        rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
-                              & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
-        rows = rows[np.lexsort((trace.file_order[rows], trace.external[rows]))]
-        return lookup(trace.external[rows], ids, rows)
-
-    @cached_property
-    def operators(self) -> Mask:
-        """Mask of the events that are operators."""
-        return np.asarray((self.trace.kind == Kind.OPERATOR) & self.trace.named(is_operator))
-
-    @cached_property
-    def call_owner(self) -> I64:
-        """For each event that is a call the row of the operator or annotation it belongs to; else -1."""
-        trace, calls = self.trace, self.calls
-        found = np.full(len(trace), -1, np.int64)
-        external = trace.external[calls]
-        by_time = (external == INT_MISSING) if self.ids_usable else np.ones(len(calls), np.bool_)
-        found[calls[~by_time]] = self.rows_by_external_id(external[~by_time])
-        found[calls[by_time]] = self.enclosing(np.flatnonzero(self.operators), calls[by_time])
-        return found
-
-    def enclosing(self, outer: I64, inner: I64) -> I64:
-        """Row of the innermost event of ``outer`` that contains each event of ``inner`` on its thread; -1 if none."""
-        trace = self.trace
-        index = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
-                          (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
-        return np.where(index >= 0, outer[index] if len(outer) else -1, -1)
-
-    @cached_property
-    def launcher(self) -> I64:
-        """Row of the operator or annotation that launched each device work; -1 if none."""
-        call = self.call
-        found = np.where(call >= 0, self.call_owner[call] if len(self.trace) else -1, -1)
-        if self.ids_usable:
-            alone = np.flatnonzero(call < 0)
-            found[alone] = self.rows_by_external_id(self.trace.external[self.trace.work_rows[alone]])
-        return found
+        return np.flatnonzero(
+            self.launchers.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION))
+        )
 
     # -- selections
 
@@ -194,19 +137,30 @@ class Run:
     @cached_property
     def steps(self) -> Steps:
         """Annotated steps, extended by their device work as in the TensorBoard plugin; else one step for the trace."""
-        run, trace = self, self.trace
+        trace = self.trace
         rows = rows_named(trace, STEP)
         labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
         host_start, host_end = trace.start[rows], trace.end[rows]
         annotated = len(rows) > 0
         if not annotated:
-            step_spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
+            step_spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), self.loaders])
             if not len(step_spans):
-                step_spans = np.concatenate([run.calls, trace.work_rows])
+                step_spans = np.concatenate([self.calls, trace.work_rows])
             if len(step_spans):
                 labels = ("0",)
                 host_start, host_end = trace.start[step_spans].min()[None], trace.end[step_spans].max()[None]
-        count = len(labels)
+        return self._with_work(labels, host_start, host_end, annotated=annotated)
+
+    @cached_property
+    def executions(self) -> Steps:
+        """Executions of a model by an inference server, extended by their device work."""
+        rows, labels = executions(self.trace)
+        found = self._with_work(tuple(labels), self.trace.start[rows], self.trace.end[rows], annotated=False)
+        return replace(found, counted=np.ones(len(rows), np.bool_))
+
+    def _with_work(self, labels: tuple[str, ...], host_start: I64, host_end: I64, *, annotated: bool) -> Steps:
+        """Steps of the host, extended by the device work that they launched."""
+        run, trace, count = self, self.trace, len(labels)
         launched = np.zeros(count, np.int64)
         start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
         launched_work = np.flatnonzero(run.call >= 0)
@@ -276,7 +230,7 @@ class Tree:
         self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
         rows = self.rows
         self.module = module[rows]
-        self.operator = run.operators[rows]
+        self.operator = run.launchers.operators[rows]
         self._threads = trace.thread_of(rows)
         self._encloses = parent = parents(trace.start[rows], trace.end[rows], self._threads)
         inner = parent >= 0
@@ -316,13 +270,13 @@ class Tree:
     @cached_property
     def call_node(self) -> I64:
         """Index of the node of each call (``Run.calls``); -1 if none."""
-        return self.at(self.run.call_owner[self.run.calls])
+        return self.at(self.run.launchers.of_call[self.run.calls])
 
     @cached_property
     def work_node(self) -> I64:
         """Index of the node of each device work's call; -1 if none."""
         run = self.run
-        owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
+        owner = np.where(run.call >= 0, run.launchers.of_call[run.call] if len(run.trace) else -1, -1)
         return self.at(owner)
 
     def _sums(self, which: Mask) -> tuple[I64, I64]:
@@ -400,17 +354,24 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         run: The worker's run.
-        events: Mask of the selected events; None: all.
+        events: Mask of the selected events, which start in the window; None: all.
+        reaching: The same, with events that reach into the window: unions are of these.
         window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
         step: Number of the selected step; None: all.
+        step_list, step_numbers: The steps that can be selected, and their numbers.
+        guessed: Whether the selected step was found by repetition.
         narrowed: Whether scope, range or filter exclude events; a step alone includes all that ran in it.
     """
 
     run: Run
     events: Mask | None
+    reaching: Mask | None
     window: tuple[int, int] | None
-    step: int | None = None
-    narrowed: bool = False
+    step: int | None
+    step_list: Steps
+    step_numbers: I64
+    guessed: bool
+    narrowed: bool
 
     def mask_of(self, rows: I64) -> Mask:
         """Mask of the selected ones among some rows."""
@@ -422,13 +383,24 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         return self.mask_of(self.run.trace.work_rows)
 
     @cached_property
+    def reaching_work(self) -> Mask:
+        """Mask of the device work that unions are of."""
+        rows = self.run.trace.work_rows
+        return np.ones(len(rows), np.bool_) if self.reaching is None else self.reaching[rows]
+
+    @cached_property
     def steps(self) -> Mask:
         """Mask of the selected steps; with a window, those that overlap it."""
-        steps = self.run.steps
-        selected = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+        steps = self.step_list
+        selected = np.ones(len(steps.label), np.bool_) if self.step is None else self.step_numbers == self.step
         if self.window is not None:
             selected &= (steps.start < self.window[1]) & (steps.end > self.window[0])
         return np.asarray(selected)
+
+    @property
+    def step_notes(self) -> tuple[str, ...]:
+        """A note if the selected step was found by repetition; else empty."""
+        return (_GUESSED,) if self.guessed else ()
 
     @property
     def replay_notes(self) -> tuple[str, ...]:
@@ -436,21 +408,26 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         run, trace = self.run, self.run.trace
         rows = np.flatnonzero(self.work & (run.call >= 0))
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
-        launcher = run.launcher[rows]
-        return (_OF_GRAPHS,) if (~run.operators[launcher] | (launcher < 0)).any() else ()
+        launcher = run.launchers.of_work[rows]
+        return (_OF_GRAPHS,) if (~run.launchers.operators[launcher] | (launcher < 0)).any() else ()
 
     @property
     def narrow_work(self) -> Mask:
         """Mask of the device work that counts in the selected steps."""
         return self.work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
 
-    def narrow(self, rows: I64) -> I64:
-        """The rows among some that count in the selected steps."""
-        return rows[self.mask_of(rows)] if self.narrowed else rows
+    @property
+    def narrow_reaching_work(self) -> Mask:
+        """Mask of the device work that unions in the selected steps are of."""
+        return self.reaching_work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
+
+    def reaching_rows(self, rows: I64) -> I64:
+        """The rows among some that unions are of."""
+        return rows if self.reaching is None else rows[self.reaching[rows]]
 
     def step_spans(self, steps: I64) -> tuple[I64, I64]:
         """Start and end of some steps, clipped to the window."""
-        start, end = self.run.steps.start[steps], self.run.steps.end[steps]
+        start, end = self.step_list.start[steps], self.step_list.end[steps]
         return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
 
     def clip(self, covered: Intervals) -> Intervals:
@@ -470,7 +447,7 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.cache.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.spill(run, *run.computed_trees, run.trace)
+        query.profile.arrays.spill(run, *run.computed_trees, run.trace, run.launchers)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Item]) -> Iterator[Item]:
@@ -493,9 +470,33 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:
                 events[rows] = True if masks is None else masks.lane(lane)
+    reaching = events
     if query.range is not None:
         low, high = (edge - worker.shift_ns for edge in query.range)
         window = (low, high)
-        inside = (run.trace.start >= low) & (run.trace.start < high)
-        events = inside if events is None else events & inside
-    return ViewSelection(run, events, window, query.step, bool(query.filter) or not is_whole or query.range is not None)
+        start, end = run.trace.start, run.trace.end
+        inside = (start >= low) & (start < high)
+        touching = inside | ((start < high) & (end > low))
+        events, reaching = (each if events is None else events & each for each in (inside, touching))
+    narrowed = bool(query.filter) or not is_whole or query.range is not None
+    guessed = query.step is not None and query.session.steps.guessed
+    steps, numbers = _steps_to_select(query, run)
+    return ViewSelection(run, events, reaching, window, query.step, steps, numbers, guessed, narrowed)
+
+
+def _steps_to_select(query: Query, run: Run) -> tuple[Steps, I64]:
+    """The steps of a run, and their numbers; if the host annotated none, those that the query's step is one of."""
+    if query.step is None or run.steps.annotated:
+        return run.steps, step_numbers(run.steps.label)
+    known = query.session.steps
+    own = known.set_of(run.worker.group)
+    if own is None:
+        return run.steps, np.full(len(run.steps.label), INT_MISSING, np.int64)
+    if not known.guessed:
+        return run.executions, step_numbers(run.executions.label)
+    # repetitions of device work: these begin and end with it
+    start, end = (edge[own.index] - run.worker.shift_ns for edge in (known.steps.start, known.steps.end))
+    begins = np.sort(run.work_start)
+    launched = np.searchsorted(begins, end) - np.searchsorted(begins, start)
+    labels = tuple(map(str, own.number.tolist()))
+    return Steps(labels, start, end, start, end, launched, np.ones(len(labels), np.bool_), False), own.number

@@ -26,14 +26,14 @@ _LONG_DELAY: Final = 100_000
 def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
     run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
-    work = selection.work
+    work = selection.reaching_work
 
     def union(which: npt.NDArray[np.bool_]) -> Intervals:
         return selection.clip(run.work_union(which & work))
 
     everything = union(np.ones(len(work), np.bool_))
-    comm = union(run.communicates)
-    compute = union(run.kernels & ~run.communicates)
+    comm = union(run.launchers.communicates)
+    compute = union(run.kernels & ~run.launchers.communicates)
     copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
     if selection.window is None:
         window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
@@ -72,9 +72,12 @@ def streams(selection: ViewSelection) -> Answer:
 
 
 def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
+    """Figures of one stream; with a window, of the part of its work that is inside."""
     run, trace = selection.run, selection.run.trace
     work = work[np.lexsort((trace.file_order[trace.work_rows[work]], run.work_start[work]))]
     start, end, call = run.work_start[work], run.work_end[work], run.call[work]
+    if selection.window is not None:
+        start, end = np.clip(start, *selection.window), np.clip(end, *selection.window)
     reach = np.maximum.accumulate(end)
     gap = start[1:] - reach[:-1]
     real = gap > 0
@@ -83,11 +86,20 @@ def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
     waits = [int(gap[real & which].sum()) for which in (late, short, ~late & ~short)]
     span = int(reach[-1] - start[0])
     busy = Intervals.union(start, end).total
-    launched = call >= 0
+    counted = selection.work[work]
+    launched = (call >= 0) & counted
     times = np.concatenate([trace.start[call[launched]], start[launched]])
     change = np.repeat([1, -1], int(launched.sum()))
     queue = np.cumsum(change[np.lexsort((-change, times))])
-    return (len(work), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
+    return (
+        int(counted.sum()),
+        int(start[0]) + shift,
+        span,
+        busy,
+        span - busy,
+        *waits,
+        max(int(queue.max(initial=0)), 0),
+    )
 
 
 @per_worker(DEVICE)

@@ -1,0 +1,117 @@
+"""Who launched what: the operator or annotation of each call and device work, and which work communicates."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.nesting import innermost
+
+from .categories import Kind
+from .steps import STEP
+from .values import I64, lookup
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+Mask = npt.NDArray[np.bool_]
+#: Names of communication kernels.
+COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
+#: Names of host events that communicate.
+COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
+#: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
+_LAUNCH_IDS: Final = 10
+_NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
+_NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
+
+
+def is_operator(name: str) -> bool:
+    """Whether an event of category operator is an operator, by its name."""
+    return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS
+
+
+class Launchers:
+    """The launchers of a trace's calls and device work.
+
+    Args:
+        trace: The trace.
+
+    Attributes:
+        calls: Rows of the calls.
+        kernels: Mask of the device work that is kernels.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.calls = np.flatnonzero(trace.kind == Kind.CALL)
+        self.kernels = np.asarray(trace.kind[trace.work_rows] == Kind.KERNEL)
+
+    @cached_property
+    def operators(self) -> Mask:
+        """Mask of the events that are operators."""
+        return np.asarray((self._trace.kind == Kind.OPERATOR) & self._trace.named(is_operator))
+
+    @cached_property
+    def has_collective_name(self) -> Mask:
+        """Mask of the events whose name is that of a host collective."""
+        return self._trace.named(COLLECTIVE.match)
+
+    @cached_property
+    def ids_usable(self) -> bool:
+        """Whether External ids of calls identify operators; false if they are ids of launches."""
+        correlation, external = self._trace.correlation[self.calls], self._trace.external[self.calls]
+        both = (correlation != INT_MISSING) & (external != INT_MISSING)
+        return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
+
+    def rows_by_external_id(self, ids: I64) -> I64:
+        """Row of the operator or annotation with each External id; -1 if none."""
+        trace = self._trace
+        rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
+                              & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
+        rows = rows[np.lexsort((trace.file_order[rows], trace.external[rows]))]
+        return lookup(trace.external[rows], ids, rows)
+
+    @cached_property
+    def of_call(self) -> I64:
+        """For each event that is a call the row of the operator or annotation it belongs to; else -1."""
+        trace, calls = self._trace, self.calls
+        found = np.full(len(trace), -1, np.int64)
+        external = trace.external[calls]
+        by_time = (external == INT_MISSING) if self.ids_usable else np.ones(len(calls), np.bool_)
+        found[calls[~by_time]] = self.rows_by_external_id(external[~by_time])
+        found[calls[by_time]] = self.enclosing(np.flatnonzero(self.operators), calls[by_time])
+        return found
+
+    def enclosing(self, outer: I64, inner: I64) -> I64:
+        """Row of the innermost event of ``outer`` that contains each event of ``inner`` on its thread; -1 if none."""
+        trace = self._trace
+        index = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
+                          (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
+        return np.where(index >= 0, outer[index] if len(outer) else -1, -1)
+
+    @cached_property
+    def of_work(self) -> I64:
+        """Row of the operator or annotation that launched each device work; -1 if none."""
+        trace = self._trace
+        call = trace.call
+        found = np.where(call >= 0, self.of_call[call] if len(trace) else -1, -1)
+        if self.ids_usable:
+            alone = np.flatnonzero(call < 0)
+            found[alone] = self.rows_by_external_id(trace.external[trace.work_rows[alone]])
+        return found
+
+    @cached_property
+    def communicates(self) -> Mask:
+        """Mask of the device work that is communication kernels, by name, arguments, or launcher."""
+        trace = self._trace
+        found = trace.named(COMMUNICATION.match)[trace.work_rows] | trace.work["collective"]
+        # most traces have no collectives, and need no launchers for this
+        if self.has_collective_name.any():
+            launched = self.of_work >= 0
+            found[launched] |= self.has_collective_name[self.of_work[launched]]
+        return np.asarray(self.kernels & found)

@@ -86,12 +86,27 @@ def test_one_run_a_side_rests_on_what_is_stated():
 
 def test_what_is_new_fails_and_what_is_gone_passes():
     run = Run("", {"total": Figure(100.0), "kernel:a": Figure(10.0, 3, 0.1, 2)})
-    without = Run("", {"total": Figure(100.0)})
+    without = Run("", {"total": Figure(100.0), "kernel:b": Figure(10.0, 3, 0.1, 2)})
     for text in ("kernel:a>5%", "kernel:a>0%"):
         assert gate([without], [run], [Rule.parse(text)]).result == "FAIL"
         assert gate([run], [without], [Rule.parse(text)]).result == "PASS"
     assert gate([without], [run], [Rule.parse("kernel:a>0.02us")]).result == "PASS"
     assert gate([without], [run], [Rule.parse("kernel:a>0.001us")]).result == "FAIL"
+
+
+def test_what_a_run_does_not_record_is_not_judged():
+    """A figure that a run lacks is neither gone nor new, nor is a part of runs of which some name no parts."""
+    total = {"total": Figure(100.0), "step": Figure(10.0)}
+    named = Run("", {**total, "kernel:a": Figure(9.0, 3, 0.1, 2), "operation:b": Figure(9.0, 3, 0.1, 2)})
+    lanes = Run("", {**total, "kernel:Core 0 TIU": Figure(9.0, 3, 0.1, 2)})
+    short = Run("", {"total": Figure(100.0)})
+    for base, other, text in (
+        ([named], [lanes], "kernel:a>5us"), ([lanes], [named], "kernel:a>5us"), ([named], [lanes], "operation:b>5%"),
+        ([named], [short], "step>5%"), ([short], [named], "step>5%"), ([named] * 3, [named, named, short], "step>5%"),
+        ([named], [short], "kernel:a>5%"),
+    ):  # fmt: skip
+        (told,) = gate(base, other, [Rule.parse(text)]).rules
+        assert (told.result, told.recorded) == ("INCONCLUSIVE", False)
 
 
 def test_parts_of_recordings_of_which_one_names_nothing_are_not_new():
@@ -298,6 +313,17 @@ def test_what_cannot_be_judged(capsys, tmp_path, written):
     ):
         assert main(words) == 2
         assert told in capsys.readouterr().err
+
+
+def test_a_kernel_is_not_gone_where_no_kernel_is_named(capsys, tmp_path):
+    named, unnamed = str(SAMPLES / "aks_decode_mode1"), str(SAMPLES / "aks_decode_mode0")
+    words = ["gate", unnamed, "--against", named, "--fail-on", "kernel:rmsnorm_multi_core>20us"]
+    junit = tmp_path / "gate.xml"
+    assert main([*words, "--output", str(junit)]) == 4
+    assert "Not every run records what kernel:rmsnorm_multi_core>20us is about" in capsys.readouterr().out
+    assert 'message="not recorded by every run' in junit.read_text()
+    assert main([*words, "--json"]) == 4
+    jsonschema.Draft202012Validator(json.loads(schema_text("gate"))).validate(json.loads(capsys.readouterr().out))
 
 
 def test_names_of_an_operation_are_one_however_many_recordings_have_them():

@@ -325,6 +325,9 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         most = max(parts or broken, key=_severity)
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
+    missing = [each.rule.text for each in unsure if not each.recorded]
+    if missing:
+        return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
         return "Records are lost: they could explain or hide changes of some parts."
     if unsure and unsure[0].low is None:
@@ -464,7 +467,7 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
         if each.result == "FAIL":
             lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
         elif each.result == "INCONCLUSIVE":
-            why = "noise or lost records are as large as the limit"
+            why = "noise or lost records are as large as the limit" if each.recorded else "not recorded by every run"
             lines.append(f'    <skipped message="{why}: {html_text(numbers)}"/>')
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>"]) + "\n"

@@ -308,6 +308,7 @@ def test_what_cannot_be_judged(capsys, tmp_path, written):
         (["gate", run, "--against", str(SAMPLES / "aksv_cdma")], "AKSV"),
         (["gate", run, "--against", run, "--fail-on", "kernel:nope>1%"], "kernel:nope"),
         (["gate", run, "--against", run, "--fail-on", "nonsense"], "nonsense"),
+        (["gate", run, "--against", run, "--fail-on", "overview.launches>5us"], "is not a time"),
         (["gate", run, "--against", str(broken)], "broken.json"),
         (["gate", run, "--against", str(newer)], "another version"),
     ):

@@ -25,6 +25,7 @@ from tpuprof_tui.views.gating import (
     gate_record,
     gate_report,
     is_baseline,
+    is_time,
     merge_renamed_operations,
     read_baseline,
     refuse_unlike_sides,
@@ -132,10 +133,10 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
 
 
 def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
-    """Checks that the figures of all rules exist.
+    """Checks that the figures of all rules exist, and that limits in us are of times.
 
     Raises:
-        UsageError: A figure does not exist.
+        UsageError: A figure does not exist, or is no time.
     """
     known = figures_of(base.runs, other.runs)
     for rule in rules:
@@ -146,3 +147,5 @@ def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
             ]  # fmt: skip
             named = ", ".join(similar[:_MOST_NAMED]) + (", ..." if len(similar) > _MOST_NAMED else "")
             raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")
+        if rule.share is None and not is_time(rule.figure):
+            raise UsageError(f"{rule.figure} is not a time, but {rule.text!r} limits it in us.", "Write the limit in %.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.formats.escape import markdown_code
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
@@ -264,6 +266,30 @@ def test_files_of_results(capsys, written, tmp_path):
     place = re.search(r"- `tpuprof (\S+) --against \S+run1 (--range \S+ --core \S+)`", paths[1].read_text())
     assert main(["instructions", place[1], *place[2].split(), "--columns", "kernel", "--format", "csv"]) == 0
     assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
+
+
+def test_commands_can_be_pasted_whatever_the_names(capsys, tmp_path):
+    """Paths and names are quoted for the shell, and in Markdown a command ends where its fence does."""
+    hostile = tmp_path / "a `b` $(c)"
+    hostile.mkdir()
+    kernel, paths = "``x`` <i> \"it's\"*", []
+    for file, took in (("base", 10), ("other", 30)):
+        events = [{"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 40 * number,
+                   "dur": took + number % 3, "args": {"device": 0, "stream": 7}} for number in range(12)]  # fmt: skip
+        paths.append(hostile / f"{file}.pt.trace.json")
+        paths[-1].write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    words = ["gate", str(paths[1]), "--against", str(paths[0]), "--fail-on", f"kernel:{kernel}>1%"]
+    assert main(words) == 3
+    lines = [line[7:] for line in capsys.readouterr().out.splitlines() if line.startswith("See    ")]
+    assert [shlex.split(line)[:2] for line in lines] == [["tpuprof", str(paths[1])], ["tpuprof", "instructions"]]
+    assert main([*shlex.split(lines[1])[1:], "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 13
+    assert main([*words, "--markdown"]) == 3
+    marked = capsys.readouterr().out
+    assert all(f"- {markdown_code(line)}\n" in marked for line in lines)
+    assert main(["diff", str(paths[0]), str(paths[1]), "--markdown"]) == 0
+    command = shlex.join(["tpuprof", "diff", str(paths[0]), str(paths[1]), "alignment"])
+    assert f"\n{markdown_code(command)}\n" in capsys.readouterr().out
 
 
 def test_a_capture_that_cannot_be_read_is_told_and_the_others_are_judged(capsys, written, tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.formats.escape import line_text, markdown_text
+from tpuprof_tui.formats.escape import line_text, markdown_code, markdown_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import column_unit, delta_text, percent_text, signed, time_text
@@ -368,8 +368,8 @@ def markdown_report(compared: Compared, views: Sequence[View], limit: int | None
         yield from markdown_lines(table)
     for line in list(_verdict_lines(compared))[2:]:
         yield f"- {markdown_text(line)}"
-    base, other = (line_text(query.profile.path) for query in (compared.base, compared.other))
-    yield from ("", f"`tpuprof diff {markdown_text(base)} {markdown_text(other)} alignment`")
+    base, other = (quote(line_text(query.profile.path)) for query in (compared.base, compared.other))
+    yield from ("", markdown_code(f"tpuprof diff {base} {other} alignment"))
     for query in (compared.base, compared.other):
         noted = notes_table(query)
         if noted is not None:

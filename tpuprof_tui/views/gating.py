@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from statistics import median
 from typing import Any, Final
 
@@ -20,11 +21,12 @@ from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.index.intervals import last_of_each
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA
-from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
+from tpuprof_tui.formats.escape import html_text, line_text, markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
@@ -425,8 +427,8 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     path = line_text(other.runs[0].path)
     if most in other.places:
         yield place_words(path, other.places[most], against="" if base.is_baseline else line_text(base.runs[0].path))
-    if kind == "kernel" and other.column and not {"'", '"'} & set(name):
-        yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
+    if kind == "kernel" and other.column:
+        yield (f"tpuprof instructions {quote(path)} --filter {quote(text_condition(other.column, name))} "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
 
 
@@ -442,8 +444,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
-    fences = ((command, "``" if "`" in command else "`") for command in _commands(result, base, other))
-    lines += ["", *(f"- {fence}{command}{fence}" for command, fence in fences)]
+    lines += ["", *(f"- {markdown_code(command)}" for command in _commands(result, base, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "Possible savings:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"

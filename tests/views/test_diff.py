@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Answer, Column, Table
@@ -310,6 +311,17 @@ def test_exit_status_and_what_cannot_be_compared(capsys, written):
     capsys.readouterr()
     assert main(["diff", paths[0], paths[0], "kernels", "--step", "1", "--markdown"]) == 0
     assert capsys.readouterr().out.startswith("### Same: ")
+
+
+def test_markdown_of_views_is_short_unless_a_limit_is_given(capsys, written):
+    words = ["diff", str(written("base").path), str(written("slower again", run=2).path), "kernels", "operations"]
+    words += ["alignment", "lanes", "units", "waits", "--markdown"]
+    assert main(words) == 0
+    short = capsys.readouterr().out
+    assert len(short.encode()) <= MOST_BYTES
+    assert short.splitlines()[-1].startswith("Left out, as it is long: ")
+    assert main([*words, "--limit", "100"]) == 0
+    assert len(capsys.readouterr().out.encode()) > MOST_BYTES
 
 
 def test_people_are_told_the_cause_first(capsys, written):

@@ -21,7 +21,8 @@ from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.formats.escape import markdown_code
+from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
@@ -268,16 +269,32 @@ def test_files_of_results(capsys, written, tmp_path):
     assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
 
 
-def test_commands_can_be_pasted_whatever_the_names(capsys, tmp_path):
-    """Paths and names are quoted for the shell, and in Markdown a command ends where its fence does."""
-    hostile = tmp_path / "a `b` $(c)"
-    hostile.mkdir()
-    kernel, paths = "``x`` <i> \"it's\"*", []
+def slower_traces(folder: Path, kernel: str) -> list[Path]:
+    """Two traces of a kernel that became slower."""
+    paths = []
+    folder.mkdir()
     for file, took in (("base", 10), ("other", 30)):
         events = [{"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 40 * number,
                    "dur": took + number % 3, "args": {"device": 0, "stream": 7}} for number in range(12)]  # fmt: skip
-        paths.append(hostile / f"{file}.pt.trace.json")
+        paths.append(folder / f"{file}.pt.trace.json")
         paths[-1].write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return paths
+
+
+def test_a_long_name_leaves_the_outcome_short(capsys, tmp_path):
+    base, other = slower_traces(tmp_path / "long", "\u540d" * 5000)
+    assert main(["gate", str(other), "--against", str(base)]) == 3
+    text = capsys.readouterr().out
+    assert text.startswith("FAIL\nWhy: The kernel")
+    assert len(text.encode()) <= MOST_BYTES
+    assert main(["gate", str(other), "--against", str(base), "--markdown"]) == 3
+    assert len(capsys.readouterr().out.encode()) <= MOST_BYTES
+
+
+def test_commands_can_be_pasted_whatever_the_names(capsys, tmp_path):
+    """Paths and names are quoted for the shell, and in Markdown a command ends where its fence does."""
+    kernel = '``x`` <i> "it\'s"*'
+    paths = slower_traces(tmp_path / "a `b` $(c)", kernel)
     words = ["gate", str(paths[1]), "--against", str(paths[0]), "--fail-on", f"kernel:{kernel}>1%"]
     assert main(words) == 3
     lines = [line[7:] for line in capsys.readouterr().out.splitlines() if line.startswith("See    ")]
@@ -288,8 +305,8 @@ def test_commands_can_be_pasted_whatever_the_names(capsys, tmp_path):
     marked = capsys.readouterr().out
     assert all(f"- {markdown_code(line)}\n" in marked for line in lines)
     assert main(["diff", str(paths[0]), str(paths[1]), "--markdown"]) == 0
-    command = shlex.join(["tpuprof", "diff", str(paths[0]), str(paths[1]), "alignment"])
-    assert f"\n{markdown_code(command)}\n" in capsys.readouterr().out
+    command = shlex.join(["tpuprof", str(paths[1]), "--against", str(paths[0])])
+    assert f"\n- Next   {markdown_text(command)}\n" in capsys.readouterr().out
 
 
 def test_a_capture_that_cannot_be_read_is_told_and_the_others_are_judged(capsys, written, tmp_path):

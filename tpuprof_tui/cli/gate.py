@@ -148,4 +148,6 @@ def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
             named = ", ".join(similar[:_MOST_NAMED]) + (", ..." if len(similar) > _MOST_NAMED else "")
             raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")
         if rule.share is None and not is_time(rule.figure):
-            raise UsageError(f"{rule.figure} is not a time, but {rule.text!r} limits it in us.", "Write the limit in %.")
+            raise UsageError(
+                f"{rule.figure} is not a time, but {rule.text!r} limits it in us.", "Write the limit in %."
+            )

@@ -45,6 +45,8 @@ _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "o
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 #: Maximum number of rules in text.
 _MOST_LISTED: Final = 10
+#: Maximum length of the filter in a command, bytes, so that text stays below its limit.
+_LONGEST_CONDITION: Final = 2000
 #: Maximum number of findings in text, each of a different rule.
 _FINDINGS: Final = 3
 
@@ -427,8 +429,9 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     path = line_text(other.runs[0].path)
     if most in other.places:
         yield place_words(path, other.places[most], against="" if base.is_baseline else line_text(base.runs[0].path))
-    if kind == "kernel" and other.column:
-        yield (f"tpuprof instructions {quote(path)} --filter {quote(text_condition(other.column, name))} "
+    condition = text_condition(other.column, name)
+    if kind == "kernel" and other.column and len(condition.encode("utf-8", "replace")) <= _LONGEST_CONDITION:
+        yield (f"tpuprof instructions {quote(path)} --filter {quote(condition)} "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
 
 

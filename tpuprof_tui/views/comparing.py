@@ -241,14 +241,23 @@ def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
     stacked = []
     for same in tables.values():
         first = same[0][1]
-        rows = [(key, *row) for key, table in same if len(table.columns) == len(first.columns) for row in table.rows()]
-        delta = next((n for n, each in enumerate(first.columns, 1) if each.key.startswith("delta_")), None)
+        # workers may record different columns
+        known = {column.key: column for _, table in same for column in table.columns}
+        status = known.pop("status")
+        columns = (*known.values(), status)
+        rows: list[tuple[Any, ...]] = []
+        for key, table in same:
+            places = {column.key: place for place, column in enumerate(table.columns)}
+            order = [places.get(column.key, -1) for column in columns]
+            rows += [(key, *(row[place] if place >= 0 else None for place in order)) for row in table.rows()]
+        # the main number is the one that narrow screens keep
+        delta = next((n for n, each in enumerate(columns, 1) if each.key.startswith("delta_") and not each.spare), None)
         if delta is not None:
             rows.sort(key=lambda row: -abs(row[delta] or 0))
-        columns = (Column("worker", "Worker"), *first.columns)
         stacked.append(
-            replace(Table.of_rows(first.key, first.title, columns, rows), word=first.word, notes=first.notes)
-        )
+            replace(Table.of_rows(first.key, first.title, (Column("worker", "Worker"), *columns), rows),
+                    word=first.word, notes=first.notes)
+        )  # fmt: skip
     return Answer(
         facts=tuple(replace(fact, about=key) for key, told in parts for fact in told.facts),
         tables=tuple(stacked),

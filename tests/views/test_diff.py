@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -124,6 +125,49 @@ def test_workers_of_one_rank_pair_by_their_order(tmp_path):
     assert [(one.key, two.key) for one, two in both.pairs] == [("first", "first"), ("second", "second")]
     for told in record_of(both)["views"].values():
         assert not [value for key, value in told["figures"].items() if key.startswith("delta_") and value]
+
+
+def test_rows_of_workers_with_other_columns_are_compared_too(tmp_path):
+    """Two ranks, one of which lacks a metric: each row is there, largest difference of the main number first."""
+    paths = []
+    for number, side in enumerate(("base", "other")):
+        paths.append(shutil.copytree(SAMPLES / "ascend_synthetic", tmp_path / side))
+        for rank in (0, 1):
+            file = paths[-1] / f"rank{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+            lines = file.read_text().splitlines()
+            if rank:
+                lines = [line.rpartition(",")[0] for line in lines]
+                lines[1] = lines[1].replace(",41.500,", f",{41.5 + 100 * number},")
+            file.write_text("\n".join(lines) + "\n")
+    both = compared(*(open_profile(path) for path in paths))
+    record = record_of(both, "kernels")
+    rows = rows_of(record, "kernels", "kernels")
+    assert Counter(row["worker"] for row in rows) == {"rank0_ascend_pt": 50, "rank1_ascend_pt": 50}
+    assert sum(row["delta_duration_us"] for row in rows) == 100
+    assert (rows[0]["worker"], rows[0]["delta_duration_us"]) == ("rank1_ascend_pt", 100)
+    assert rows[0]["base_aic_mac_ratio"] == 0.82
+    assert "base_aiv_vec_ratio" in rows[0]
+    assert rows[0]["base_aiv_vec_ratio"] is None
+    (first, *_) = rows_of(record, "kernels", "by_name")
+    assert (first["worker"], first["delta_total_us"]) == ("rank1_ascend_pt", 100)
+
+
+def test_figures_of_several_workers_are_rows(capsys):
+    """One figure for each worker: a figure that differs between them is null, and a row of a table for each."""
+    path = str(SAMPLES / "torch_cuda_synthetic")
+    assert main(["report", path, "overview", "--json"]) == 0
+    workers = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"]
+    assert main(["diff", path, path, "overview", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(json.loads(schema_text("diff"))).validate(record)
+    rows = {(row["worker"], row["figure"]): row for row in rows_of(record, "overview", "figures")}
+    assert len(rows) == sum(len(told["figures"]) for told in workers.values())
+    for worker, told in workers.items():
+        for name, value in told["figures"].items():
+            assert (rows[worker, name]["base"], rows[worker, name]["other"]) == (value, value)
+            assert rows[worker, name]["delta"] == 0
+    figures = record["views"]["overview"]["figures"]
+    assert (figures["base_steps"], figures["base_window_us"], figures["delta_window_us"]) == (3, None, 0)
 
 
 def test_a_slower_kernel_is_the_cause(written):

@@ -21,7 +21,7 @@ from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import Word
 
 from .answer import Answer, Column, Fact, Table, Target
-from .as_json import answer_record, us
+from .as_json import answer_record, table_record, us
 from .as_text import answer_report, text_table
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
 from .overview import notes_table
@@ -51,7 +51,7 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
     for side, query, workers in zip(("base", "other"), (compared.base, compared.other), compared.workers, strict=True):
         sides[side] = {"path": query.profile.path,
                        "workers": [worker_record(query.profile, worker) for worker in workers]}  # fmt: skip
-    records = {view.id: answer_record(compared.answer(view), 0, limit, offset) for view in views}
+    records = {view.id: _view_record(compared.answer(view), limit, offset) for view in views}
     return {
         "source": compared.base.vocabulary.source,
         **sides,
@@ -61,6 +61,29 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
         "verdict": verdict_record(compared),
         "views": records,
     }  # fmt: skip
+
+
+def _view_record(answer: Answer, limit: int | None, offset: int) -> dict[str, Any]:
+    """Record of a view. Figures of several workers are rows of a table; where they differ there is no single one."""
+    record = answer_record(answer, 0, limit, offset)
+    facts: dict[str, list[Fact]] = {}
+    for fact in answer.facts:
+        facts.setdefault(fact.about, []).append(fact)
+    if len(facts) > 1:
+        figures = {worker: answer_record(Answer(tuple(own)))["figures"] for worker, own in facts.items()}
+        rows = [
+            (worker, name, *(own[f"{side}_{name}"] for side in ("base", "other", "delta")))
+            for worker, own in figures.items() for name in dict.fromkeys(key.partition("_")[2] for key in own)
+        ]  # fmt: skip
+        columns = (Column("worker", "Worker"), Column("figure", "Figure"), Column("base", "Base", "number"),
+                   Column("other", "Other", "number"), Column("delta", "Delta", "number"))  # fmt: skip
+        record["tables"]["figures"] = table_record(
+            Table.of_rows("figures", "Figures", columns, rows), limit=limit, offset=offset
+        )
+        for key in record["figures"]:
+            values = {own[key] for own in figures.values() if key in own}
+            record["figures"][key] = values.pop() if len(values) == 1 else None
+    return record
 
 
 def has_lost_records(compared: Compared) -> bool:

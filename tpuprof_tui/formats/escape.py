@@ -120,7 +120,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """``text`` on one line as a code span in Markdown, which has no escapes: its fence is longer than any in the text."""
+    """``text`` on one line as a code span in Markdown, with a fence that is longer than any in the text."""
     line = line_text(text)
     fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     blank = " " if line.startswith("`") or line.endswith("`") else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,12 +69,14 @@ def print_gate(options: argparse.Namespace) -> int:
                 ".xml": lambda: gate_junit(result, base, other)}  # fmt: skip
         with whole_file(output) as stream:
             stream.write(made[output.suffix]().encode("utf-8", "backslashreplace"))
-    if options.json:
-        print(record)
-    elif options.markdown:
-        print(gate_markdown(result, base, other), end="")
-    else:
-        Pages().show([gate_report(result, base, other)])
+    # the status is the result's even if the reader of a pipe stops early
+    with contextlib.suppress(BrokenPipeError):
+        if options.json:
+            print(record)
+        elif options.markdown:
+            print(gate_markdown(result, base, other), end="")
+        else:
+            Pages().show([gate_report(result, base, other)])
     return _STATUS[result.result] or _unread_status(base, other)
 
 

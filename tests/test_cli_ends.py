@@ -73,6 +73,42 @@ def test_a_pipe_that_closes_early_is_no_error(words):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("form", ["--json", "--markdown"])
+def test_a_gate_fails_although_its_reader_stops_early(form, tmp_path):
+    """An answer of any length: one that fits into the buffer fails when it is flushed, a longer one before."""
+    paths = []
+    for name, took in (("base", 10), ("other", 30)):
+        events = [{"ph": "X", "cat": "kernel", "name": f"kernel{number % 500}", "pid": 0, "tid": 7, "ts": 40 * number,
+                   "dur": took, "args": {"device": 0, "stream": 7}} for number in range(1000)]  # fmt: skip
+        paths.append(tmp_path / f"{name}.pt.trace.json")
+        paths[-1].write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    command = [sys.executable, "-m", "tpuprof_tui", "gate", str(paths[1]), "--against", str(paths[0]), form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 3
+
+
+def test_a_short_answer_about_lost_data_ends_with_1_although_its_reader_stops_early():
+    command = [sys.executable, "-m", "tpuprof_tui", "describe", str(DAMAGED)]
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def test_closed_streams():
+    """Without stdout there is one sentence, without stderr no note is written into the answer."""
+    command = f"{sys.executable} -m tpuprof_tui instructions {SOUND} --limit 1"
+    done = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("tpuprof: Standard output is closed. ")
+    done = subprocess.run(f"{command} 2>&-", shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("words", [("instructions", SOUND), ("summary", SOUND), ("info", SOUND, "--json")])
 def test_a_full_disk_is_one_sentence(words):

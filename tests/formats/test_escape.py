@@ -16,6 +16,7 @@ from tpuprof_tui.formats.escape import (
     html_text,
     json_text,
     line_text,
+    markdown_code,
     script_json,
     sheet_text,
     sheet_xml,
@@ -176,3 +177,15 @@ def test_a_formula_is_one_wherever_it_is_written():
     for text in ("-", "-5", "-1.5e3%", "x=1", ""):
         assert not starts_formula(text)
         assert csv_text(text) == text
+
+
+@given(st.text(alphabet="`ab \n<", max_size=12))
+def test_code_in_markdown_ends_at_its_own_fence(text):
+    code, line = markdown_code(text), line_text(text)
+    fence = code[: len(code) - len(code.lstrip("`"))] if line else code[:1]
+    inner = code[len(fence) : len(code) - len(fence)]
+    assert code == f"{fence}{inner}{fence}"
+    assert inner.strip() == line.strip()
+    assert fence not in inner
+    assert not inner.startswith("`")
+    assert not inner.endswith("`")

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,7 @@ from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Answer, Column, Table
@@ -124,6 +126,48 @@ def test_workers_of_one_rank_pair_by_their_order(tmp_path):
     assert [(one.key, two.key) for one, two in both.pairs] == [("first", "first"), ("second", "second")]
     for told in record_of(both)["views"].values():
         assert not [value for key, value in told["figures"].items() if key.startswith("delta_") and value]
+
+
+def test_rows_of_workers_with_other_columns_are_compared_too(tmp_path):
+    """Two ranks, one of which lacks a metric: each row is there, largest difference of the main number first."""
+    paths = []
+    for number, side in enumerate(("base", "other")):
+        paths.append(shutil.copytree(SAMPLES / "ascend_synthetic", tmp_path / side))
+        for rank in (0, 1):
+            file = paths[-1] / f"rank{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+            lines = file.read_text().splitlines()
+            if rank:
+                lines = [line.rpartition(",")[0] for line in lines]
+                lines[1] = lines[1].replace(",41.500,", f",{41.5 + 100 * number},")
+            file.write_text("\n".join(lines) + "\n")
+    both = compared(*(open_profile(path) for path in paths))
+    record = record_of(both, "kernels")
+    rows = rows_of(record, "kernels", "kernels")
+    assert Counter(row["worker"] for row in rows) == {"rank0_ascend_pt": 50, "rank1_ascend_pt": 50}
+    assert sum(row["delta_duration_us"] for row in rows) == 100
+    assert (rows[0]["worker"], rows[0]["delta_duration_us"]) == ("rank1_ascend_pt", 100)
+    assert rows[0]["base_aic_mac_ratio"] == 0.82
+    assert "base_aiv_vec_ratio" in rows[0]
+    assert rows[0]["base_aiv_vec_ratio"] is None
+    (first, *_) = rows_of(record, "kernels", "by_name")
+    assert (first["worker"], first["delta_total_us"]) == ("rank1_ascend_pt", 100)
+
+
+def test_figures_of_several_workers_are_rows(capsys):
+    """A row for each worker: there is no single figure."""
+    path = str(SAMPLES / "torch_cuda_synthetic")
+    assert main(["report", path, "overview", "--json"]) == 0
+    workers = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"]
+    assert main(["diff", path, path, "overview", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(json.loads(schema_text("diff"))).validate(record)
+    rows = {row["worker"]: row for row in rows_of(record, "overview", "workers")}
+    assert rows.keys() == workers.keys()
+    for worker, told in workers.items():
+        for name, value in told["figures"].items():
+            assert (rows[worker][f"base_{name}"], rows[worker][f"other_{name}"]) == (value, value)
+            assert rows[worker][f"delta_{name}"] == 0
+    assert not record["views"]["overview"]["figures"]
 
 
 def test_a_slower_kernel_is_the_cause(written):
@@ -311,6 +355,17 @@ def test_exit_status_and_what_cannot_be_compared(capsys, written):
     capsys.readouterr()
     assert main(["diff", paths[0], paths[0], "kernels", "--step", "1", "--markdown"]) == 0
     assert capsys.readouterr().out.startswith("### Same: ")
+
+
+def test_markdown_of_views_is_short_unless_a_limit_is_given(capsys, written):
+    words = ["diff", str(written("base").path), str(written("slower again", run=2).path), "kernels", "operations"]
+    words += ["alignment", "lanes", "units", "waits", "--markdown"]
+    assert main(words) == 0
+    short = capsys.readouterr().out
+    assert len(short.encode()) <= MOST_BYTES
+    assert short.splitlines()[-1].startswith("Left out, as it is long: ")
+    assert main([*words, "--limit", "100"]) == 0
+    assert len(capsys.readouterr().out.encode()) > MOST_BYTES
 
 
 def test_people_are_told_the_cause_first(capsys, written):

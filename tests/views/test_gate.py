@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -20,6 +21,8 @@ from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
@@ -89,12 +92,27 @@ def test_one_run_a_side_rests_on_what_is_stated():
 
 def test_what_is_new_fails_and_what_is_gone_passes():
     run = Run("", {"total": Figure(100.0), "kernel:a": Figure(10.0, 3, 0.1, 2)})
-    without = Run("", {"total": Figure(100.0)})
+    without = Run("", {"total": Figure(100.0), "kernel:b": Figure(10.0, 3, 0.1, 2)})
     for text in ("kernel:a>5%", "kernel:a>0%"):
         assert gate([without], [run], [Rule.parse(text)]).result == "FAIL"
         assert gate([run], [without], [Rule.parse(text)]).result == "PASS"
     assert gate([without], [run], [Rule.parse("kernel:a>0.02us")]).result == "PASS"
     assert gate([without], [run], [Rule.parse("kernel:a>0.001us")]).result == "FAIL"
+
+
+def test_what_a_run_does_not_record_is_not_judged():
+    """A figure that a run lacks is neither gone nor new, nor is a part of runs of which some name no parts."""
+    total = {"total": Figure(100.0), "step": Figure(10.0)}
+    named = Run("", {**total, "kernel:a": Figure(9.0, 3, 0.1, 2), "operation:b": Figure(9.0, 3, 0.1, 2)})
+    lanes = Run("", {**total, "kernel:Core 0 TIU": Figure(9.0, 3, 0.1, 2)})
+    short = Run("", {"total": Figure(100.0)})
+    for base, other, text in (
+        ([named], [lanes], "kernel:a>5us"), ([lanes], [named], "kernel:a>5us"), ([named], [lanes], "operation:b>5%"),
+        ([named], [short], "step>5%"), ([short], [named], "step>5%"), ([named] * 3, [named, named, short], "step>5%"),
+        ([named], [short], "kernel:a>5%"),
+    ):  # fmt: skip
+        (told,) = gate(base, other, [Rule.parse(text)]).rules
+        assert (told.result, told.recorded) == ("INCONCLUSIVE", False)
 
 
 def test_parts_of_recordings_of_which_one_names_nothing_are_not_new():
@@ -254,6 +272,46 @@ def test_files_of_results(capsys, written, tmp_path):
     assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
 
 
+def slower_traces(folder: Path, kernel: str) -> list[Path]:
+    """Two traces of a kernel that became slower."""
+    paths = []
+    folder.mkdir()
+    for file, took in (("base", 10), ("other", 30)):
+        events = [{"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 40 * number,
+                   "dur": took + number % 3, "args": {"device": 0, "stream": 7}} for number in range(12)]  # fmt: skip
+        paths.append(folder / f"{file}.pt.trace.json")
+        paths[-1].write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return paths
+
+
+def test_a_long_name_leaves_the_outcome_short(capsys, tmp_path):
+    base, other = slower_traces(tmp_path / "long", "\u540d" * 5000)
+    assert main(["gate", str(other), "--against", str(base)]) == 3
+    text = capsys.readouterr().out
+    assert text.startswith("FAIL\nWhy: The kernel")
+    assert len(text.encode()) <= MOST_BYTES
+    assert main(["gate", str(other), "--against", str(base), "--markdown"]) == 3
+    assert len(capsys.readouterr().out.encode()) <= MOST_BYTES
+
+
+def test_commands_can_be_pasted_whatever_the_names(capsys, tmp_path):
+    """Paths and names are quoted for the shell, and in Markdown a command ends where its fence does."""
+    kernel = '``x`` <i> "it\'s"*'
+    paths = slower_traces(tmp_path / "a `b` $(c)", kernel)
+    words = ["gate", str(paths[1]), "--against", str(paths[0]), "--fail-on", f"kernel:{kernel}>1%"]
+    assert main(words) == 3
+    lines = [line[7:] for line in capsys.readouterr().out.splitlines() if line.startswith("See    ")]
+    assert [shlex.split(line)[:2] for line in lines] == [["tpuprof", str(paths[1])], ["tpuprof", "instructions"]]
+    assert main([*shlex.split(lines[1])[1:], "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 13
+    assert main([*words, "--markdown"]) == 3
+    marked = capsys.readouterr().out
+    assert all(f"- {markdown_code(line)}\n" in marked for line in lines)
+    assert main(["diff", str(paths[0]), str(paths[1]), "--markdown"]) == 0
+    command = shlex.join(["tpuprof", str(paths[1]), "--against", str(paths[0])])
+    assert f"\n- Next   {markdown_text(command)}\n" in capsys.readouterr().out
+
+
 def test_a_capture_that_cannot_be_read_is_told_and_the_others_are_judged(capsys, written, tmp_path):
     runs = [str(written / f"run{number}") for number in (1, 2, 3)]
     lost = tmp_path / "nothing\x1b[2J"
@@ -296,11 +354,23 @@ def test_what_cannot_be_judged(capsys, tmp_path, written):
         (["gate", run, "--against", str(SAMPLES / "aksv_cdma")], "AKSV"),
         (["gate", run, "--against", run, "--fail-on", "kernel:nope>1%"], "kernel:nope"),
         (["gate", run, "--against", run, "--fail-on", "nonsense"], "nonsense"),
+        (["gate", run, "--against", run, "--fail-on", "overview.launches>5us"], "is not a time"),
         (["gate", run, "--against", str(broken)], "broken.json"),
         (["gate", run, "--against", str(newer)], "another version"),
     ):
         assert main(words) == 2
         assert told in capsys.readouterr().err
+
+
+def test_a_kernel_is_not_gone_where_no_kernel_is_named(capsys, tmp_path):
+    named, unnamed = str(SAMPLES / "aks_decode_mode1"), str(SAMPLES / "aks_decode_mode0")
+    words = ["gate", unnamed, "--against", named, "--fail-on", "kernel:rmsnorm_multi_core>20us"]
+    junit = tmp_path / "gate.xml"
+    assert main([*words, "--output", str(junit)]) == 4
+    assert "Not every run records what kernel:rmsnorm_multi_core>20us is about" in capsys.readouterr().out
+    assert 'message="not recorded by every run' in junit.read_text()
+    assert main([*words, "--json"]) == 4
+    jsonschema.Draft202012Validator(json.loads(schema_text("gate"))).validate(json.loads(capsys.readouterr().out))
 
 
 def test_names_of_an_operation_are_one_however_many_recordings_have_them():

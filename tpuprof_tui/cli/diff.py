@@ -11,7 +11,7 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import Compared
-from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, markdown_report, selected_views
+from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, selected_views
 from tpuprof_tui.views.query import Query
 
 from .opening import check_step, open_captures
@@ -48,8 +48,6 @@ def print_diff(options: argparse.Namespace) -> int:
         limit = ROWS if options.limit is None else options.limit
         # text and Markdown contain only views that are named
         selected = views if options.views else []
-        if options.markdown:
-            print("\n".join(markdown_report(both, selected, limit, options.offset)))
-        else:
-            pages_of(options).show(diff_reports(both, selected, limit, options.offset), "--limit N shows all.")
+        reports = diff_reports(both, selected, limit, options.offset, notes=options.markdown)
+        pages_of(options).show(reports, "--limit N shows all.")
     return DATA_LOSS if has_lost_records(both) else OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from tpuprof_tui.views.gating import (
     gate_record,
     gate_report,
     is_baseline,
+    is_time,
     merge_renamed_operations,
     read_baseline,
     refuse_unlike_sides,
@@ -67,12 +69,14 @@ def print_gate(options: argparse.Namespace) -> int:
                 ".xml": lambda: gate_junit(result, base, other)}  # fmt: skip
         with whole_file(output) as stream:
             stream.write(made[output.suffix]().encode("utf-8", "backslashreplace"))
-    if options.json:
-        print(record)
-    elif options.markdown:
-        print(gate_markdown(result, base, other), end="")
-    else:
-        Pages().show([gate_report(result, base, other)])
+    # the status is the result's even if the reader of a pipe stops early
+    with contextlib.suppress(BrokenPipeError):
+        if options.json:
+            print(record)
+        elif options.markdown:
+            print(gate_markdown(result, base, other), end="")
+        else:
+            Pages().show([gate_report(result, base, other)])
     return _STATUS[result.result] or _unread_status(base, other)
 
 
@@ -132,10 +136,10 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
 
 
 def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
-    """Checks that the figures of all rules exist.
+    """Checks that the figures of all rules exist, and that limits in us are of times.
 
     Raises:
-        UsageError: A figure does not exist.
+        UsageError: A figure does not exist, or is no time.
     """
     known = figures_of(base.runs, other.runs)
     for rule in rules:
@@ -146,3 +150,7 @@ def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
             ]  # fmt: skip
             named = ", ".join(similar[:_MOST_NAMED]) + (", ..." if len(similar) > _MOST_NAMED else "")
             raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")
+        if rule.share is None and not is_time(rule.figure):
+            raise UsageError(
+                f"{rule.figure} is not a time, but {rule.text!r} limits it in us.", "Write the limit in %."
+            )

@@ -97,7 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status, see ``exit_status``.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    status: int = OK
+    if sys.stderr is None:
+        # closed: print would write notes to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
+        if sys.stdout is None:
+            raise UsageError("Standard output is closed.", "Redirect it to a file or to /dev/null.")
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -105,15 +111,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with requires_package("tpuprof"):
             # parse first: --help and usage errors need none of the command's imports
             options = parsed(name, rest)
-            status: int = entry(COMMANDS[name].run)(options)
+            status = entry(COMMANDS[name].run)(options)
         sys.stdout.flush()
         return status
     except TpuprofError as error:
         return report_error(str(error), error.exit_code)
     except BrokenPipeError:
-        # the reader closed the pipe, such as head
+        # the reader closed the pipe, such as head: no error, but a known status stays
         _drop_output()
-        return OK
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED
     except MemoryError:

@@ -119,6 +119,14 @@ def markdown_text(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", line_text(text))
 
 
+def markdown_code(text: str) -> str:
+    """``text`` on one line as a code span in Markdown, with a fence that is longer than any in the text."""
+    line = line_text(text)
+    fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    blank = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{blank}{line}{blank}{fence}"
+
+
 def html_text(text: str) -> str:
     """``text`` on one line, escaped for the content or an attribute of an HTML element."""
     from html import escape  # imported here: the first frame does not need it

@@ -12,8 +12,8 @@ import numpy as np
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.formats.escape import line_text, markdown_text
-from tpuprof_tui.formats.tables import Report, markdown_lines
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import column_unit, delta_text, percent_text, signed, time_text
 from tpuprof_tui.model import Severity
@@ -320,9 +320,15 @@ def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) 
     return Target(condition=" | ".join(text_condition(column, text, alone=True) for text in called))
 
 
-def diff_reports(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[Report]:
-    """Reports: the verdict, then the views requested by name."""
+def diff_reports(
+    compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0, *, notes: bool = False
+) -> Iterator[Report]:
+    """Reports: the verdict, if requested the notes of both sides, then the views requested by name."""
     yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
+    for query in (compared.base, compared.other) if notes else ():
+        noted = notes_table(query)
+        if noted is not None:
+            yield Report(line_text(f"{query.profile.name}: notes"), (), (text_table(noted, limit),))
     for view in views:
         yield answer_report(compared.base.vocabulary.say(view.title), compared.answer(view), limit, offset)
 
@@ -373,24 +379,3 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work)",
                         ("Name", "Base", "Other", "Delta", "Count", "Status"), rows, left=frozenset((0, 5)),
                         notes=notes)  # fmt: skip
-
-
-def markdown_report(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[str]:
-    """The same reports as Markdown for a merge request, line by line."""
-    yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
-    for table in _contributor_tables(compared):
-        yield from markdown_lines(table)
-    for line in list(_verdict_lines(compared))[2:]:
-        yield f"- {markdown_text(line)}"
-    base, other = (line_text(query.profile.path) for query in (compared.base, compared.other))
-    yield from ("", f"`tpuprof diff {markdown_text(base)} {markdown_text(other)} alignment`")
-    for query in (compared.base, compared.other):
-        noted = notes_table(query)
-        if noted is not None:
-            yield from ("", f"#### {markdown_text(line_text(query.profile.name))}: notes", "")
-            yield from markdown_lines(text_table(noted, limit))
-    for view in views:
-        answer: Answer = compared.answer(view)
-        yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")
-        for table in answer_report("", answer, limit, offset).tables:
-            yield from markdown_lines(table)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from statistics import median
 from typing import Any, Final
 
@@ -20,11 +21,12 @@ from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.index.intervals import last_of_each
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA
-from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
+from tpuprof_tui.formats.escape import html_text, line_text, markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
@@ -43,6 +45,8 @@ _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "o
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 #: Maximum number of rules in text.
 _MOST_LISTED: Final = 10
+#: Maximum length of the filter in a command, bytes, so that text stays below its limit.
+_LONGEST_CONDITION: Final = 2000
 #: Maximum number of findings in text, each of a different rule.
 _FINDINGS: Final = 3
 
@@ -327,6 +331,9 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         most = max(parts or broken, key=_severity)
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
+    missing = [each.rule.text for each in unsure if not each.recorded]
+    if missing:
+        return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
         return "Records are lost: they could explain or hide changes of some parts."
     if unsure and unsure[0].low is None:
@@ -424,8 +431,9 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     path = line_text(other.runs[0].path)
     if most in other.places:
         yield place_words(path, other.places[most], against="" if base.is_baseline else line_text(base.runs[0].path))
-    if kind == "kernel" and other.column and not {"'", '"'} & set(name):
-        yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
+    condition = text_condition(other.column, name)
+    if kind == "kernel" and other.column and len(condition.encode("utf-8", "replace")) <= _LONGEST_CONDITION:
+        yield (f"tpuprof instructions {quote(path)} --filter {quote(condition)} "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
 
 
@@ -441,8 +449,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
-    fences = ((command, "``" if "`" in command else "`") for command in _commands(result, base, other))
-    lines += ["", *(f"- {fence}{command}{fence}" for command, fence in fences)]
+    lines += ["", *(f"- {markdown_code(command)}" for command in _commands(result, base, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "Possible savings:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"
@@ -466,7 +473,7 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
         if each.result == "FAIL":
             lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
         elif each.result == "INCONCLUSIVE":
-            why = "noise or lost records are as large as the limit"
+            why = "noise or lost records are as large as the limit" if each.recorded else "not recorded by every run"
             lines.append(f'    <skipped message="{why}: {html_text(numbers)}"/>')
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>"]) + "\n"

@@ -112,7 +112,10 @@ class Rule(Struct, frozen=True):
 
 
 class RuleOutcome(Struct, frozen=True):
-    """Outcome of a rule: medians of both sides, and the interval of their difference (None: unknown)."""
+    """Outcome of a rule: medians of both sides, and the interval of their difference (None: unknown).
+
+    ``recorded`` is False if some of the runs do not record the figure, so that it cannot be judged.
+    """
 
     rule: Rule
     result: Result
@@ -120,6 +123,7 @@ class RuleOutcome(Struct, frozen=True):
     other: float
     low: float | None
     high: float | None
+    recorded: bool = True
 
     @property
     def delta(self) -> float:
@@ -230,7 +234,8 @@ def gate(
     noise, between = _noise(base, other, run_noise)
     tested = list(rules) or [Rule.parse(DEFAULT_RULE)]
     lost = lost_of(base, other)
-    found = [replace(each, result="INCONCLUSIVE") if _may_be_lost(each, base, other, lost) else each
+    found = [replace(each, result="INCONCLUSIVE", recorded=False) if not _is_recorded(each, base, other)
+             else replace(each, result="INCONCLUSIVE") if _may_be_lost(each, base, other, lost) else each
              for each in _test_family(tested, base, other, noise, between, level)]  # fmt: skip
     if not rules:
         # if one side's recordings lack names, the sides share no parts: do not report all of them as new
@@ -278,6 +283,20 @@ def _test_family(
         result: Result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
         found.append(RuleOutcome(rule, result, each.base, each.other, low, high))
     return found
+
+
+def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]) -> bool:
+    """Whether the runs record a rule's figure: a part that is absent is new or gone only if they record such parts."""
+    runs, figure = (*base, *other), outcome.rule.figure
+    kind = f"{figure.partition(':')[0]}:"
+    if kind not in PARTS:
+        return all(figure in run.figures for run in runs)
+    if outcome.base and outcome.other:
+        return True
+    # runs without operations have no names: their kernels are lanes
+    known = [{each for each in PARTS[PARTS.index(kind) :] if any(name.startswith(each) for name in run.figures)}
+             for run in runs]  # fmt: skip
+    return all(each == known[0] for each in known) or not any(known[: len(base)])
 
 
 def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:

@@ -109,6 +109,16 @@ def test_a_table_of_which_nothing_may_go_goes_on_below():
     assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
 
 
+def test_names_that_begin_alike_are_told_apart():
+    names = ["matmul_ogs_bf16xbf16_16x128x256x1", "matmul_ogs_bf16xbf16_16x128x256x1_swiglu", "copy"]
+    rows = [(name, 1) for name in names]
+    table = Table.of_rows("t", "Things", (Column("name", "Name"), Column("count", "Count", "count")), rows)
+    lines = lines_of(Answer(tables=(table,)), 40)[1:]
+    assert lines[0].split()[0].endswith("256x1")
+    assert lines[1].split()[0].endswith("_swiglu")
+    assert {cell_len(line) for line in lines} == {39}
+
+
 def test_below_each_part_of_a_table_its_rows_are_told_apart():
     counters = (Column(f"c{place}", f"Counter{place}", "count") for place in range(9))
     columns = (Column("rank", "Rank"), Column("step", "Step"), *counters)

@@ -15,12 +15,15 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
 from tpuprof_tui.app.panes.detail_entries import MAX_LINKS, entries_of, register_group
 from tpuprof_tui.model import Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
+
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 NAMES = {"name": Strings(["mm2", "load"])}
 
@@ -270,3 +273,18 @@ async def test_an_operator_leads_to_what_its_calls_started_and_that_back_to_the_
         for row, wanted in ((operator.row, r"void \(anonymous .* of GPU 0 stream 7$"), (parent, r"the first of \d+$")):
             (text,) = [text for _, text in told(screen.session, operator.lane, row, links) if text[:7] == "Started"]
             assert re.search(wanted, text)
+
+
+async def test_of_events_that_overlap_no_negative_time_is_told():
+    async with opened(open_profile(SAMPLES / "ascend_synthetic"), (200, 50)) as pilot:
+        screen = explorer(pilot)
+        links = dependencies_of(screen.session)
+        overlapping = int(np.flatnonzero(links.slack_ns < 0)[0])
+        place = int(links.waiter_lane[overlapping]), int(links.waiter_row[overlapping])
+        assert " together" in str(told(screen.session, *place, links))
+        screen.store.change(select_event(screen.session, screen.state, *place))
+        await press(pilot, "i")
+        assert " together with " in frame(pilot.app)
+        assert not re.search(r" -[0-9.]+ [num]s", frame(pilot.app))
+        await press(pilot, "left_square_bracket")
+        assert " together" in frame(pilot.app).splitlines()[-1]

@@ -32,7 +32,8 @@ def test_the_timeline_takes_what_it_fills_but_leaves_room_for_the_rest():
     layout = Layout()
     assert layout.sizes(200, 60, 10) == Sizes(12, 40, 60)
     assert layout.sizes(120, 60, 1000) == Sizes(31, 40, 42)
-    assert layout.sizes(400, 9, 10) == Sizes("1fr", 40, 64)
+    assert layout.sizes(250, 60, 10).tree == 50, "names have room where there is room"
+    assert layout.sizes(400, 9, 10) == Sizes("1fr", 64, 64)
     layout.fit(80, 24)
     assert layout.sizes(80, 24, 1000).timeline == 14
     layout.maximise("table", "")

@@ -162,6 +162,7 @@ async def test_unreadable_captures_end_in_a_sentence_and_a_next_step(tmp_path, r
         assert "Give --chip NAME." in text
         assert "\x1b" not in text
         assert "Esc lists the captures" in text
+        assert " Esc Captures " in text.splitlines()[-1]
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ChooseScreen))
 

@@ -161,3 +161,13 @@ async def test_lines_that_are_too_long_end_with_an_ellipsis():
         await press(pilot, "b")
         seen = frame(pilot.app).splitlines()
         assert all(line.rstrip("│▅▃▁▄▂▆▇ ").endswith("…") for line in seen[1:8])
+
+
+async def test_the_copied_summary_looks_like_the_summary():
+    async with opened(small_profile(1, instructions=600), (80, 24)) as pilot:
+        await press(pilot, "3 Y")
+        overlay = pilot.app.screen
+        assert isinstance(overlay, Overlay)
+        lines = pilot.app.clipboard.split("\n")
+        assert [line.text for line in overlay.pane.lines[-len(lines) :]] == lines
+        assert "│" not in frame(pilot.app)

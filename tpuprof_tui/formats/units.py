@@ -94,6 +94,11 @@ def time_number(ns: int, unit: TimeUnit, decimals: int) -> str:
     return f"{sign}{whole:,}.{rest:0{decimals}d}" if decimals else f"{sign}{whole:,}"
 
 
+def gap_text(gap_ns: int, word: str) -> str:
+    """A gap between two events: "5 us apart" with ``word`` "apart"; if they overlap (negative), "5 us together"."""
+    return f"{time_text(abs(gap_ns))} {word if gap_ns >= 0 else 'together'}"
+
+
 def time_text(ns: int) -> str:
     """Formats a time with its unit, in about four digits ("12.35 us")."""
     unit = time_unit(ns)

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.search import Hits
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.units import GUESS, time_text
+from tpuprof_tui.formats.units import GUESS, gap_text, time_text
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.views.differences import cached_differences, difference_text, differences_of
 
@@ -101,8 +101,8 @@ class Jumps:
         guess = GUESS if dependency.guessed else ""
         barrier = barrier_of(self.store.session, dependency.releaser) if dependency.ends else None
         late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
-        between = time_text(dependency.slack_ns)
-        return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between} between{late}{more}"
+        between = gap_text(dependency.slack_ns, "between")
+        return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between}{late}{more}"
 
     def _event_name(self, lane_number: int, row: int) -> str:
         session = self.store.session

@@ -77,7 +77,7 @@ class Layout(Struct):
         share = body - 8 if self.small else body * 55 // 100
         return Sizes(
             max(min(timeline + frame, share), 3 + frame) if body > 8 else "1fr",
-            TREE_WIDTH,
+            min(max(TREE_WIDTH, width // 5), 64),
             min(max(DETAIL_WIDTH, (width - TREE_WIDTH) * 38 // 100), 64),
         )
 

@@ -57,7 +57,7 @@ class Overlay(ModalScreen[Any], LineScreen[Any]):
     Overlay > LinesView { width: 100%; height: 1fr; border: round $accent; background: $surface; }
     Overlay > #columns { max-width: 110; }
     Overlay > #groups { max-width: 150; }
-    Overlay > #copied { max-height: 60%; }
+    Overlay > #copied { max-height: 60%; border-left: none; border-right: none; }
     Overlay > #confirm { width: 92%; max-width: 72; height: 8; }
     Overlay > #help { width: 88%; max-width: 96; height: 92%; }
     Overlay > #export { width: 92%; max-width: 84; height: auto; max-height: 94%; }

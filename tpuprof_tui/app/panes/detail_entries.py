@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, time_text
+from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, gap_text, time_text
 from tpuprof_tui.model import Column, Lane, Profile
 from tpuprof_tui.views.differences import difference_text
 
@@ -142,7 +142,7 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
     ):
         for each in sorted(found, key=lambda each: each.slack_ns)[:MAX_LINKS]:
             end = each.releaser if back else each.waiter
-            text = f"{GUESS if each.guessed else ''}{_link_name(session, *end)}, {time_text(each.slack_ns)} {when}"
+            text = f"{GUESS if each.guessed else ''}{_link_name(session, *end)}, {gap_text(each.slack_ns, when)}"
             yield Entry("link", text, label, leads_to=end, back=back)
             yield from _barrier(session, each) if back else ()
         if len(found) > MAX_LINKS:
@@ -206,9 +206,8 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
     """Links to the previous and the next event of its lane."""
     for label, each in zip(("Before", "After"), neighbours(session, number, row), strict=True):
         if each is not None:
-            gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
             name = _name(session, number, each.row)
-            text = f"{name}, {gap}" if session.profile.timed else name
+            text = f"{name}, {gap_text(each.gap_ns, 'apart')}" if session.profile.timed else name
             yield Entry("link", text, label, leads_to=(number, each.row), back=label == "Before")
 
 

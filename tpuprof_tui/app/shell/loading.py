@@ -147,6 +147,7 @@ class LoadingScreen(LineScreen[None]):
         """Shows why the capture could not be read."""
         self.show_waiting(0, 0)
         self.pane.show_failure(message, hint)
+        self.query_one(KeyBar).label_overrides = {"Cancel": "Captures"}
 
     def show_waiting(self, count: int, most: int) -> None:
         """Shows the number of keys that wait for the capture."""

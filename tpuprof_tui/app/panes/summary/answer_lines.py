@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
@@ -17,7 +18,7 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import cell_len, fit, wrap
+from tpuprof_tui.formats.text import cell_len, fit, middle_cut, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
 from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
@@ -75,6 +76,16 @@ class _Column(Struct, dict=True):
     def natural(self) -> int:
         """Width of the longest text or the header, in cells."""
         return max(map(cell_len, (self.header, *self.texts)))
+
+    @cached_property
+    def _beginnings(self) -> Counter[str]:
+        """How many distinct texts are equal once cut to the width."""
+        return Counter(fit(text, self.width) for text in set(self.texts))
+
+    def fitted(self, text: str) -> str:
+        """A text in the width of the column: cut in the middle if another text begins alike."""
+        cut = fit(text, self.width, right=not self.is_text)
+        return cut if self._beginnings[cut] < 2 else fit(middle_cut(text, self.width), self.width)
 
 
 class AnswerLines(Struct):
@@ -337,7 +348,7 @@ class AnswerLines(Struct):
                     line += self._bar(each, row, bar_width, shade)
                 elif each.bars and bar_width:
                     line.append(Segment(" " * (bar_width + _GAP)))
-                text = fit(texts[number] if number < len(texts) else "", each.width, right=not each.is_text)
+                text = each.fitted(texts[number]) if number < len(texts) else " " * each.width
                 style = self.palette.strong if strong or each.bars else self.palette.text
                 style = self.palette.level(each.levels[row]) if each.levels else style
                 line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))

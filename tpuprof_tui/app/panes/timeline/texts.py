@@ -112,7 +112,9 @@ def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], m
             name = text_of(session.profile, lane, "name", found[0].row) or session.say("{event}")
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             where = clean(session.title_of(found[0].lane))
-            text += f"  {glyph} {measure.length(found[0].slack_ns)} {word} {name} ({where}){more}"
+            slack = found[0].slack_ns
+            gap = f"{measure.length(abs(slack))} {word if slack >= 0 else 'together with'}"
+            text += f"  {glyph} {gap} {name} ({where}){more}"
     return text
 
 

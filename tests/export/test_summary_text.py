@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
@@ -158,6 +158,18 @@ def test_cdma_sends_read_and_receives_write(tmp_path):
     engines = dictionaries(text, "Engines")
     submitted = [int(row["Instructions"]) for row in engines if row["Engine"] == "CDMA" and row["CoreId"] != "Overall"]
     assert sum(submitted) == sum(int(row["Instructions"]) for row in engines if row["Engine"].startswith("port"))
+
+
+def test_other_cdma_commands_count_in_the_total_only():
+    texts = Texts()
+    names = texts.codes("name", ["send", "receive", "write"])
+    tiu = make_lane("TIU", 0, starts=[0], ends=[90], cycles=[91])
+    port = make_lane("CDMA", 0, starts=[0, 20, 40], ends=[10, 30, 50], name=names, bytes=[1, 2, 4],
+                     direction=texts.codes("direction", ["DDR->DDR"] * 3))  # fmt: skip
+    text = summary_text(make_profile([tiu, port], strings=texts.build()))
+    (row,) = (row for row in dictionaries(text, "Read and write bandwidth") if row["Engine"] == "port0")
+    assert [row[name] for name in ("DdrRead(B)", "DdrWrite(B)", "DdrTotal(B)")] == ["1", "2", "7"]
+    assert "other commands count in the total only" in text
 
 
 def test_guessed_figures_are_marked_and_unknown_ones_missing(tmp_path):

@@ -158,7 +158,8 @@ def _moves(profile: Profile) -> str:
     ]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
-        "Bandwidth: bytes over the time in which at least one such move ran. CDMA sends read, receives write.",
+        "Bandwidth: bytes over the time in which at least one such move ran.",
+        "CDMA: sends read, receives write, other commands count in the total only.",
     ]
     if all(found["read"].size is None for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")

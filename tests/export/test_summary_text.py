@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
-from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.model import INT_MISSING, Role, Strings
 from tpuprof_tui.sources.sophgo.files.outputs import write_summary
 from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.summary_text import (
@@ -65,6 +65,22 @@ def test_report_and_page_have_the_cycles_and_bandwidths_of_the_text(written, tmp
         assert [cells[f"{each}AvgBW(GB/s)"] for each in ("GdmaDdr", "GdmaL2", "SdmaDdr")] == rates
         assert cells["Parallelism(%)"] == f"{values['parallelism']:.2f}%"
         assert record["cells"][: len(cells)] == list(cells.values())
+
+
+@pytest.mark.parametrize("cores", [[0, 0, 1], [INT_MISSING] * 3])
+def test_cdma_of_all_cores_is_the_sum_of_the_ports(cores):
+    lanes = [
+        make_lane("TIU", 0, starts=[0], ends=[1000], cycles=[1001]),
+        make_lane("TIU", 1, starts=[0], ends=[1000], cycles=[1001]),
+        make_lane("CDMA", 0, starts=[0, 100, 300], ends=[200, 250, 400], core=np.array(cores)),
+        make_lane("CDMA", 3, starts=[50], ends=[150], core=np.array(cores[:1])),
+    ]
+    rows = dictionaries(summary_text(make_profile(lanes)), "Engines")
+    ports = [row for row in rows if row["Engine"].startswith("port")]
+    (overall,) = (row for row in rows if row["CoreId"] == "Overall" and row["Engine"] == "CDMA")
+    for name in ("Instructions", "Effective(us)", "Idle(us)"):
+        assert float(overall[name]) == pytest.approx(sum(float(row[name]) for row in ports))
+    assert (overall["Instructions"], overall["Effective(us)"], overall["Utilisation"]) == ("4", "0.450", "22.50%")
 
 
 def test_there_are_kept_summaries():
@@ -142,6 +158,18 @@ def test_cdma_sends_read_and_receives_write(tmp_path):
     engines = dictionaries(text, "Engines")
     submitted = [int(row["Instructions"]) for row in engines if row["Engine"] == "CDMA" and row["CoreId"] != "Overall"]
     assert sum(submitted) == sum(int(row["Instructions"]) for row in engines if row["Engine"].startswith("port"))
+
+
+def test_other_cdma_commands_count_in_the_total_only():
+    texts = Texts()
+    names = texts.codes("name", ["send", "receive", "write"])
+    tiu = make_lane("TIU", 0, starts=[0], ends=[90], cycles=[91])
+    port = make_lane("CDMA", 0, starts=[0, 20, 40], ends=[10, 30, 50], name=names, bytes=[1, 2, 4],
+                     direction=texts.codes("direction", ["DDR->DDR"] * 3))  # fmt: skip
+    text = summary_text(make_profile([tiu, port], strings=texts.build()))
+    (row,) = (row for row in dictionaries(text, "Read and write bandwidth") if row["Engine"] == "port0")
+    assert [row[name] for name in ("DdrRead(B)", "DdrWrite(B)", "DdrTotal(B)")] == ["1", "2", "7"]
+    assert "other commands count in the total only" in text
 
 
 def test_guessed_figures_are_marked_and_unknown_ones_missing(tmp_path):

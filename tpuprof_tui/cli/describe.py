@@ -120,7 +120,9 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
     yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
     if record["steps"]["count"]:
         guessed = " (found by repetition)" if record["steps"]["guessed"] else ""
-        yield "Steps", f"{Word(record['steps']['word']).of(record['steps']['count'])}{guessed}"
+        one = record["steps"]["word"]
+        word = words.step if one == words.step.one else Word(one)
+        yield "Steps", f"{word.of(record['steps']['count'])}{guessed}"
     yield "Counters", ", ".join(record["counters"])
     yield "Known", ", ".join(record["known"])
     yield "Missing", "; ".join(f"{each['what']} (needs {each['needs']})" for each in record["missing"])

@@ -261,6 +261,12 @@ def test_lines_are_stripped_and_the_last_arch_wins(tmp_path: Path) -> None:
     assert report.problems(CORES) == ()
 
 
+def test_a_byte_order_mark_belongs_to_no_key(tmp_path: Path) -> None:
+    settings, report = _settings(tmp_path, b"\xef\xbb\xbfarch=5\ntpu_freq=0\n")
+    assert settings.arch == "5"
+    assert [problem.offset for problem in report.problems(CORES)] == [10]
+
+
 @pytest.mark.parametrize("line", ["bmodel=1", "run a bmodel here", "x=bmodel", "bmodel"])
 def test_bmodel_anywhere_on_a_line_counts(tmp_path: Path, line: str) -> None:
     assert _settings(tmp_path, f"arch=5\n{line}\n")[0].bmodel

@@ -95,26 +95,36 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
     start, end = profile.start_ns, profile.end_ns
     window = end - start
     engines = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
+    ports = [index for index in indexes if index.lane.kind == "CDMA"]
+    # commands of a port may be of no known core, so CDMA of all cores is the sum of the ports
+    found: dict[str, list[Sequence[int]]] = {engine: [] for engine in (*engines, *(("CDMA",) if ports else ()))}
     body: list[list[str]] = []
-    totals = {engine: [0, 0, 0, 0, 0] for engine in engines}
     guessed = False
     for core in cores:
         for engine in engines:
             lane = core.lanes.get(engine)
             figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
             doubtful = lane is not None and lane.guessed
-            totals[engine] = [total + figure for total, figure in zip(totals[engine], figures, strict=True)]
             guessed |= doubtful
             body.append(_engine_row(core.name, engine, figures, window, doubtful))
-    for index in indexes:
-        if index.lane.kind == "CDMA":
-            port = lane_figures(index, start, end)
-            figures = (port.count, port.busy, port.wait, port.sync, port.idle)
-            body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
-    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in engines]
+            if engine != "CDMA":
+                found[engine].append(figures)
+    for index in ports:
+        port = lane_figures(index, start, end)
+        figures = (port.count, port.busy, port.wait, port.sync, port.idle)
+        guessed |= port.guessed
+        body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
+        found["CDMA"].append(figures)
+    last = [
+        _engine_row(
+            "Overall", engine, [sum(column) for column in zip(*parts, strict=True)], window * len(parts), guessed
+        )
+        for engine, parts in found.items()
+    ]
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
         "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",
+        *(("Overall of CDMA: the sum of the ports.",) if ports else ()),
         *(("~ No commands in the capture: work, wait and sync are distinguished by heuristics.",) if guessed else ()),
     ))  # fmt: skip
 
@@ -148,7 +158,8 @@ def _moves(profile: Profile) -> str:
     ]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
-        "Bandwidth: bytes over the time in which at least one such move ran. CDMA sends read, receives write.",
+        "Bandwidth: bytes over the time in which at least one such move ran.",
+        "CDMA: sends read, receives write, other commands count in the total only.",
     ]
     if all(found["read"].size is None for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -49,7 +50,10 @@ def read_settings(path: Path | None, report: Report) -> Settings:
         report.warning("global.profile is too long.", "Only its first 16 MiB were read.", file=path.name)
         data = data[:_LARGEST_FILE]
     reader = _LineReader(settings, report)
-    for raw in data.tobytes().split(b"\n"):
+    content = data.tobytes()
+    if content.startswith(BOM_UTF8):  # an editor put it there
+        reader.offset, content = len(BOM_UTF8), content[len(BOM_UTF8) :]
+    for raw in content.split(b"\n"):
         reader.line(raw)
     return settings
 

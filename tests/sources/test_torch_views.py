@@ -774,3 +774,18 @@ def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path)
         "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
     )
     assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))
+
+
+def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):
+    torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
+    found = report(tmp_path)
+    (early, late) = found["workers"]
+    assert float(late["start"]) > float(early["start"])
+    for key, worker in found["views"]["findings"]["workers"].items():
+        told = worker["tables"]["findings"]
+        keys = [column["key"] for column in told["columns"]]
+        parts = [dict(zip(keys, row, strict=True)) for row in told["rows"]]
+        assert {part["worker"] for part in parts} == {key}
+        (peak,) = found["views"]["memory"]["workers"][key]["tables"]["curve"]["rows"][:1]
+        (fragmented,) = (part["evidence"][0] for part in parts if part["rule"] == "fragmentation")
+        assert fragmented["start_us"] == peak[1]

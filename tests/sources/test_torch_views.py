@@ -25,7 +25,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
-from tpuprof_tui.sources.torch.views.roofline import FORMULAS
+from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query
@@ -742,6 +742,18 @@ def test_without_device_work_nobody_waits_for_the_gpu(tmp_path):
     assert rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events)))["synchronises"]["gain_us"] == 50
 
 
+def test_calls_that_wait_inside_others_count_once(tmp_path):
+    events = [event("kernel", "gemm", 0, 500, 7)]
+    for start in (10, 300):
+        events += [
+            event("cpu_op", "aten::item", start, 100),
+            event("cpu_op", "aten::_local_scalar_dense", start + 1, 98),
+            event("cuda_runtime", "cudaStreamSynchronize", start + 5, 90),
+        ]
+    told = rules(report(write_trace(tmp_path / "one.pt.trace.json", events)))["synchronises"]
+    assert told["text"] == "The host waits for the GPU in 2 calls, 200.0 us: aten::item."
+
+
 def test_kernels_with_newer_names_are_not_advised_to_use_tensor_cores(tmp_path, capsys):
     name = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"
     path = gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100", name=name)
@@ -774,3 +786,73 @@ def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path)
         "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
     )
     assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))
+
+
+def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):
+    torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
+    found = report(tmp_path)
+    (early, late) = found["workers"]
+    assert float(late["start"]) > float(early["start"])
+    for key, worker in found["views"]["findings"]["workers"].items():
+        told = worker["tables"]["findings"]
+        keys = [column["key"] for column in told["columns"]]
+        parts = [dict(zip(keys, row, strict=True)) for row in told["rows"]]
+        assert {part["worker"] for part in parts} == {key}
+        (peak,) = found["views"]["memory"]["workers"][key]["tables"]["curve"]["rows"][:1]
+        (fragmented,) = (part["evidence"][0] for part in parts if part["rule"] == "fragmentation")
+        assert fragmented["start_us"] == peak[1]
+
+
+def test_files_of_one_name_in_an_archive_are_all_read(tmp_path):
+    archive = tmp_path / "run.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        for rank in range(2):
+            path = gemm(tmp_path / "trace.json", "NVIDIA H100", distributedInfo={"rank": rank, "world_size": 2})
+            packed.add(path, f"run/../rank{rank}/trace.json")
+    profile = open_profile(archive)
+    assert [each.key for each in workers_of(profile)] == ["Rank 0", "Rank 1"]
+    assert [each.files for each in workers_of(profile)] == [("run_rank0_trace.json",), ("run_rank1_trace.json",)]
+
+
+def test_a_late_rank_is_found_among_those_of_its_run(tmp_path):
+    """Two recordings of two ranks, in each of which rank 1 is late."""
+    for span in range(2):
+        for path in torch_trace.write_run(tmp_path / f"span{span}", ranks=2, steps=3, layers=2, seed=span):
+            path.rename(tmp_path / path.name.replace(".17000", f".18{span}00"))
+        (tmp_path / f"span{span}").rmdir()
+    found = report(tmp_path)
+    told = {row[1]: row[3] for row in found["views"]["distributed"]["tables"]["transfer"]["rows"] if row[0] == "all"}
+    late = {row[3]: row[5] for worker in found["views"]["findings"]["workers"].values()
+            for row in worker["tables"]["findings"]["rows"] if row[1] == "late_rank"}  # fmt: skip
+    assert set(late) == {"node0_4001@1", "node0_4001@2"}
+    for key, text in late.items():
+        waited = told[key.replace("4001", "4000")] - told[key]
+        assert f"wait {waited:.1f} us longer in each step" in text
+
+
+@pytest.mark.parametrize(("name", "half", "memory"), [
+    ("NVIDIA H100 80GB HBM3", 989.4, 3350), ("NVIDIA H100 PCIe", 756, 2000), ("NVIDIA H100 NVL", 835.5, 3900),
+    ("NVIDIA A100-SXM4-80GB", 312, 2039), ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA A100 80GB PCIe", 312, 2039),
+    ("Tesla V100-SXM2-16GB", 125, 900), ("AMD Instinct MI300X OAM", 1307.4, 5300),
+])  # fmt: skip
+def test_peaks_are_those_of_the_card(name, half, memory):
+    card = card_named(name)
+    assert card is not None
+    assert (card.half, card.memory) == (half, memory)
+
+
+def test_a_small_card_has_not_the_peak_of_a_large_one():
+    assert card_named("NVIDIA RTX A1000") is None
+
+
+def test_a_stream_that_only_its_thread_names_is_named_once(tmp_path):
+    events = [event("Kernel", "gemm", start + 20, 20, "stream 7", correlation=start) for start in (0, 300)]
+    events += [event("Runtime", "cudaLaunchKernel", start, 10, correlation=start) for start in (0, 300)]
+    profile = open_profile(write_trace(tmp_path / "old.pt.trace.json", events))
+    table = answer(view_of(profile.vocabulary, "findings"), Query(Session.build(profile))).table("findings")
+    row = table.column("rule").index("host_bound")
+    assert table.column("text")[row].startswith("Stream 7 of GPU 0 has nothing to do for 280.0 us")
+    target = table.target_of(row)
+    assert target is not None
+    assert target.scope is not None
+    assert profile.lanes[target.scope.lane].label == "stream 7"

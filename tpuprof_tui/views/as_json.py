@@ -59,6 +59,8 @@ def exact_us(ns: int) -> str:
 
 def _values(values: list[Any], column: Column | Fact, start_ns: int) -> list[Any]:
     """Converts values of a column or fact to JSON units; a whole column at once, since tables may be large."""
+    if column.kind == "list" and start_ns:
+        return [[_counted_from(start_ns, each) for each in value] for value in values]
     if column.kind not in ("duration", "time"):
         return values
     if column.kind == "time" and column.epoch_ns is not None:
@@ -66,3 +68,9 @@ def _values(values: list[Any], column: Column | Fact, start_ns: int) -> list[Any
     if column.kind == "time" and start_ns:
         values = [None if value is None else value - start_ns for value in values]
     return list(map(us, values))
+
+
+def _counted_from(start_ns: int, record: Any) -> Any:
+    """A record of an interval (`evidence`), its start counted from another time."""
+    start = record.get("start_us") if isinstance(record, dict) else None
+    return record if start is None else {**record, "start_us": us(round(start * 1000) - start_ns)}

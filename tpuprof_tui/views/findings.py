@@ -19,6 +19,7 @@ from tpuprof_tui.model import is_missing
 from .answer import Answer, Column, Table, Target, places_text
 from .finding_rules import RULES, Finding, Rule, evidence, findings_of
 from .query import Query
+from .report import workers_of
 
 #: Maximum findings per event rule.
 MOST: Final = 5
@@ -57,6 +58,8 @@ def findings_view(query: Query) -> Answer:
     order = sorted(range(len(by_rule)), key=lambda number: -(by_rule[number].gain or 0))
     found = [by_rule[number] for number in order]
     window = max(query.span, 1)
+    worker = next((each.key for each in workers_of(query.profile) if each.scope.group == query.top_group),
+                  query.profile.name)  # fmt: skip
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
@@ -65,7 +68,7 @@ def findings_view(query: Query) -> Answer:
         Column("source", "Source", shown=False),
     )  # fmt: skip
     rows: list[tuple[Any, ...]] = [
-        ("warning" if (each.gain or 0) >= WARNS_FROM * window else "note", each.rule, query.profile.name, each.group,
+        ("warning" if (each.gain or 0) >= WARNS_FROM * window else "note", each.rule, worker, each.group,
          None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
         for each in found
     ]  # fmt: skip

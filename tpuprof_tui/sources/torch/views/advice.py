@@ -15,13 +15,14 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
-from .distributed import transfers
+from .distributed import transfers_by_run
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
 
@@ -97,9 +98,11 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
         if worst is not None and worst["host_wait_us"] >= least:
-            text = (f"Stream {worst['stream']} of GPU {worst['device']} has nothing to do for "
+            # old traces name the stream by its thread: stream 7
+            stream = worst["stream"].removeprefix("stream ")
+            text = (f"Stream {stream} of GPU {worst['device']} has nothing to do for "
                     f"{time_text(worst['host_wait_us'])} because the host launches too late.")  # fmt: skip
-            title = f"GPU {worst['device']} stream {worst['stream']}"
+            title = f"GPU {worst['device']} stream {stream}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
             yield window_finding(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
@@ -113,7 +116,10 @@ def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I6
         if len(rows) and gain and gain >= least:
             length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
             name = line_text(run.trace.names[int(length.argmax())], 60)
-            full = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
+            # aten::item calls what waits
+            trace = run.trace
+            count = int((parents(trace.start[rows], trace.end[rows], trace.thread_of(rows)) < 0).sum())
+            full = text.format(count=f"{count:,}", calls=plural(count, "call"), time=time_text(gain), name=name)
             yield _finding(query, rule, run, gain, full, rows)
 
 
@@ -183,16 +189,16 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     groups = {worker.key: worker.group for worker in workers_of(query)}
     if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
-    rows = transfers(replace(query, scope=EVERYTHING))
-    waits = {worker: waited for step, worker, _, waited in rows if step == "all"}
-    if len(waits) < 2:
-        return
-    late = min(waits, key=lambda worker: waits[worker])
-    in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
-    gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
-    if gain >= least and late in groups:
-        text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
-        yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
+    for rows in transfers_by_run(replace(query, scope=EVERYTHING)):
+        waits = {worker: waited for step, worker, _, waited in rows if step == "all"}
+        if len(waits) < 2:
+            continue
+        late = min(waits, key=lambda worker: waits[worker])
+        in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
+        gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
+        if gain >= least and late in groups:
+            text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
+            yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
 def _memory_by_device(query: Query, run: Run, known: Mask) -> Iterator[tuple[tuple[int, int], I64]]:

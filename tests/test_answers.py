@@ -223,6 +223,13 @@ def test_decimals_are_numbers_in_json():
     assert json.loads(answer_text({"a": values}))["a"] == [1.5, [2], None, None]
 
 
+def test_a_list_of_views_is_no_json(capfd):
+    assert main(["report", str(SOUND), "--list", "--json"]) == 2
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("tpuprof: --list and --json do not go together.")
+
+
 # -- stdout -------------------------------------------------------------------------
 
 #: Words of each command; what the answer is, is all of stdout.

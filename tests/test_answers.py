@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import jsonschema
@@ -219,6 +220,19 @@ def test_what_is_no_number_in_json_is_null():
     assert json.loads(answer_text({"a": [float("inf"), {"b": float("nan")}], "schema": "9"})) == {
         "schema": SCHEMA, "a": [None, {"b": None}],
     }  # fmt: skip
+
+
+def test_decimals_are_numbers_in_json():
+    """DuckDB computes decimals from literals such as 0.5."""
+    values = [Decimal("1.50"), [Decimal(2)], Decimal("NaN"), float("nan")]
+    assert json.loads(answer_text({"a": values}))["a"] == [1.5, [2], None, None]
+
+
+def test_a_list_of_views_is_no_json(capfd):
+    assert main(["report", str(SOUND), "--list", "--json"]) == 2
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("tpuprof: --list and --json do not go together.")
 
 
 # -- stdout -------------------------------------------------------------------------

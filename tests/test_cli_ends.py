@@ -43,6 +43,20 @@ def test_messages_cannot_steer_the_terminal(words, capsys):
     assert message.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["diff", "x"], "CAPTURE"),
+        (["dataset"], "ACTION"),
+        (["gate"], "CAPTURE"),
+        (["baseline", "save"], "FILE, CAPTURE"),
+    ],
+)
+def test_only_what_is_required_is_told_as_missing(words, missing, capsys):
+    assert main(words) == 2
+    assert f"The following arguments are required: {missing}. See" in capsys.readouterr().err
+
+
 def test_a_folder_of_captures_names_them():
     done = tool("summary", SAMPLES)
     assert done.returncode == 2

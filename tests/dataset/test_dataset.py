@@ -40,7 +40,6 @@ from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer as answer_of
 from tpuprof_tui.views.registry import ask, view_of, views_of

@@ -238,6 +238,35 @@ def test_secrets_are_not_told(folder, tmp_path):
     assert "recording" not in report(path)["views"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("HTTPS_PROXY", "http://user:hidden@proxy:8080", "http://********@proxy:8080"),
+        ("ORIGIN", "https://hidden@host/x", "https://********@host/x"),
+        ("DB_PASS", "hidden", "********"),
+        ("CREDS", "hidden", "********"),
+        ("HEADER", "Authorization: Bearer hidden", "Authorization: Bearer ********"),
+        ("HEADER", 'x-api-key: "hid den"; a', "x-api-key: ********; a"),
+        ("LINK", "https://b/x?X-Amz-Signature=hidden&y=1", "https://b/x?X-Amz-Signature=********&y=1"),
+        ("LINK", "https://b/x?sig=hidden&y=1", "https://b/x?sig=********&y=1"),
+        ("TEXT", r'{"a": "{\"token\": \"hid den\", \"b\": 1}"}', r'{"a": "{\"token\": ********, \"b\": 1}"}'),
+        ("TEXT", "use ghp_abcdefghijklmnop1234 here", "use ******** here"),
+        ("BYPASS", "compass passes 1", "compass passes 1"),
+        ("PATH", "/usr/bin:/home/me", "/usr/bin:/home/me"),
+    ],
+)
+def test_secrets_in_texts_are_masked(name, value, told, tmp_path):
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    path = tmp_path / "a.pt.trace.json"
+    arguments = ["a.py", "--token", "hidden", "--lr", "1"]
+    record = {"schemaVersion": 1, name: value, "argv": arguments, "traceEvents": [event]}
+    path.write_text(json.dumps(record))
+    query = Query(Session.build(open_profile(path)))
+    rows = dict(answer(view_of(VOCABULARY, "recording", screen=True), query).table("recording").rows())
+    assert rows[name] == told
+    assert [rows[f"argv.{number}"] for number in range(5)] == ["a.py", "--token", "********", "--lr", "1"]
+
+
 def test_parts_follow_range_scope_and_filter(folder, record):
     whole = figures(record, "overview")
     kernels = figures(report(folder / NAME, filter="type=kernel"), "overview")

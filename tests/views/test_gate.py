@@ -145,6 +145,13 @@ def test_lost_records_leave_open_what_they_could_explain():
     ):  # fmt: skip
         sides = [Run("", base, lost[0])], [Run("", other, lost[1])]
         assert gate(*sides, rule).result == gate(*sides).result == result
+    # of other figures only how much they shrank is known; what is lost without a number counts as well
+    for figure in ("total", "step", "overview.busiest_us"):
+        less, more = ({"total": Figure(100.0), figure: Figure(value, 1, 0.0, 9)} for value in (50.0, 100.0))
+        for run in (Run("", less, 3), Run("", less, incomplete=True)):
+            assert gate([Run("", more)], [run], [Rule.parse(f"{figure}>5%")]).result == "INCONCLUSIVE"
+        assert gate([Run("", more)], [Run("", more, 3)], [Rule.parse(f"{figure}>5%")]).result == "PASS"
+        assert gate([Run("", less)], [Run("", more, 3)], [Rule.parse(f"{figure}>5%")]).result == "FAIL"
     unnamed = {**few, "kernel:-": Figure(9.0, 4, 0.01, 3)}
     assert gate([Run("", few)], [Run("", unnamed)]).result == "FAIL"
     assert gate([Run("", few)], [Run("", unnamed, 3)]).result == "INCONCLUSIVE"
@@ -371,6 +378,26 @@ def test_a_kernel_is_not_gone_where_no_kernel_is_named(capsys, tmp_path):
     assert 'message="not recorded by every run' in junit.read_text()
     assert main([*words, "--json"]) == 4
     jsonschema.Draft202012Validator(json.loads(schema_text("gate"))).validate(json.loads(capsys.readouterr().out))
+
+
+def test_a_run_without_events_does_not_pass(capsys, tmp_path):
+    base, other = slower_traces(tmp_path / "traces", "k")
+    other.write_text('{"schemaVersion": 1, "traceEvents": []}')
+    for rules in ([], ["--fail-on", "total>5%"], ["--fail-on", "kernel:k>5%"]):
+        for one, two in ((base, other), (other, base)):
+            assert main(["gate", str(two), "--against", str(one), *rules]) == 4
+            assert "Not every run records" in capsys.readouterr().out
+
+
+def test_a_damaged_capture_does_not_pass_because_it_is_short(capsys, tmp_path):
+    sound, damaged = str(SAMPLES / "aks_decode_mode1"), str(SAMPLES / "aks_damaged")
+    kept = str(tmp_path / "kept.json")
+    assert main(["baseline", "save", kept, damaged]) == 0
+    capsys.readouterr()
+    for rule in ("total>5%", "step>5%", "overview.busiest_us>5%", "kernel:rmsnorm_multi_core>5%"):
+        for other in (damaged, kept):
+            assert main(["gate", other, "--against", sound, "--fail-on", rule]) == 4
+            assert "Why: Records are lost or unreadable" in capsys.readouterr().out
 
 
 def test_names_of_an_operation_are_one_however_many_recordings_have_them():

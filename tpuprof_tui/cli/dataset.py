@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
     add("out", metavar="OUTDIR", nargs="?", help="folder of the data set, or its address (s3://...)")
-    add("words", metavar="CAPTURE", nargs="*", help="build: what to read; query: the SQL; trend: the figure")
+    add(
+        "words", metavar="CAPTURE", nargs="*", default=[], help="build: what to read; query: the SQL; trend: the figure"
+    )
     add("--jobs", type=_number, metavar="N", default=1, help="build: number of captures read in parallel (default: 1)")
     add("--executor", choices=("local", "ray"), default="local",
         help="build: by processes of this machine (default) or of Ray, which must see the same folders")  # fmt: skip

@@ -326,7 +326,9 @@ _CAPTURE: Final[Operand] = ("capture", {"metavar": "CAPTURE", "nargs": "?", "hel
 
 
 def _operand(name: str, metavar: str, text: str, nargs: str | None = None) -> Operand:
-    return name, {"metavar": metavar, "nargs": nargs, "help": text}
+    # with a default, messages about what is missing do not name it
+    default: dict[str, Any] = {"default": []} if nargs == "*" else {}
+    return name, {"metavar": metavar, "nargs": nargs, "help": text, **default}
 
 
 def _captures(several: str, where: str = _WHERE) -> Operand:

@@ -31,6 +31,8 @@ def print_report(options: argparse.Namespace) -> int:
     status = status_of(profile)
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
+    if options.json and options.list_views:
+        raise UsageError("--list and --json do not go together.", "tpuprof describe PATH --json lists the views.")
     vocabulary = profile.vocabulary
     if options.list_views:
         listed = views_of(vocabulary)

@@ -15,13 +15,21 @@ SCHEMA: Final = "1.0"
 def answer_text(answer: Mapping[str, Any], *, indent: int | None = 2) -> str:
     """Serializes an answer as ASCII JSON, with ``schema`` first.
 
-    Infinity and NaN become null; values of types unknown to JSON become strings.
+    Infinity and NaN become null; decimals become numbers, values of other types unknown to JSON strings.
     """
     record = {"schema": SCHEMA, **answer} | {"schema": SCHEMA}
     try:
-        return json.dumps(record, indent=indent, allow_nan=False, default=str)
+        return json.dumps(record, indent=indent, allow_nan=False, default=_plain)
     except ValueError:
-        return json.dumps(_finite(record), indent=indent, allow_nan=False, default=str)
+        return json.dumps(_finite(record), indent=indent, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> float | str | None:
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        return float(value) if value.is_finite() else None
+    return str(value)
 
 
 def _finite(value: Any) -> Any:

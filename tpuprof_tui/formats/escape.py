@@ -128,10 +128,10 @@ def markdown_code(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """``text`` on one line, escaped for the content or an attribute of an HTML element."""
+    """``text`` on one line, escaped for the content or an attribute of an element of HTML or XML."""
     from html import escape  # imported here: the first frame does not need it
 
-    return escape(line_text(text))
+    return escape(_NO_CHARACTER.sub("\ufffd", line_text(text)))
 
 
 def script_json(value: Any) -> str:

@@ -34,7 +34,7 @@ from tpuprof_tui.formats.units import percent_text, time_text
 
 from .answer import plain
 from .comparing import Compared
-from .diff import noise_record, status_word
+from .diff import has_lost_records, noise_record, status_word
 from .query import Query
 from .registry import answer, view_of, views_of
 
@@ -114,7 +114,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(np.unique(hashes))))
     named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
-              recorded_operands(query.profile), names_by_code(query.profile))  # fmt: skip
+              recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared))  # fmt: skip
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
@@ -202,7 +202,7 @@ def baseline_text(name: str, side: Side) -> str:
     record = {
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
-            {"path": run.path, "lost": run.lost,
+            {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
              "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
              "signatures": {key: list(value) for key, value in run.signatures.items()},
              "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
@@ -234,7 +234,8 @@ def read_baseline(path: Path) -> Side:
                 int(run["lost"]), {str(key): (int(count), int(number))
                                    for key, (count, number) in run["signatures"].items()},
                 tuple(map(str, run.get("operands", ()))),
-                {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())})
+                {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())},
+                bool(run.get("incomplete", False)))
             for run in record["runs"]
         )  # fmt: skip
         if not runs:
@@ -334,8 +335,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
         return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
-    if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
-        return "Records are lost: they could explain or hide changes of some parts."
+    if unsure and gating.incomplete_of(base.runs, other.runs) != NOTHING_LOST:
+        return "Records are lost or unreadable: they could explain or hide changes of some parts."
     if unsure and unsure[0].low is None:
         return (
             f"Nothing repeats within the runs to tell noise from {unsure[0].rule.text}: use three runs per side.{note}"

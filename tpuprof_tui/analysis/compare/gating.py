@@ -66,6 +66,7 @@ class Run(Struct, frozen=True):
         path: Path of the capture.
         figures: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``.
         lost: Number of records known to be lost.
+        incomplete: Whether records are lost or unreadable, how many is not always known.
         signatures: By kernel: number of launches, and a hash of their commands.
         operands: Operands included in the commands; hashes over other operands are not comparable.
         codes: Names of operations by their codes.
@@ -77,6 +78,7 @@ class Run(Struct, frozen=True):
     signatures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     operands: tuple[str, ...] = ()
     codes: NamesByCode = field(default_factory=dict)
+    incomplete: bool = False
 
 
 class Rule(Struct, frozen=True):
@@ -233,7 +235,7 @@ def gate(
         )  # fmt: skip
     noise, between = _noise(base, other, run_noise)
     tested = list(rules) or [Rule.parse(DEFAULT_RULE)]
-    lost = lost_of(base, other)
+    lost = incomplete_of(base, other)
     found = [replace(each, result="INCONCLUSIVE", recorded=False) if not _is_recorded(each, base, other)
              else replace(each, result="INCONCLUSIVE") if _may_be_lost(each, base, other, lost) else each
              for each in _test_family(tested, base, other, noise, between, level)]  # fmt: skip
@@ -304,11 +306,21 @@ def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
     return Lost(*(max(run.lost for run in side) for side in (base, other)))
 
 
+def incomplete_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
+    """Like `lost_of`; at least 1 for a side with an incomplete run."""
+    lost = lost_of(base, other)
+    return Lost(*(max(count, any(run.incomplete for run in side))
+                  for count, side in zip((lost.base, lost.other), (base, other), strict=True)))  # fmt: skip
+
+
 def _may_be_lost(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
-    """Whether lost records could explain why a rule about a part fails, or why it passes."""
+    """Whether lost records could explain why a rule about a part fails, or why a rule passes."""
     kind, _, name = outcome.rule.figure.partition(":")
-    if f"{kind}:" not in PARTS or outcome.base == outcome.other or lost == NOTHING_LOST:
+    if outcome.base == outcome.other or lost == NOTHING_LOST:
         return False
+    if f"{kind}:" not in PARTS:
+        less = outcome.other < outcome.base and (outcome.high is None or outcome.high < 0)
+        return bool(lost.other) and less and outcome.result == "PASS"
     ours, theirs = (median(each.count for each in values_of(outcome.rule.figure, side)) for side in (base, other))
     return name == UNKNOWN or bool(
         lost.base and theirs > ours if outcome.result == "FAIL" else lost.other and theirs < ours

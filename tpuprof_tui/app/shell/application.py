@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from weakref import WeakSet
 
 from msgspec.structs import replace
 from textual import events, on
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from .capture_list import CaptureList
     from .data_set import DataSetViewState
 
-#: Delays in seconds, after a capture is shown, of garbage collection: when the previous screen is removed, and for a
-#: replaced capture again when worker threads have released it.
+#: Delays in seconds of garbage collection, the first after a capture is shown: when the previous screen is removed, and
+#: for a replaced capture again when worker threads have released it. The last is repeated until they have.
 COLLECT_SECONDS: Final = (1.0, 10.0)
 #: Seconds without a resize before a full repaint: the size changes many times while a window is dragged.
 REPAINT_DELAY: Final = 0.1
@@ -131,6 +132,9 @@ class TpuprofApp(TerminalApp):
         self._ascii_filter = AsciiFilter()
         self._repaint_timer: Timer | None = None
         self._poll_timer: Timer | None = None
+        self._collect_timer: Timer | None = None
+        #: Replaced screens of captures that are still in memory.
+        self._replaced = WeakSet[Screen[None]]()
 
         self.preferences = Preferences(colours=not plain)
         self._apply_preferences()
@@ -334,8 +338,7 @@ class TpuprofApp(TerminalApp):
         self.call_after_refresh(self._watch)
         if text:
             self.call_after_refresh(self._say, text)
-        for seconds in delays:
-            self.set_timer(seconds, self._collect_garbage)
+        self._collect_later(delays)
 
     @on(LoadingScreen.Resumed)
     def show_pending(self) -> None:
@@ -362,10 +365,21 @@ class TpuprofApp(TerminalApp):
         if explorer is not None:
             self._view_to_restore = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
 
-    def _collect_garbage(self) -> None:
-        """Frees the replaced screen and capture."""
+    def _collect_later(self, delays: Sequence[float]) -> None:
+        """Frees the replaced screen and capture after each of some delays."""
+        if self._collect_timer is not None:
+            self._collect_timer.stop()
+        self._collect_timer = self.set_timer(delays[0], partial(self._release, delays[1:]))
+
+    def _release(self, delays: Sequence[float]) -> None:
         self.release_widgets()
-        self.call_after_refresh(memory_tuning.collect_and_freeze)
+        self.call_after_refresh(self._collect_garbage, delays)
+
+    def _collect_garbage(self, delays: Sequence[float]) -> None:
+        memory_tuning.collect_and_freeze()
+        if delays or self._replaced:
+            # what a thread still refers to was frozen with the rest, and would stay when the thread has ended
+            self._collect_later(delays or COLLECT_SECONDS[-1:])
 
     # choosing a capture
 
@@ -499,6 +513,9 @@ class TpuprofApp(TerminalApp):
     def _replace_screens(self, screen: Screen[None]) -> None:
         """Replaces all screens by one."""
         self._pending_loaded = None
+        explorer = self.explorer
+        if explorer is not None:
+            self._replaced.add(explorer)
         # Textual cannot switch the first screen: it stays at the bottom of the stack
         while len(self.screen_stack) > 2:
             self.pop_screen()

@@ -378,7 +378,7 @@ class TpuprofApp(TerminalApp):
     def _collect_garbage(self, delays: Sequence[float]) -> None:
         memory_tuning.collect_and_freeze()
         if delays or self._replaced:
-            # what a thread still refers to was frozen too, and would stay until another capture is opened
+            # what a thread still refers to was frozen with the rest, and would stay when the thread has ended
             self._collect_later(delays or COLLECT_SECONDS[-1:])
 
     # choosing a capture

@@ -44,8 +44,8 @@ TABLE: Final = (
         "options": ("unreadable input, or an invalid request", "输入无法读取，或请求无效"),
     }),
     Status(GATE_FAILED, ("tpuprof gate: a rule is broken", "tpuprof gate：有规则被违反")),
-    Status(GATE_INCONCLUSIVE, ("tpuprof gate: no rule is broken, but noise hides whether one is",
-                       "tpuprof gate：没有规则被违反，但噪声使其中一些无法判断")),
+    Status(GATE_INCONCLUSIVE, ("tpuprof gate: no rule is broken, but noise or missing data hides whether one is",
+                       "tpuprof gate：没有规则被违反，但噪声或缺失的数据使其中一些无法判断")),
     Status(INTERRUPTED, ("stopped with Ctrl+C", "被 Ctrl+C 中止")),
 )  # fmt: skip
 #: Languages of the table, in the order of its texts.

@@ -291,6 +291,9 @@ def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]
     """Whether the runs record a rule's figure: a part that is absent is new or gone only if they record such parts."""
     runs, figure = (*base, *other), outcome.rule.figure
     kind = f"{figure.partition(':')[0]}:"
+    totals = [run.figures["total"].value for run in runs if "total" in run.figures]
+    if any(totals) and not all(totals):  # some runs have no events, or no times
+        return False
     if kind not in PARTS:
         return all(figure in run.figures for run in runs)
     if outcome.base and outcome.other:

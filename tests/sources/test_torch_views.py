@@ -789,3 +789,14 @@ def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):
         (peak,) = found["views"]["memory"]["workers"][key]["tables"]["curve"]["rows"][:1]
         (fragmented,) = (part["evidence"][0] for part in parts if part["rule"] == "fragmentation")
         assert fragmented["start_us"] == peak[1]
+
+
+def test_files_of_one_name_in_an_archive_are_all_read(tmp_path):
+    archive = tmp_path / "run.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        for rank in range(2):
+            path = gemm(tmp_path / "trace.json", "NVIDIA H100", distributedInfo={"rank": rank, "world_size": 2})
+            packed.add(path, f"run/../rank{rank}/trace.json")
+    profile = open_profile(archive)
+    assert [each.key for each in workers_of(profile)] == ["Rank 0", "Rank 1"]
+    assert [each.files for each in workers_of(profile)] == [("run_rank0_trace.json",), ("run_rank1_trace.json",)]

@@ -800,3 +800,19 @@ def test_files_of_one_name_in_an_archive_are_all_read(tmp_path):
     profile = open_profile(archive)
     assert [each.key for each in workers_of(profile)] == ["Rank 0", "Rank 1"]
     assert [each.files for each in workers_of(profile)] == [("run_rank0_trace.json",), ("run_rank1_trace.json",)]
+
+
+def test_a_late_rank_is_found_among_those_of_its_run(tmp_path):
+    """Two recordings of two ranks, in each of which rank 1 is late."""
+    for span in range(2):
+        for path in torch_trace.write_run(tmp_path / f"span{span}", ranks=2, steps=3, layers=2, seed=span):
+            path.rename(tmp_path / path.name.replace(".17000", f".18{span}00"))
+        (tmp_path / f"span{span}").rmdir()
+    found = report(tmp_path)
+    told = {row[1]: row[3] for row in found["views"]["distributed"]["tables"]["transfer"]["rows"] if row[0] == "all"}
+    late = {row[3]: row[5] for worker in found["views"]["findings"]["workers"].values()
+            for row in worker["tables"]["findings"]["rows"] if row[1] == "late_rank"}  # fmt: skip
+    assert set(late) == {"node0_4001@1", "node0_4001@2"}
+    for key, text in late.items():
+        waited = told[key.replace("4001", "4000")] - told[key]
+        assert f"wait {waited:.1f} us longer in each step" in text

@@ -21,7 +21,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
-from .distributed import transfers
+from .distributed import transfers_by_run
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
 
@@ -183,16 +183,16 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     groups = {worker.key: worker.group for worker in workers_of(query)}
     if len(workers_of(replace(query, scope=EVERYTHING))) < 2:
         return
-    rows = transfers(replace(query, scope=EVERYTHING))
-    waits = {worker: waited for step, worker, _, waited in rows if step == "all"}
-    if len(waits) < 2:
-        return
-    late = min(waits, key=lambda worker: waits[worker])
-    in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
-    gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
-    if gain >= least and late in groups:
-        text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
-        yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
+    for rows in transfers_by_run(replace(query, scope=EVERYTHING)):
+        waits = {worker: waited for step, worker, _, waited in rows if step == "all"}
+        if len(waits) < 2:
+            continue
+        late = min(waits, key=lambda worker: waits[worker])
+        in_each = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
+        gain = in_each * sum(worker == late and step != "all" for step, worker, *_ in rows)
+        if gain >= least and late in groups:
+            text = f"{late} is late: the others wait {time_text(round(in_each))} longer in each step for it."
+            yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
 def _memory_by_device(query: Query, run: Run, known: Mask) -> Iterator[tuple[tuple[int, int], I64]]:

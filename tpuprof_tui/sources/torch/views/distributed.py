@@ -179,7 +179,16 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
 
 def transfers(query: Query) -> list[tuple[Any, ...]]:
     """Rows (step, worker, transfer ns, waiting ns); step "all": the mean over steps."""
-    found, starts, _ = _compared(query)
+    return _transfers(query, _compared(query)[0])
+
+
+def transfers_by_run(query: Query) -> list[list[tuple[Any, ...]]]:
+    """`transfers` of each run of several workers that can be compared."""
+    return [_transfers(query, each) for each in _comparable(_compared(query)[0]) if len(each) > 1]
+
+
+def _transfers(query: Query, found: list[Collectives]) -> list[tuple[Any, ...]]:
+    starts = _compared(query)[1]
     return [row for each in one_by_one(query, found) if each.run.worker.key in starts
             for row in _transfer(each, starts[each.run.worker.key])]  # fmt: skip
 

@@ -36,6 +36,11 @@ from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.registry import answer as answer_of
+from tpuprof_tui.views.registry import view_of
+from tpuprof_tui.views.report import of_worker, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
@@ -607,3 +612,14 @@ def test_ctrl_c_interrupts_a_running_query(built, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             query.asked(data, "select 1")
     assert interrupted
+
+
+def test_of_several_ranks_the_largest_figure_counts():
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    figures = partitions(profile.path).tables["figures"].to_pylist()
+    told = {row["figure"]: row["value"] for row in figures}
+    for view, key in (("overview", "dataloader_us"), ("overview", "communication_us"), ("streams", "idle_us")):
+        found = [answer_of(view_of(profile.vocabulary, view), of_worker(query_of(profile), each)).figure(key)
+                 for each in workers_of(profile)]  # fmt: skip
+        assert found[0] != found[1]
+        assert told[f"{view}.{key}"] == max(found) / 1000

@@ -77,8 +77,8 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
         Field(
             "figure",
             "text",
-            "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them; of the tables "
-            "of units and lanes VIEW.ROW.column.",
+            "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them (of several ranks the largest); "
+            "of the tables of units and lanes VIEW.ROW.column.",
         ),
         Field("kind", "text", "kernel, operation, or the view."),
         Field("name", "text", "What of that kind."),

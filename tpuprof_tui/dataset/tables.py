@@ -411,11 +411,11 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
         for key, value in known:
             value = plain(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
-                # on equal names the first figure wins: figures of all units precede those of single units
-                rows.setdefault(f"{view.id}.{key}", {
-                    "figure": f"{view.id}.{key}", "kind": view.id, "name": key,
-                    "value": float(value / 1000 if key.endswith("_us") else value),
-                })  # fmt: skip
+                figure = f"{view.id}.{key}"
+                value = float(value / 1000 if key.endswith("_us") else value)
+                row = rows.setdefault(figure, {"figure": figure, "kind": view.id, "name": key, "value": value})
+                # of several workers the largest
+                row["value"] = max(row["value"], value)
     return list(rows.values()), fault
 
 

@@ -25,7 +25,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
-from tpuprof_tui.sources.torch.views.roofline import FORMULAS
+from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query
@@ -816,3 +816,18 @@ def test_a_late_rank_is_found_among_those_of_its_run(tmp_path):
     for key, text in late.items():
         waited = told[key.replace("4001", "4000")] - told[key]
         assert f"wait {waited:.1f} us longer in each step" in text
+
+
+@pytest.mark.parametrize(("name", "half", "memory"), [
+    ("NVIDIA H100 80GB HBM3", 989.4, 3350), ("NVIDIA H100 PCIe", 756, 2000), ("NVIDIA H100 NVL", 835.5, 3900),
+    ("NVIDIA A100-SXM4-80GB", 312, 2039), ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA A100 80GB PCIe", 312, 2039),
+    ("Tesla V100-SXM2-16GB", 125, 900), ("AMD Instinct MI300X OAM", 1307.4, 5300),
+])  # fmt: skip
+def test_peaks_are_those_of_the_card(name, half, memory):
+    card = card_named(name)
+    assert card is not None
+    assert (card.half, card.memory) == (half, memory)
+
+
+def test_a_small_card_has_not_the_peak_of_a_large_one():
+    assert card_named("NVIDIA RTX A1000") is None

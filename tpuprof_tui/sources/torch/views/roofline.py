@@ -48,11 +48,12 @@ class Card(NamedTuple):
 CARDS: Final = (
     Card(r"GB?200|B200", 2250, 1100, 8000),
     Card(r"H200", 989.4, 494.7, 4800),
-    Card(r"H100.*(PCIe|NVL)", 756, 378, 2000),
+    Card(r"H100.*PCIe", 756, 378, 2000),
+    Card(r"H100.*NVL", 835.5, 417.5, 3900),
     Card(r"H800|H100", 989.4, 494.7, 3350),
     Card(r"H20\b", 148, 74, 4000),
-    Card(r"A[18]00.*80GB", 312, 156, 2039),
-    Card(r"A[18]00", 312, 156, 1555),
+    Card(r"A[18]00\b.*80GB", 312, 156, 2039),
+    Card(r"A[18]00(?!\d)", 312, 156, 1555),
     Card(r"V100", 125, 15.7, 900),
     Card(r"L40S", 362, 183, 864),
     Card(r"L4\b", 121, 60, 300),
@@ -67,6 +68,11 @@ CARDS: Final = (
     Card(r"MI210", 181, 45.3, 1638),
     Card(r"MI100", 184.6, 46.1, 1229),
 )
+
+
+def card_named(name: str) -> Card | None:
+    """The card with a name as traces give it; None if it is not known."""
+    return next((card for card in CARDS if re.search(card.name, name)), None)
 
 
 #: Work of one call: floating-point operations (a multiply-add counts as two), and elements read and written, each once.
@@ -164,7 +170,7 @@ def roofline(selection: ViewSelection) -> Answer:
     first = np.full(group.count, len(rows))
     np.minimum.at(first, group.index, np.arange(len(rows)))
     names = [str(each.get("name") or "") for each in properties_of(trace)]
-    card = next((card for name in names for card in CARDS if re.search(card.name, name)), None)
+    card = next(filter(None, map(card_named, names)), None)
     found, unknown = [], 0
     for number, (name, dims) in enumerate(group.keys.tolist()):
         arguments = trace.arguments.of(int(trace.file_order[rows[first[number]]]))

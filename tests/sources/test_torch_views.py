@@ -831,3 +831,16 @@ def test_peaks_are_those_of_the_card(name, half, memory):
 
 def test_a_small_card_has_not_the_peak_of_a_large_one():
     assert card_named("NVIDIA RTX A1000") is None
+
+
+def test_a_stream_that_only_its_thread_names_is_named_once(tmp_path):
+    events = [event("Kernel", "gemm", start + 20, 20, "stream 7", correlation=start) for start in (0, 300)]
+    events += [event("Runtime", "cudaLaunchKernel", start, 10, correlation=start) for start in (0, 300)]
+    profile = open_profile(write_trace(tmp_path / "old.pt.trace.json", events))
+    table = answer(view_of(profile.vocabulary, "findings"), Query(Session.build(profile))).table("findings")
+    row = table.column("rule").index("host_bound")
+    assert table.column("text")[row].startswith("Stream 7 of GPU 0 has nothing to do for 280.0 us")
+    target = table.target_of(row)
+    assert target is not None
+    assert target.scope is not None
+    assert profile.lanes[target.scope.lane].label == "stream 7"

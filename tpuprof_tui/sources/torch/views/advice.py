@@ -97,9 +97,11 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
         if worst is not None and worst["host_wait_us"] >= least:
-            text = (f"Stream {worst['stream']} of GPU {worst['device']} has nothing to do for "
+            # old traces name the stream by its thread: stream 7
+            stream = worst["stream"].removeprefix("stream ")
+            text = (f"Stream {stream} of GPU {worst['device']} has nothing to do for "
                     f"{time_text(worst['host_wait_us'])} because the host launches too late.")  # fmt: skip
-            title = f"GPU {worst['device']} stream {worst['stream']}"
+            title = f"GPU {worst['device']} stream {stream}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
             yield window_finding(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)

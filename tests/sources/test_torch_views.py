@@ -742,6 +742,18 @@ def test_without_device_work_nobody_waits_for_the_gpu(tmp_path):
     assert rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events)))["synchronises"]["gain_us"] == 50
 
 
+def test_calls_that_wait_inside_others_count_once(tmp_path):
+    events = [event("kernel", "gemm", 0, 500, 7)]
+    for start in (10, 300):
+        events += [
+            event("cpu_op", "aten::item", start, 100),
+            event("cpu_op", "aten::_local_scalar_dense", start + 1, 98),
+            event("cuda_runtime", "cudaStreamSynchronize", start + 5, 90),
+        ]
+    told = rules(report(write_trace(tmp_path / "one.pt.trace.json", events)))["synchronises"]
+    assert told["text"] == "The host waits for the GPU in 2 calls, 200.0 us: aten::item."
+
+
 def test_kernels_with_newer_names_are_not_advised_to_use_tensor_cores(tmp_path, capsys):
     name = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"
     path = gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100", name=name)

@@ -15,6 +15,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
 from tpuprof_tui.views.query import EVERYTHING, Query
@@ -115,7 +116,10 @@ def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I6
         if len(rows) and gain and gain >= least:
             length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
             name = line_text(run.trace.names[int(length.argmax())], 60)
-            full = text.format(count=f"{len(rows):,}", calls=plural(len(rows), "call"), time=time_text(gain), name=name)
+            # aten::item calls what waits
+            trace = run.trace
+            count = int((parents(trace.start[rows], trace.end[rows], trace.thread_of(rows)) < 0).sum())
+            full = text.format(count=f"{count:,}", calls=plural(count, "call"), time=time_text(gain), name=name)
             yield _finding(query, rule, run, gain, full, rows)
 
 

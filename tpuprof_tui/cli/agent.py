@@ -17,7 +17,7 @@ Rules that hold for every command
   - With --json the answer is one JSON object; "schema" is its version: keys may be added, and are removed only when the
     first number changes. `tpuprof help schema COMMAND` prints the form. Text is for people: do not parse it.
   - Exit status 0: all is well. 1: the answer is there, but records of the capture are lost or unreadable; "problems"
-    says which. 2: there is no answer. gate: 3 a rule is broken, 4 noise hides whether one is.
+    says which. 2: there is no answer. gate: 3 a rule is broken, 4 noise or missing data hides it.
   - What is not known is null or absent, never 0. What the recording lacks is listed in "missing", with what
     it needs: record that, do not guess. Numbers marked "guessed" are inferred.
   - Keys end in their unit (total_us); table columns have a unit. instructions counts in ns. Shares are 0 to 1.

@@ -150,7 +150,10 @@ def _first_in_archive(path: Path) -> str:
 
 
 def _unpack(path: Path) -> list[Path]:
-    """Unpacks the traces of an archive into a temporary folder, flat; it is deleted when the process ends."""
+    """Unpacks the traces of an archive into a temporary folder, flat; it is deleted when the process ends.
+
+    Files of one name are named by their folders too: ``rank0_trace.json``.
+    """
     # archives are rare, and these modules are slow to import
     import atexit
     import shutil
@@ -162,22 +165,32 @@ def _unpack(path: Path) -> list[Path]:
 
     folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    found: list[Path] = []
+    found: dict[str, Path] = {}
     try:
         with tarfile.open(path) as archive:
-            for member in archive:
+            for number, member in enumerate(archive):
                 content = archive.extractfile(member) if member.isfile() else None
-                file = folder / Path(member.name).name
-                if content is None or not _JSON.fullmatch(file.name) or file in found:
+                place = Path(member.name)
+                if content is None or not _JSON.fullmatch(place.name) or member.name in found:
                     continue
+                file = folder / f"{number}_{place.name}"
                 with file.open("wb") as target:
                     shutil.copyfileobj(content, target, 1 << 20)
-                if _NAMED.fullmatch(file.name) or _begins_as_trace(file):
-                    found.append(file)
+                if _NAMED.fullmatch(place.name) or _begins_as_trace(file):
+                    found[member.name] = file
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         if not found:
             raise UnreadableError(f"{path} cannot be unpacked ({error}).") from None
-    return sorted(found)
+    names = [Path(each).name for each in found]
+    return sorted(_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
+                  for member, file in found.items())  # fmt: skip
+
+
+def _renamed(file: Path, member: Path, *, alone: bool) -> Path:
+    """Gives an unpacked file the name of its member; with the folders if it is not ``alone`` with it."""
+    parts = [part for part in member.parts if part not in ("/", ".", "..")]
+    target = file.with_name(member.name if alone else "_".join(parts)[-200:])
+    return file if target.exists() else file.rename(target)
 
 
 def _begins_as_trace(path: Path) -> bool:

@@ -109,6 +109,15 @@ def test_a_table_of_which_nothing_may_go_goes_on_below():
     assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
 
 
+def test_the_title_states_that_rows_are_missing():
+    columns = Column("worker", "Worker"), *(Column(f"c{n}", f"Counter{n}", "count") for n in range(4))
+    table = Table.of_rows("t", "Workers", columns, [(f"Rank {rank}", *range(4)) for rank in range(8)])
+    for width in (40, 60, 120):
+        lines = lines_of(Answer(tables=(table,)), width, 2)
+        assert lines[0].startswith(" Workers 2 of 8 "), width
+        assert {line[1:7] for line in lines if line.startswith(" Rank ")} == {"Rank 0", "Rank 1"}
+
+
 def test_names_that_begin_alike_are_told_apart():
     names = ["matmul_ogs_bf16xbf16_16x128x256x1", "matmul_ogs_bf16xbf16_16x128x256x1_swiglu", "copy"]
     rows = [(name, 1) for name in names]

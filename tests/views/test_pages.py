@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
@@ -29,6 +30,7 @@ from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.pages import info_report, summary_report
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
+from tpuprof_tui.views.units import lanes
 
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
 LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))
@@ -77,6 +79,14 @@ def test_the_overview_of_one_core_names_no_busiest_and_idlest():
     shown_facts = [fact.title for fact in found.facts if fact.shown]
     assert shown_facts == ["Total time", "Busy", "Exposed transfer"]
     assert {"busiest_us", "idlest_us"} <= {fact.key for fact in found.facts}
+
+
+def test_lanes_explain_the_bandwidth_only_if_it_is_known():
+    query = Query(Session.build(small_profile()))
+    told = {lane: " ".join(lanes(replace(query, scope=Scope(lane=lane))).tables[0].notes) for lane in (0, 1)}
+    moved = {lane: "bytes" in query.profile.lanes[lane] for lane in told}
+    assert set(moved.values()) == {False, True}
+    assert {lane: "GB/s" in note for lane, note in told.items()} == moved
 
 
 def test_summary_starts_with_the_headline():

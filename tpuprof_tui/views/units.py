@@ -164,8 +164,10 @@ def _table(
          each.bytes / each.busy if each.bytes is not None and each.busy else None)
         for name, each in zip(names, figures, strict=True)
     ]  # fmt: skip
+    # without moved bytes there is no such column
+    rate = " GB/s: bytes moved over busy time." if any(row[-1] is not None for row in rows) else ""
     return Table.of_rows(
         key, title, columns, rows, target=targets.__getitem__, word=query.vocabulary.lane.one, brief=brief,
         guessed=frozenset(row for row, each in enumerate(figures) if each.guessed),
-        notes=(query.vocabulary.say("Count: {events}. GB/s: bytes moved over busy time."),) if key == "lanes" else (),
+        notes=(query.vocabulary.say("Count: {events}.") + rate,) if key == "lanes" else (),
     )  # fmt: skip

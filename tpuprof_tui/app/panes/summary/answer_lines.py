@@ -213,6 +213,8 @@ class AnswerLines(Struct):
             # steps are missing in between: the title always states why
             note = f"longest {note}"
             named += cell_len(note) + 1
+        # room of the title, which always states that rows are missing
+        titled = cell_len(clean(title)) + 3 + (cell_len(note) + 1 if len(rows) < len(table) and not self.whole else 0)
         styles = [self._shade(table, row) for row in rows]
         first = True
         left_out = {each.column.key: clean(each.column.title) for each in columns if not each.nil}
@@ -222,7 +224,7 @@ class AnswerLines(Struct):
             heads = self._heads(part, bar_width)
             # the heading's title stands for the header of the first column
             beside = heads[1:] if part[0].is_text else heads
-            beside = beside if first and beside and named < beside[0][0] else []
+            beside = beside if first and beside and max(named, titled) < beside[0][0] else []
             if first:
                 yield self.heading(title, note, beside), None
             if not beside and len(heads) > 1:

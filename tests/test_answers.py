@@ -119,6 +119,10 @@ def test_describe(words, capfd):
     assert found["units"]["count"] + len(info["lost_cores"]) == len(info["cores"])
 
 
+def test_a_description_counts_steps_in_the_words_of_the_source(capfd):
+    assert "Steps     2 batches\n" in said(capfd, "describe", str(SOUND))
+
+
 def test_a_description_is_short_whatever_names_say(monkeypatch, capfd):
     import numpy as np
     from msgspec.structs import replace

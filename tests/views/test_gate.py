@@ -322,3 +322,11 @@ def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
     for name in kinds:
         begin, end = range_typed(side.places[name].range, TimeBase(profile.start_ns, profile.end_ns))
         assert end - begin == max(longest[name.removeprefix("operation:")], 1), name
+
+
+def test_names_beyond_the_third_of_different_launches_are_counted(capsys):
+    assert (
+        main(["gate", str(SAMPLES / "aks_host_trace"), "--against", str(SAMPLES / "aks_decode_mode1"), "--json"]) == 0
+    )
+    why = json.loads(capsys.readouterr().out)["verdict"]["why"]
+    assert re.search(r"differently than before: (\w+, ){2}\w+ and \d+ more\.$", why)

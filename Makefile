@@ -1,6 +1,6 @@
 # Two commands for a fresh machine with Python 3.10 or newer and make:
 #   make demo    open a sample capture in the explorer
-#   make test    pass the tests
+#   make test    run the tests
 # The virtual environment is made on first use, in .venv.
 
 PYTHON ?= python3
@@ -9,7 +9,7 @@ SAMPLE ?= samples/aks_decode_mode1
 # they share what they prepare, and come in the order of tests/conftest.py
 JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
 PYTEST_ARGS ?= -n $(JOBS) --dist loadfile --no-loadscope-reorder
-# the rooms whose lines the tests must reach
+# the packages with a required line coverage
 COVERED := model sources formats analysis export options
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
@@ -30,19 +30,19 @@ SOAK_BRIEFLY ?= 60
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
 	@echo "make test      install what the tests need, and run them"
-	@echo "make lint      formatting, lint, types, and who may import whom"
-	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
-	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
-	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
-	@echo "make mutants   small mistakes put into pairing and clocks: which of them no test notices"
-	@echo "make check     the tests, lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys: what .ci/run does"
+	@echo "make lint      formatting, lint, types, import contracts"
+	@echo "make coverage  the tests, with line coverage of $(COVERED)"
+	@echo "make fuzz      coverage-guided fuzzing of all readers (FUZZ_SECONDS=$(FUZZ_SECONDS))"
+	@echo "make soak      random keys in the explorer: exceptions, slow keys, memory growth (SOAK_SECONDS=$(SOAK_SECONDS))"
+	@echo "make mutants   mutation tests of pairing and clocks: mutants that no test detects"
+	@echo "make check     the tests, lint, $(FUZZ_BRIEFLY) s each of fuzzing and random keys: the same as .ci/run"
 	@echo "make fleet-test 2,000 captures as a data set: killed builds, Spark, polars, Ray, a failing object store (FLEET_ARGS)"
-	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
-	@echo "make screenshots the pictures of the README, from the samples"
-	@echo "make docs      the manual page and the tables of keys, from the program"
-	@echo "make pythons   the tests on $(PYTHONS), and on the oldest packages"
-	@echo "make packages  the tests that install wheel and bundle into environments of their own"
-	@echo "make bundle    one archive of all wheels, for machines without network"
+	@echo "make bench     measure speed and memory (make bench-scale: the explorer at ten million records)"
+	@echo "make screenshots generate the pictures of the README from the samples"
+	@echo "make docs      generate the manual page and the tables of keys from the program"
+	@echo "make pythons   run the tests on $(PYTHONS), and with the oldest packages"
+	@echo "make packages  run the tests that install wheel and bundle into new environments"
+	@echo "make bundle    build one archive of all wheels, for machines without network"
 	@echo "make clean     remove $(VENV)"
 
 # Before anything runs: where a disk is full or files are limited, Python leaves bytecode that is cut off, and a module
@@ -50,7 +50,7 @@ help:
 compiled: $(VENV)/installed
 	@$(BIN)/python -m compileall -q tpuprof_tui
 
-# status 1: something in the capture is lost, which the explorer has told
+# status 1: something in the capture is lost, which the explorer has reported
 demo: compiled
 	$(BIN)/tpuprof $(SAMPLE) || test $$? -eq 1
 
@@ -126,7 +126,7 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml | $(BIN)/python
-	@echo "Installing into $(VENV) with what the tests need, once: about two minutes and 450 MB"
+	@echo "Installing into $(VENV) with the packages of the tests, once: about two minutes and 450 MB"
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[test]'
 	@touch $(VENV)/installed $@
 

@@ -188,6 +188,8 @@ def test_what_was_put_in_is_found(built, capfd):
     slow = rows(capfd, "query", built, f"select device, min(value), max(value) from figures where figure = '{SLOW}' "
                 "group by all order by 2 desc limit 1")  # fmt: skip
     assert slow[0]["device"] == str(BAD)
+    assert "\nTrend of overview.units\n" in tool(capfd, "trend", built, "overview.units")
+    assert f"\nTrend of {SLOW} (ns)\n" in tool(capfd, "trend", built, SLOW)
     assert main(["dataset", "trend", str(built), "kernel:llama_mlp_multi"]) == 2
     assert SLOW in capfd.readouterr().err
 

@@ -55,7 +55,7 @@ def test_from_a_wrong_line_to_a_right_one(capsys, monkeypatch):
     assert (status, out.splitlines()[0]) == (0, "PROFILING_OPTIONS: ok")
     assert "PROFILING_MODE is not true" in out
     monkeypatch.setenv("PROFILING_MODE", "true")
-    assert "the options count" in told(capsys, "check", "--mode", "training")[1]
+    assert "the options take effect" in told(capsys, "check", "--mode", "training")[1]
 
 
 def test_text_comes_from_argument_file_standard_input_and_environment(tmp_path):

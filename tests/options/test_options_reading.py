@@ -55,8 +55,8 @@ def test_lines_for_a_shell_and_the_object_itself(text):
     [
         ("{'l2':'on'}", "single quotes"),
         ('{"l2":"on",}', "comma"),
-        ("{l2:on}", "double quotes are gone"),
-        ('PROFILING_OPTIONS={"l2": "on"}', "double quotes are gone"),
+        ("{l2:on}", "double quotes are missing"),
+        ('PROFILING_OPTIONS={"l2": "on"}', "double quotes are missing"),
         ('PROFILING_OPTIONS=\'{"l2"', "quote is not closed"),
         ("[]", "not an object"),
         ('"{}"', "not an object"),

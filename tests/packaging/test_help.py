@@ -22,6 +22,7 @@ from tpuprof_tui.cli.man import man_page
 from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import TABLE, help_lines, meanings
+from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
@@ -115,6 +116,8 @@ def test_keys_are_those_the_user_chose(tmp_path, capsys):
 
 def test_every_column_is_listed(capsys):
     text = " ".join(shown(capsys, "help", "COLUMNS").split())
+    assert all(f"{each.title}: time" in text for each in vocabularies())
+    assert "Needs any" not in text
     for column in COLUMNS:
         assert column.key in text
         assert column.help in text

@@ -138,8 +138,9 @@ def test_the_example_of_keys_is_understood(tmp_path):
 
 
 def commands():
-    """Lines of the documents that call the tool, without optional parts."""
-    for language, lines in blocks(ENGLISH):
+    """Lines of the documents in English that call the tool, without optional parts."""
+    texts = (path.read_text() for path in DOCUMENTS if not path.name.endswith(".zh.md"))
+    for language, lines in (block for text in texts for block in blocks(text)):
         for line in lines:
             found = re.match(r"(?:\.venv/bin/)?tpuprof(?: |$)", line)
             if language == "" and found:

@@ -434,3 +434,11 @@ def test_of_several_workers_the_largest_figure_counts(tmp_path):
     assert shares[1] > 2 * shares[0]
     assert run.figures["overview.dataloader_us"].value == pytest.approx(max(shares))
     assert run.figures["overview.communication_us"].value == max(each.figure("communication_us") for each in told)
+
+
+def test_names_beyond_the_third_of_different_launches_are_counted(capsys):
+    assert (
+        main(["gate", str(SAMPLES / "aks_host_trace"), "--against", str(SAMPLES / "aks_decode_mode1"), "--json"]) == 0
+    )
+    why = json.loads(capsys.readouterr().out)["verdict"]["why"]
+    assert re.search(r"differently than before: (\w+, ){2}\w+ and \d+ more\.$", why)

@@ -27,11 +27,12 @@ from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.pages import info_report, summary_report, title_line
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
 from tpuprof_tui.views.units import lanes
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
 LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))
 
@@ -244,3 +245,15 @@ def test_info_lists_what_is_kept_in_memory_when_it_is_asked_for():
     assert rows["columns of GDMA"] == f"{record['columns']['GDMA']:,}"
     assert rows["indexes"] == f"{record['derived']['indexes']:,}"
     assert rows["in all"] == f"{record['total']:,}"
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        ("torch_cpu_recorded", "0 events on the device, 1,708 on the host"),
+        ("ascend_synthetic", "310 tasks on the device, 284 on the host"),
+        ("aks_decode_mode1", "mode 1 (condensed commands), 14,556 instructions"),
+    ],
+)
+def test_events_of_the_host_are_counted_apart(sample, said):
+    assert title_line(open_profile(SAMPLES / sample)).endswith(f", {said}")

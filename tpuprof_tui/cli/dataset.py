@@ -200,7 +200,8 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
         elif options.json:
             _print_json(options.action, found, limit, skipped)
         else:
-            show([_page(out, options.action, found, limit)], "--limit N shows all.")
+            title = _trend_title(words[0]) if options.action == "trend" else options.action.capitalize()
+            show([_page(out, title, found, limit)], "--limit N shows all.")
     return OK
 
 
@@ -228,7 +229,14 @@ def _print_json(action: str, found: Rows, limit: int | None, skipped: int) -> No
     print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
-def _page(out: str, action: str, found: Rows, limit: int | None) -> Report:
+def _trend_title(figure: str) -> str:
+    """Title of a trend: the figure, with its unit if its name does not end in it."""
+    from tpuprof_tui.formats.escape import line_text
+
+    return f"Trend of {line_text(figure)}{' (ns)' if figure.startswith(('kernel:', 'operation:')) else ''}"
+
+
+def _page(out: str, title: str, found: Rows, limit: int | None) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
@@ -246,7 +254,7 @@ def _page(out: str, action: str, found: Rows, limit: int | None) -> Report:
     if fitting < len(header):
         notes = (*notes, f"Columns left out: {len(header) - fitting:,}. Name those to show in the SQL, or --csv.")
     cells, header = tuple(row[:fitting] for row in cells), header[:fitting]
-    table = Table(action.capitalize(), header, cells, left, notes or (() if rows else ("Nothing.",)))
+    table = Table(title, header, cells, left, notes or (() if rows else ("Nothing.",)))
     return Report(line_text(out), (), (table,))
 
 

@@ -118,11 +118,9 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
         holds.append(Word("launch", "launches").of(record["launches"]))
     yield "Holds", ", ".join(holds)
     yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
-    if record["steps"]["count"]:
-        guessed = " (found by repetition)" if record["steps"]["guessed"] else ""
-        one = record["steps"]["word"]
-        word = words.step if one == words.step.one else Word(one)
-        yield "Steps", f"{word.of(record['steps']['count'])}{guessed}"
+    steps = steps_of(profile)
+    if len(steps):
+        yield "Steps", f"{steps.word.of(len(steps))}{' (found by repetition)' if steps.guessed else ''}"
     yield "Counters", ", ".join(record["counters"])
     yield "Known", ", ".join(record["known"])
     yield "Missing", "; ".join(f"{each['what']} (needs {each['needs']})" for each in record["missing"])

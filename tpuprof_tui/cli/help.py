@@ -75,7 +75,7 @@ def keys_text() -> str:
 
 
 def columns_text() -> str:
-    """Columns of events of all sources, by group."""
+    """Columns of events, by source and group."""
     from tpuprof_tui.sources.catalog import vocabularies
 
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -86,10 +86,10 @@ def columns_text() -> str:
         file_name = f" In the converter's files: {column.file_name}." if column.file_name else ""
         needs = f" Needs {vocabulary.needs(column.needs)}." if column.needs else ""
         engines = f" {', '.join(column.engines)} only." if column.engines else ""
-        groups.setdefault(vocabulary.heading(column.group), []).append(
+        groups.setdefault(f"{vocabulary.title}: {vocabulary.heading(column.group)}", []).append(
             (names, f"{column.help}{unit}{file_name}{engines}{needs}")
         )
-    return "\n".join("".join([f"{group.capitalize()}\n", *_entries(rows)]) for group, rows in groups.items())
+    return "\n".join("".join([f"{group}\n", *_entries(rows)]) for group, rows in groups.items())
 
 
 def _entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:

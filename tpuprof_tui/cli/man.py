@@ -9,7 +9,6 @@ from typing import Final
 
 from tpuprof_tui import __version__
 from tpuprof_tui.exit_status import meanings
-from tpuprof_tui.sources.catalog import vocabularies
 
 from .main import COMMANDS, build_parser
 from .options import OWN_OPTIONS
@@ -25,8 +24,7 @@ def man_page() -> str:
 
 def _lines() -> Iterator[str]:
     yield f'.TH TPUPROF 1 "" "tpuprof {__version__}" "User Commands"'
-    titles = ", ".join(each.title for each in vocabularies())
-    yield from (".SH NAME", f"tpuprof \\- {_text(f'terminal profile explorer for {titles} captures')}")
+    yield from (".SH NAME", "tpuprof \\- terminal explorer for accelerator profiles")
     yield ".SH SYNOPSIS"
     yield from _synopsis()
     yield ".SH DESCRIPTION"

@@ -13,17 +13,20 @@ FILE: Final = "FILE"
 #: Environment variables that affect the program.
 ENVIRONMENT: Final = (
     ("NO_COLOR", "if set, the explorer uses bold, dim and reverse instead of colours"),
+    ("COLORTERM", "truecolor or 24bit: the terminal supports 24-bit colours"),
     ("TERM", "linux, vt100 and vt220 are drawn in ASCII; no explorer if dumb, unknown or unset"),
     ("LC_ALL, LC_CTYPE, LANG", "the first one set decides between Unicode and ASCII"),
     ("LC_ALL, LC_MESSAGES, LANG", "the first one set selects Chinese or English for tpuprof options"),
     ("PROFILING_OPTIONS, PROFILING_MODE", "what tpuprof options check checks by default"),
     ("XDG_CONFIG_HOME", "folder of tpuprof/config.json, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of tpuprof's logs of unexpected errors, ~/.local/state by default"),
+    ("TMPDIR", "folder of temporary files; /var/tmp by default for large ones"),
 )
 
 #: Files that the program reads or writes by default.
 FILES: Final = (
     ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; optional"),
+    ("CAPTURE/.tpuprof-notes.json", "marks, kept spans, notes and filter; --notes FILE: elsewhere"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
 

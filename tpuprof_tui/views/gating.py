@@ -362,7 +362,7 @@ def _other_launches(base: Side, other: Side) -> str:
     names = [name for name in sorted({*ours, *theirs}) if ours.get(name, ())[:size] != theirs.get(name, ())[:size]]
     if not names or not ours or not theirs:
         return ""
-    named = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    named = ", ".join(line_text(name, 40) for name in names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
     return f"Launched or built differently than before: {named}."
 
 

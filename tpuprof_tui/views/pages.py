@@ -76,7 +76,7 @@ def info_report(
         (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
         *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),
         *([("Lost", lost)] if (lost := lost_text(profile)) else []),
-        (words.say("{Events}"), f"{profile.device_part.instructions:,}"),
+        (words.say("{Events}"), _by_side(profile, f"{profile.device_part.instructions:,}")),
         ("Launches", f"{len(profile.scopes):,}"),
         ("Total time", time_text(query.span) if profile.timed else MISSING),
         *_begun(profile),
@@ -115,8 +115,14 @@ def title_line(profile: Profile) -> str:
     if lost:
         parts[-1] += f" ({lost} lost)"
     parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
-    parts.append(words.event_word(timed=profile.timed).of(device.instructions))
+    parts.append(_by_side(profile, words.event_word(timed=profile.timed).of(device.instructions)))
     return f"{line_text(profile.name, NAME_WIDTH)}: {', '.join(parts)}"
+
+
+def _by_side(profile: Profile, count: str) -> str:
+    """The number of events of the device, and next to it that of the host if it has lanes."""
+    host = sum(len(lane) for lane in profile.lanes if lane.on_host)
+    return f"{count} on the device, {host:,} on the host" if host else count
 
 
 def lost_text(profile: Profile) -> str:

@@ -41,7 +41,7 @@ from tpuprof_tui.formats.perfetto.wire import (
     messages,
     varint_field,
 )
-from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile
+from tpuprof_tui.model import INT_MISSING, Column, Counter, Lane, Profile
 from tpuprof_tui.model.columns import COUNTERS
 
 from .job import Job
@@ -65,7 +65,7 @@ class _Writer:
     def __init__(
         self, profile: Profile, selection: Selection, sink: BinaryIO, progress: Callable[[float], None]
     ) -> None:  # fmt: skip
-        self._profile, self._sink, self._progress = profile, sink, progress
+        self._profile, self._selection, self._sink, self._progress = profile, selection, sink, progress
         self._chosen = [np.arange(len(lane))[selection.rows(profile, lane)] for lane in profile.lanes]
         first = min((int(lane["start"][rows].min()) for lane, rows in zip(profile.lanes, self._chosen, strict=True)
                      if len(rows)), default=0)  # fmt: skip
@@ -82,12 +82,26 @@ class _Writer:
             if len(rows):
                 self._write_lane(number, lane, rows, leaving.get(number), reaching.get(number))
         for number, counter in enumerate(self._profile.counters):
+            known = self._samples(counter)
+            if not len(known):
+                continue
             track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
-            known = np.flatnonzero(np.isfinite(counter.values))
             sequence = self._sequence(track)
             for packets in sequence.samples(counter.times[known], counter.values[known], self._base, BLOCK):
                 self._sink.write(packets)
         self._progress(1.0)
+
+    def _samples(self, counter: Counter) -> I64:
+        """Indices of the known samples of a counter in the selected units and time range."""
+        selection, unit = self._selection, self._profile.groups.unit_of(counter.group)
+        if unit >= 0 and not selection.has_unit(unit):
+            return np.zeros(0, np.int64)
+        known = np.isfinite(counter.values)
+        if selection.start_ns is not None:
+            known &= counter.times >= selection.start_ns
+        if selection.end_ns is not None:
+            known &= counter.times < selection.end_ns
+        return np.flatnonzero(known)
 
     def _group(self, group: int) -> Track | None:
         """Track of a group; its descriptor is written on first use."""

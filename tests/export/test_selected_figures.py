@@ -97,3 +97,23 @@ def test_no_unit_is_no_figure(name, tmp_path):
 def test_a_page_without_device_has_the_lanes_and_names_of_the_host(tmp_path):
     page = page_of(open_profile(SAMPLES / "torch_cpu_recorded"), tmp_path)
     assert {"lanes", "operations"} <= {each["id"] for each in page.record["views"]}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    sheet = openpyxl.load_workbook(written.path)["Charts"]
+    header = [cell.value for cell in sheet[1]]
+    place = header.index("Work (us)")
+    bars = [
+        row[place - 1 : place + 1] for row in sheet.iter_rows(min_row=2, values_only=True) if row[place] is not None
+    ]
+    table = ask(profile, "kernels").table("by_name")
+    sums: dict[str, int] = {}
+    for kernel, total in zip(table.column("name"), table.column("total_us"), strict=True):
+        sums[kernel] = sums.get(kernel, 0) + total
+    assert len(sums) < len(table)
+    assert dict(bars) == pytest.approx({kernel: total / 1000 for kernel, total in sums.items()})
+    assert len(bars) == len(sums)
+    assert header[place - 1] == "Name"

@@ -13,6 +13,8 @@ from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection, selected_query
+from tpuprof_tui.formats.xlsx import book as book_module
+from tpuprof_tui.views import as_sheet
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, ask, view_of
 
@@ -117,3 +119,21 @@ def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(na
     assert dict(bars) == pytest.approx({kernel: total / 1000 for kernel, total in sums.items()})
     assert len(bars) == len(sums)
     assert header[place - 1] == "Name"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("torch_cuda_synthetic", "profile.xlsx"), ("aksv_cdma", "PerfDoc/PerfAI_output.xlsx")]
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_sheet_of_too_many_rows_says_how_many_are_left_out(name, file, streamed, tmp_path, monkeypatch):
+    monkeypatch.setattr(as_sheet, "MOST_SHOWN", 50)
+    monkeypatch.setattr(book_module, "_STREAMED_FROM", 10 if streamed else 2000)
+    profile = open_profile(SAMPLES / name)
+    run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    sheet = openpyxl.load_workbook(tmp_path / file)["Parts of the path"]
+    rows = list(sheet.iter_rows(min_row=2, values_only=True))
+    table = next(each for each in ask(profile, "critical_path").tables if each.title == "Parts of the path")
+    assert len(rows) == 51
+    assert rows[-1][0] == f"{len(table) - 50:,} more rows are not in this sheet, but in tpuprof report."
+    assert not any(rows[-1][1:])
+    assert isinstance(rows[49][0], float | int)

@@ -28,10 +28,7 @@ def write_view_workbook(
     query = selected_query(profile, job.document_selection)
     book = Book(profile.name)
     for sheet in sheets(query):
-        page = book.page(sheet.title)
-        page.table(sheet.header, sheet.rows, sheet.forms)
-        if sheet.cut:
-            page.put(page.height, 1, f"{sheet.cut + 1:,} more rows do not fit into the sheet.", PLAIN)
+        book.page(sheet.title).table(sheet.header, sheet.rows, sheet.forms)
     add_charts(book, query)
     if not book.workbook.worksheets:
         book.page("Empty").put(1, 1, "Nothing was recorded.", PLAIN)

@@ -1,5 +1,7 @@
 // The overview: what was captured, the reference's summary, what each core did, what took the time, what was odd.
 
+const LONG_TEXT = 40; // characters of a cell that are shown without a line break
+
 const overview = {
   sort: null, // column of the summary
   descending: true,
@@ -129,6 +131,8 @@ const overview = {
     const box = el('div', 'scroll-x');
     const numbers = [...table.rows.keys()];
     const body = table.total ? numbers.slice(0, -1) : numbers;
+    // short texts stay on one line, so that the numbers beside them are seen
+    const long = table.columns.map(({ text }, place) => text && table.rows.some((row) => row[place].length > LONG_TEXT));
     const most = table.columns.map(({ bar, values }) => (bar ? Math.max(...values.map((value) => value ?? 0), 0) : 0));
     const draw = (sorted, down) => {
       const order = [...body];
@@ -142,7 +146,8 @@ const overview = {
           : !column.text) }), { 'aria-sort': place === sorted ? (down ? 'descending' : 'ascending') : 'none' })));
       const rows = [...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => el('tr', '',
         table.columns.map((column, place) => {
-          if (!most[place]) return el('td', column.text ? 'left wrap' : 'number', table.rows[row][place]);
+          if (long[place]) return el('td', 'left', el('div', 'wrap', table.rows[row][place]));
+          if (!most[place]) return el('td', column.text ? 'left' : 'number', table.rows[row][place]);
           const bar = el('span', 'bar');
           bar.style.width = `${((column.values[row] ?? 0) / most[place]) * 100}%`;
           bar.style.background = 'var(--compute)';

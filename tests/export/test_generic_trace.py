@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -83,3 +84,18 @@ def test_a_selection_writes_the_samples_of_its_units_and_range(name, tmp_path):
     assert sum(len(track.samples) for track in trace.tracks.values()) == sum(
         int((each.times < middle).sum()) for each in profile.counters
     )
+
+
+def test_counters_of_one_name_are_tracks_of_their_own(tmp_path):
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"stream": 7}}
+    samples = [
+        {"ph": "C", "cat": "c", "name": "Mem", "pid": process, "ts": time, "args": {"value": process * time}}
+        for process in (77, 78) for time in (10, 20, 30)
+    ]  # fmt: skip
+    path = tmp_path / "counters.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [kernel, *samples]}))
+    profile = open_profile(path)
+    tracks = [track for track in read_back(profile, tmp_path / "out").tracks.values() if track.samples]
+    assert [[value for _, value in track.samples] for track in tracks] == [
+        [77 * time for time in (10, 20, 30)], [78 * time for time in (10, 20, 30)]
+    ]  # fmt: skip

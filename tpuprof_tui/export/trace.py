@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import nested_tracks
@@ -74,6 +75,7 @@ class _Writer:
         self._done = 0
         self._sequences = 0
         self._groups: dict[int, Track] = {}
+        self._used: dict[str, int] = {}
 
     def write(self) -> None:
         """Writes all tracks with their events, lane by lane, then counters."""
@@ -109,16 +111,24 @@ class _Writer:
             return None
         if group not in self._groups:
             info = self._profile.groups[group]
-            parent = self._group(info.parent)
-            taken = {each.path for each in self._groups.values()}
-            track = Track(info.label, parent, group, ordered=True)
-            while track.path in taken:
-                track = Track(f"{track.name} ({group})", parent, group, ordered=True)
+            track = self._unique(Track(info.label, self._group(info.parent), group, ordered=True))
             self._groups[group] = track
             self._sink.write(descriptor(track))
         return self._groups[group]
 
+    def _unique(self, track: Track) -> Track:
+        """The track with a name that no track beside it has: tracks of one path would become one in Perfetto."""
+        found, number = track, self._used.get(track.path, 0)
+        while found.path in self._used:
+            number += 1
+            found = replace(track, name=f"{track.name} ({number})")
+        # the next one of this name begins at this number
+        self._used[track.path] = max(number, 1)
+        self._used[found.path] = max(number, 1)
+        return found
+
     def _sequence(self, track: Track) -> PacketSequence:
+        track = self._unique(track)
         self._sink.write(descriptor(track))
         self._sequences += 1
         return PacketSequence(self._sequences, track)

@@ -418,7 +418,10 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     page = opened(browser, written_page(tmp_path, open_profile(tmp_path / "cluster_step_trace_time.csv")))
     headings = page.run("[...document.querySelectorAll('#overview h2')].map((each) => each.textContent).join()")
     assert headings == "Cluster,Parameters"
-    assert "Computing" not in page.run("document.querySelector('#overview .tiles').textContent")
+    tiles = page.run("document.querySelector('#overview .tiles').textContent")
+    assert "Computing" not in tiles
+    assert tiles.startswith("Total time-no times of tasks")
+    assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
 
 
 #: Width beyond the page's and heights of the rows of each table of the overview, CSS pixels.

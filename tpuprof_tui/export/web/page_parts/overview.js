@@ -32,9 +32,10 @@ const overview = {
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
-      tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
-      tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
-        + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : '')),
+      ...(lanes.length ? [tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
+        tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
+        + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : ''))]
+        : [tile('Total time', '-', say('no times of {events}'))]),
       ...(most ? [tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
         tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
         `${unitTitle(most.core)}: ${mark}${durationText(most.exposed)} ${say('moving data without computing, most of all {units}')}`)] : []),

@@ -447,3 +447,18 @@ def test_a_long_name_is_not_wider_than_the_page(browser, tmp_path):
     sizes = opened(browser, written_page(tmp_path, open_profile(path))).run(SIZES)
     assert max(width for width, *_ in sizes) < 400
     assert 60 < max(max(heights, default=0) for _, *heights in sizes) < 150
+
+
+def test_bars_of_a_column_begin_in_one_place(browser, tmp_path):
+    page = opened(browser, written_page(tmp_path, open_profile(SAMPLES / "torch_cuda_synthetic")))
+    places = page.run("""[...document.querySelectorAll('#overview tbody')].map((rows) => {
+        const cells = [...rows.rows].map((row) => [...row.cells].filter((cell) => cell.querySelector('.bar-room')));
+        const left = (cell) => cell.querySelector('.bar-room').getBoundingClientRect().left;
+        const right = (cell) => cell.querySelector('.bar-room').getBoundingClientRect().right;
+        return cells.map((each) => each.map((cell) => [left(cell), right(cell) - cell.getBoundingClientRect().right]));
+    }).filter((rows) => rows.length > 1 && rows[0].length)""")
+    assert len(places) > 5
+    for rows in places:
+        for column in zip(*rows, strict=True):
+            assert len({round(left) for left, _ in column}) == 1
+            assert max(beyond for _, beyond in column) < -20

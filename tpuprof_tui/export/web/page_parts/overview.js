@@ -152,7 +152,7 @@ const overview = {
           const bar = el('span', 'bar');
           bar.style.width = `${((column.values[row] ?? 0) / most[place]) * 100}%`;
           bar.style.background = 'var(--compute)';
-          return el('td', 'number', [el('span', 'bar-room', bar), table.rows[row][place]]);
+          return el('td', 'number barred', [el('span', 'bar-room', bar), table.rows[row][place]]);
         })));
       const copy = el('button', 'copy', 'copy', { title: 'Copy the rows', onclick: () => copyText(rowsCopied([
         table.columns.map(({ title }) => title), ...[...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => table.rows[row])])) });

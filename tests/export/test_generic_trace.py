@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kept import SAMPLES
 from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
@@ -62,3 +64,38 @@ def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_p
     slices = [each for track in trace.tracks.values() for each in track.slices]
     assert len(slices) == 60
     assert not any(each.flows or each.ending_flows for each in slices)
+
+
+@pytest.mark.parametrize("name", ["torch_cuda_synthetic", "ascend_synthetic"])
+def test_a_selection_writes_the_samples_of_its_units_and_range(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    unit, middle = profile.units[1], (profile.start_ns + profile.end_ns) // 2
+    trace = read_back(profile, tmp_path, Selection(units=frozenset((unit,)), start_ns=middle))
+    samples = sorted(each for track in trace.tracks.values() for each in track.samples)
+    chosen = [each for each in profile.counters if each.group == unit]
+    assert 0 < len(chosen) < len(profile.counters)
+    assert samples == sorted(
+        (time + profile.epoch_ns, value)
+        for counter in chosen
+        for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True)
+        if time >= middle
+    )
+    trace = read_back(profile, tmp_path, Selection(end_ns=middle))
+    assert sum(len(track.samples) for track in trace.tracks.values()) == sum(
+        int((each.times < middle).sum()) for each in profile.counters
+    )
+
+
+def test_counters_of_one_name_are_tracks_of_their_own(tmp_path):
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"stream": 7}}
+    samples = [
+        {"ph": "C", "cat": "c", "name": "Mem", "pid": process, "ts": time, "args": {"value": process * time}}
+        for process in (77, 78) for time in (10, 20, 30)
+    ]  # fmt: skip
+    path = tmp_path / "counters.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [kernel, *samples]}))
+    profile = open_profile(path)
+    tracks = [track for track in read_back(profile, tmp_path / "out").tracks.values() if track.samples]
+    assert [[value for _, value in track.samples] for track in tracks] == [
+        [77 * time for time in (10, 20, 30)], [78 * time for time in (10, 20, 30)]
+    ]  # fmt: skip

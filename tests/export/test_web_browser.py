@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+from kept import SAMPLES
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
@@ -416,4 +418,47 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     page = opened(browser, written_page(tmp_path, open_profile(tmp_path / "cluster_step_trace_time.csv")))
     headings = page.run("[...document.querySelectorAll('#overview h2')].map((each) => each.textContent).join()")
     assert headings == "Cluster,Parameters"
-    assert "Computing" not in page.run("document.querySelector('#overview .tiles').textContent")
+    tiles = page.run("document.querySelector('#overview .tiles').textContent")
+    assert "Computing" not in tiles
+    assert tiles.startswith("Total time-no times of tasks")
+    assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
+
+
+#: Width beyond the page's and heights of the rows of each table of the overview, CSS pixels.
+SIZES = """[...document.querySelectorAll('#overview .scroll-x')].map((box) => [
+    box.scrollWidth - box.clientWidth, ...[...box.querySelectorAll('tr')].map((row) => row.offsetHeight)])"""
+
+
+@pytest.mark.parametrize("name", ["torch_cuda_synthetic", "ascend_synthetic"])
+def test_short_texts_leave_room_for_the_numbers_beside_them(browser, tmp_path, name):
+    page = opened(browser, written_page(tmp_path, open_profile(SAMPLES / name)))
+    wider = sorted(width for width, *_ in page.run(SIZES))
+    assert wider[len(wider) // 2] == 0
+    assert wider[-2] < 400
+
+
+def test_a_long_name_is_not_wider_than_the_page(browser, tmp_path):
+    events = [
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at, "dur": 5, "args": {"stream": 7}}
+        for at, name in ((10, "L" * 40_000), (20, "short"))
+    ]  # fmt: skip
+    path = tmp_path / "long.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    sizes = opened(browser, written_page(tmp_path, open_profile(path))).run(SIZES)
+    assert max(width for width, *_ in sizes) < 400
+    assert 60 < max(max(heights, default=0) for _, *heights in sizes) < 150
+
+
+def test_bars_of_a_column_begin_in_one_place(browser, tmp_path):
+    page = opened(browser, written_page(tmp_path, open_profile(SAMPLES / "torch_cuda_synthetic")))
+    places = page.run("""[...document.querySelectorAll('#overview tbody')].map((rows) => {
+        const cells = [...rows.rows].map((row) => [...row.cells].filter((cell) => cell.querySelector('.bar-room')));
+        const left = (cell) => cell.querySelector('.bar-room').getBoundingClientRect().left;
+        const right = (cell) => cell.querySelector('.bar-room').getBoundingClientRect().right;
+        return cells.map((each) => each.map((cell) => [left(cell), right(cell) - cell.getBoundingClientRect().right]));
+    }).filter((rows) => rows.length > 1 && rows[0].length)""")
+    assert len(places) > 5
+    for rows in places:
+        for column in zip(*rows, strict=True):
+            assert len({round(left) for left, _ in column}) == 1
+            assert max(beyond for _, beyond in column) < -20

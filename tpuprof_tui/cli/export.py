@@ -74,6 +74,7 @@ def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
         start_ns=start,
         end_ns=end,
         keep=compile_filter(text, profile) if text else None,
+        filter=text,
     )
     documents = None
     if options.num_core is not None:

@@ -9,8 +9,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.filters import split_step
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.views.query import Query
 
 
 class Selection(Struct, frozen=True):
@@ -21,12 +25,14 @@ class Selection(Struct, frozen=True):
             None: all.
         start_ns, end_ns: Half-open time window; selects events that run or start in it. None: no bound.
         keep: Returns a boolean mask of the rows of a lane that pass a filter; None: all pass.
+        filter: The expression of that filter, for the figures of views; empty: none.
     """
 
     units: frozenset[int] | None = None
     start_ns: int | None = None
     end_ns: int | None = None
     keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None
+    filter: str = ""
 
     @property
     def everything(self) -> bool:
@@ -73,6 +79,29 @@ def selected_profile(profile: Profile, selection: Selection) -> Profile:
     groups = profile.groups.with_units([unit for unit in profile.units if selection.has_unit(unit)])
     rows = [selection.rows(profile, lane) for lane in profile.lanes]
     return replace(profile.restricted_to([some if row_count(some) else None for some in rows]), groups=groups)
+
+
+def selected_query(profile: Profile, selection: Selection) -> Query:
+    """The query of ``tpuprof report`` for the same selection, so that exported figures equal the reported ones.
+
+    Views of a source read its own rows, not those of ``profile.lanes``: only a query narrows them.
+    """
+    (step, expression), scope, window = split_step(selection.filter), Scope(), None
+    if selection.start_ns is not None or selection.end_ns is not None:
+        window = (
+            profile.start_ns if selection.start_ns is None else selection.start_ns,
+            profile.end_ns if selection.end_ns is None else selection.end_ns,
+        )
+    if selection.units is not None and selection.units != frozenset(profile.units):
+        groups = profile.groups
+        within = (group for group in range(len(groups)) if frozenset(groups.units_within(group)) == selection.units)
+        # the outermost group: a rank, with its host, rather than its only unit
+        scope = Scope(next(within, -1) if selection.units else -1)
+        if scope.everything:
+            numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
+            expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
+            profile = replace(profile, groups=groups.with_units(selection.units))
+    return Query(Session.of(profile), scope, window, expression, step)
 
 
 class RowPage(Struct):

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import nested_tracks
@@ -41,7 +42,7 @@ from tpuprof_tui.formats.perfetto.wire import (
     messages,
     varint_field,
 )
-from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile
+from tpuprof_tui.model import INT_MISSING, Column, Counter, Lane, Profile
 from tpuprof_tui.model.columns import COUNTERS
 
 from .job import Job
@@ -65,7 +66,7 @@ class _Writer:
     def __init__(
         self, profile: Profile, selection: Selection, sink: BinaryIO, progress: Callable[[float], None]
     ) -> None:  # fmt: skip
-        self._profile, self._sink, self._progress = profile, sink, progress
+        self._profile, self._selection, self._sink, self._progress = profile, selection, sink, progress
         self._chosen = [np.arange(len(lane))[selection.rows(profile, lane)] for lane in profile.lanes]
         first = min((int(lane["start"][rows].min()) for lane, rows in zip(profile.lanes, self._chosen, strict=True)
                      if len(rows)), default=0)  # fmt: skip
@@ -74,6 +75,7 @@ class _Writer:
         self._done = 0
         self._sequences = 0
         self._groups: dict[int, Track] = {}
+        self._used: dict[str, int] = {}
 
     def write(self) -> None:
         """Writes all tracks with their events, lane by lane, then counters."""
@@ -82,12 +84,26 @@ class _Writer:
             if len(rows):
                 self._write_lane(number, lane, rows, leaving.get(number), reaching.get(number))
         for number, counter in enumerate(self._profile.counters):
+            known = self._samples(counter)
+            if not len(known):
+                continue
             track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
-            known = np.flatnonzero(np.isfinite(counter.values))
             sequence = self._sequence(track)
             for packets in sequence.samples(counter.times[known], counter.values[known], self._base, BLOCK):
                 self._sink.write(packets)
         self._progress(1.0)
+
+    def _samples(self, counter: Counter) -> I64:
+        """Indices of the known samples of a counter in the selected units and time range."""
+        selection, unit = self._selection, self._profile.groups.unit_of(counter.group)
+        if unit >= 0 and not selection.has_unit(unit):
+            return np.zeros(0, np.int64)
+        known = np.isfinite(counter.values)
+        if selection.start_ns is not None:
+            known &= counter.times >= selection.start_ns
+        if selection.end_ns is not None:
+            known &= counter.times < selection.end_ns
+        return np.flatnonzero(known)
 
     def _group(self, group: int) -> Track | None:
         """Track of a group; its descriptor is written on first use."""
@@ -95,16 +111,24 @@ class _Writer:
             return None
         if group not in self._groups:
             info = self._profile.groups[group]
-            parent = self._group(info.parent)
-            taken = {each.path for each in self._groups.values()}
-            track = Track(info.label, parent, group, ordered=True)
-            while track.path in taken:
-                track = Track(f"{track.name} ({group})", parent, group, ordered=True)
+            track = self._unique(Track(info.label, self._group(info.parent), group, ordered=True))
             self._groups[group] = track
             self._sink.write(descriptor(track))
         return self._groups[group]
 
+    def _unique(self, track: Track) -> Track:
+        """The track with a name that no track beside it has: tracks of one path would become one in Perfetto."""
+        found, number = track, self._used.get(track.path, 0)
+        while found.path in self._used:
+            number += 1
+            found = replace(track, name=f"{track.name} ({number})")
+        # the next one of this name begins at this number
+        self._used[track.path] = max(number, 1)
+        self._used[found.path] = max(number, 1)
+        return found
+
     def _sequence(self, track: Track) -> PacketSequence:
+        track = self._unique(track)
         self._sink.write(descriptor(track))
         self._sequences += 1
         return PacketSequence(self._sequences, track)

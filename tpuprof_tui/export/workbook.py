@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import Book
 from tpuprof_tui.formats.xlsx.styles import PLAIN
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_sheet import sheets
-from tpuprof_tui.views.query import Query
 
 from .job import Job
-from .selection import selected_profile
+from .selection import selected_query
 from .workbook_charts import add_charts
 
 
@@ -27,13 +25,10 @@ def write_view_workbook(
         WriteError: The file could not be written; no partial file is left.
         MissingPackageError: openpyxl is not installed.
     """
-    query = Query(Session.of(selected_profile(profile, job.document_selection)))
+    query = selected_query(profile, job.document_selection)
     book = Book(profile.name)
     for sheet in sheets(query):
-        page = book.page(sheet.title)
-        page.table(sheet.header, sheet.rows, sheet.forms)
-        if sheet.cut:
-            page.put(page.height, 1, f"{sheet.cut + 1:,} more rows do not fit into the sheet.", PLAIN)
+        book.page(sheet.title).table(sheet.header, sheet.rows, sheet.forms)
     add_charts(book, query)
     if not book.workbook.worksheets:
         book.page("Empty").put(1, 1, "Nothing was recorded.", PLAIN)

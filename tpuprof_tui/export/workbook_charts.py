@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.xlsx.book import Book, Page, Value
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, KEY_CELL
 from tpuprof_tui.model.vocabulary import Vocabulary
@@ -69,15 +70,17 @@ def _busy(query: Query) -> list[_Block]:
 
 
 def _work(query: Query) -> list[_Block]:
-    """Chart data: work by kernel, or by operation if there are no kernels."""
-    for name, word in (("kernels", "scope"), ("operations", "operation")):
-        for table in _answered(query, name).tables:
-            keys = [column.key for column in table.columns]
-            if "total_us" in keys and "name" in keys and len(table):
-                pairs = zip(table.column("name"), table.column("total_us"), strict=True)
-                rows: list[tuple[Value, ...]] = [(str(name), (total or 0) / 1000) for name, total in pairs]
-                header = (query.vocabulary.say(f"{{{word.capitalize()}}}"), "Work (us)")
-                return [(query.vocabulary.say(f"Work by {{{word}}}"), "us", header, rows[:_MOST_BARS])]
+    """Chart data: work by kernel, or by operation if there are no kernels; of several workers the sum."""
+    for view in ("kernels", "operations"):
+        for table in _answered(query, view).tables:
+            columns = {column.key: column for column in table.columns}
+            if "total_us" in columns and "name" in columns and len(table):
+                sums: dict[str, float] = {}
+                for name, total in zip(table.column("name"), table.column("total_us"), strict=True):
+                    sums[str(name)] = sums.get(str(name), 0.0) + (total or 0) / 1000
+                title = columns["name"].title if view == "kernels" else query.vocabulary.say("{Operation}")
+                rows: list[tuple[Value, ...]] = [*sorted(sums.items(), key=lambda row: -row[1])]
+                return [(f"Work by {in_sentence(title)}", "us", (title, "Work (us)"), rows[:_MOST_BARS])]
     return []
 
 

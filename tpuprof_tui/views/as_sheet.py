@@ -30,13 +30,12 @@ _LONGEST_TITLE: Final = 31
 
 
 class Sheet(Struct, frozen=True):
-    """A sheet: unique name, column titles with units, number formats, rows of raw values, number of rows cut off."""
+    """A sheet: unique name, column titles with units, number formats, rows of raw values."""
 
     title: str
     header: tuple[str, ...]
     forms: tuple[str, ...]
     rows: list[tuple[Any, ...]]
-    cut: int = 0
 
 
 def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
@@ -85,7 +84,10 @@ def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
     units = [column.unit or _UNITS.get(column.kind, "") for column in columns]
     header = tuple(f"{column.title} ({unit})" if unit not in ("", column.title) else column.title
                    for column, unit in zip(columns, units, strict=True))  # fmt: skip
-    return Sheet(title, header, forms, rows, len(table) - shown)
+    if shown < len(table):
+        note = f"{len(table) - shown:,} more rows are not in this sheet, but in tpuprof report."
+        rows.append((note, *[None] * (len(columns) - 1)))
+    return Sheet(title, header, forms, rows)
 
 
 def _scaled(value: Any, kind: Kind, start_ns: int = 0) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Profile, Vocabulary
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
@@ -12,7 +11,7 @@ from tpuprof_tui.views.as_page import page_views
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 
-from ..selection import Selection
+from ..selection import Selection, selected_query
 
 #: Figures of a unit that the page shows.
 FIGURES: Final = ("compute", "transfer", "overlap", "exposed", "busy", "idle")
@@ -23,9 +22,9 @@ _DRAWN: Final = frozenset(("overview", "published", "bandwidth", "durations", "c
 
 
 def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
-    """Data of the overview as plain values for JSON; without host lanes."""
+    """Data of the overview as plain values for JSON; without host lanes, except for views."""
+    query = selected_query(profile, selection)
     profile = profile.device_part
-    query = Query(Session(profile))
     device = profile.device
     summary = profile.vocabulary.entry("page_summary")
     return {

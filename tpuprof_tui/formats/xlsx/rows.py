@@ -144,6 +144,8 @@ def _cell_renderer(cell: Cell) -> Callable[[str | int | float | None], str]:
     def render(value: str | int | float | None) -> str:
         if isinstance(value, str):
             return text(value)
+        if isinstance(value, bool):
+            return f'{cell.opening} t="b"{_VALUE}{value:d}{_VALUE_END}'
         if isinstance(value, int):
             return f"{before}{value:d}{_VALUE_END}" if abs(value) <= EXACT else text(str(value))
         if value is None or not math.isfinite(value):

@@ -1,5 +1,7 @@
 // The overview: what was captured, the reference's summary, what each core did, what took the time, what was odd.
 
+const LONG_TEXT = 40; // characters of a cell that are shown without a line break
+
 const overview = {
   sort: null, // column of the summary
   descending: true,
@@ -30,9 +32,10 @@ const overview = {
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
-      tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
-      tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
-        + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : '')),
+      ...(lanes.length ? [tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
+        tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
+        + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : ''))]
+        : [tile('Total time', '-', say('no times of {events}'))]),
       ...(most ? [tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
         tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
         `${unitTitle(most.core)}: ${mark}${durationText(most.exposed)} ${say('moving data without computing, most of all {units}')}`)] : []),
@@ -129,6 +132,8 @@ const overview = {
     const box = el('div', 'scroll-x');
     const numbers = [...table.rows.keys()];
     const body = table.total ? numbers.slice(0, -1) : numbers;
+    // short texts stay on one line, so that the numbers beside them are seen
+    const long = table.columns.map(({ text }, place) => text && table.rows.some((row) => row[place].length > LONG_TEXT));
     const most = table.columns.map(({ bar, values }) => (bar ? Math.max(...values.map((value) => value ?? 0), 0) : 0));
     const draw = (sorted, down) => {
       const order = [...body];
@@ -142,11 +147,12 @@ const overview = {
           : !column.text) }), { 'aria-sort': place === sorted ? (down ? 'descending' : 'ascending') : 'none' })));
       const rows = [...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => el('tr', '',
         table.columns.map((column, place) => {
-          if (!most[place]) return el('td', column.text ? 'left wrap' : 'number', table.rows[row][place]);
+          if (long[place]) return el('td', 'left', el('div', 'wrap', table.rows[row][place]));
+          if (!most[place]) return el('td', column.text ? 'left' : 'number', table.rows[row][place]);
           const bar = el('span', 'bar');
           bar.style.width = `${((column.values[row] ?? 0) / most[place]) * 100}%`;
           bar.style.background = 'var(--compute)';
-          return el('td', 'number', [el('span', 'bar-room', bar), table.rows[row][place]]);
+          return el('td', 'number barred', [el('span', 'bar-room', bar), table.rows[row][place]]);
         })));
       const copy = el('button', 'copy', 'copy', { title: 'Copy the rows', onclick: () => copyText(rowsCopied([
         table.columns.map(({ title }) => title), ...[...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => table.rows[row])])) });

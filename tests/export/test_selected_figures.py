@@ -1,0 +1,139 @@
+"""Figures of views in exported files: those of ``tpuprof report`` for the same selection."""
+
+from __future__ import annotations
+
+import openpyxl
+import pytest
+from kept import SAMPLES
+from profiles import big_profile
+from web_reading import page_of
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.export.job import Job, run_export
+from tpuprof_tui.export.selection import Selection, selected_query
+from tpuprof_tui.formats.xlsx import book as book_module
+from tpuprof_tui.views import as_sheet
+from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.registry import answer, ask, view_of
+
+TRACES = ("torch_cuda_synthetic", "ascend_synthetic")
+
+
+def selections(profile):
+    """Selections, and the same as fields of a query."""
+    middle = (profile.start_ns + profile.end_ns) // 2
+    longest = "dur>40us"
+    unit = profile.units[1]
+    return {
+        "range": (Selection(start_ns=middle), {"range": (middle, profile.end_ns)}),
+        "filter": (Selection(keep=compile_filter(longest, profile), filter=longest), {"filter": longest}),
+        "step": (Selection(keep=compile_filter("step=1", profile), filter="step=1"), {"step": 1}),
+        "unit": (Selection(units=frozenset((unit,))), {"scope": Scope(profile.groups.top(unit))}),
+    }
+
+
+def rows_of(table):
+    return [list(row) for row in table.rows()]
+
+
+@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
+@pytest.mark.parametrize("name", TRACES)
+def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    selection, fields = selections(profile)[which]
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
+    book = openpyxl.load_workbook(written.path)
+    (sheet,) = (each for each in book if each.title in ("By name", "Kernels, by name"))
+    header, *rows = sheet.iter_rows(values_only=True)
+    place = next(index for index, title in enumerate(header) if title in ("Total (us)", "Total Time (us)"))
+    table = ask(profile, "kernels", **fields).table("by_name")
+    expected = [total / 1000 for total in table.column("total_us")]
+    assert [row[place] for row in rows] == pytest.approx(expected)
+    everything = ask(profile, "kernels").table("by_name")
+    assert sum(expected) < sum(everything.column("total_us")) / 1000
+
+
+@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
+@pytest.mark.parametrize("name", TRACES)
+def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    selection, fields = selections(profile)[which]
+    page = page_of(profile, tmp_path, selection)
+    query = query_of(profile, **fields)
+    for view in ("kernels", "units"):
+        found = answer(view_of(profile.vocabulary, view), query)
+        (record,) = (each for each in page.record["views"] if each["id"] == view)
+        for table in record["tables"]:
+            for column in table["columns"]:
+                if column["key"] in ("total_us", "busy_us"):
+                    assert column["values"] == list(found.table(table["key"]).merged().column(column["key"]))
+    units = answer(view_of(profile.vocabulary, "units"), query).table("units")
+    assert [each["busy"] for each in page.record["figures"]] == list(units.column("busy_us"))
+
+
+def test_some_of_several_units_are_those_of_the_page(tmp_path):
+    profile = big_profile(600, cores=3, ports=2, mode=2)
+    chosen = frozenset((profile.units[0], profile.units[2]))
+    page = page_of(profile, tmp_path, Selection(units=chosen))
+    assert [each["core"] for each in page.record["figures"]] == [0, 2]
+    query = selected_query(profile, Selection(units=chosen, filter="step=1 dur>1us"))
+    assert query.step == 1
+    assert query.filter == "(core=0 | core=2) (dur>1us)"
+    found = answer(view_of(profile.vocabulary, "operations"), selected_query(profile, Selection(units=chosen)))
+    expected = ask(profile, "operations", filter="core=0 | core=2")
+    assert rows_of(found.tables[0]) == rows_of(expected.tables[0])
+
+
+@pytest.mark.parametrize("name", [*TRACES, "aksv_cdma"])
+def test_no_unit_is_no_figure(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    job = Job(tmp_path, frozenset(("xlsx", "web")), document_units=frozenset())
+    assert all(file.size for file in run_export(profile, job))
+    page = page_of(profile, tmp_path, job.document_selection)
+    assert page.record["figures"] == []
+    assert not answer(view_of(profile.vocabulary, "operations"), selected_query(profile, job.document_selection)).tables
+
+
+def test_a_page_without_device_has_the_lanes_and_names_of_the_host(tmp_path):
+    page = page_of(open_profile(SAMPLES / "torch_cpu_recorded"), tmp_path)
+    assert {"lanes", "operations"} <= {each["id"] for each in page.record["views"]}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    sheet = openpyxl.load_workbook(written.path)["Charts"]
+    header = [cell.value for cell in sheet[1]]
+    place = header.index("Work (us)")
+    bars = [
+        row[place - 1 : place + 1] for row in sheet.iter_rows(min_row=2, values_only=True) if row[place] is not None
+    ]
+    table = ask(profile, "kernels").table("by_name")
+    sums: dict[str, int] = {}
+    for kernel, total in zip(table.column("name"), table.column("total_us"), strict=True):
+        sums[kernel] = sums.get(kernel, 0) + total
+    assert len(sums) < len(table)
+    assert dict(bars) == pytest.approx({kernel: total / 1000 for kernel, total in sums.items()})
+    assert len(bars) == len(sums)
+    assert header[place - 1] == "Name"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("torch_cuda_synthetic", "profile.xlsx"), ("aksv_cdma", "PerfDoc/PerfAI_output.xlsx")]
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_sheet_of_too_many_rows_says_how_many_are_left_out(name, file, streamed, tmp_path, monkeypatch):
+    monkeypatch.setattr(as_sheet, "MOST_SHOWN", 50)
+    monkeypatch.setattr(book_module, "_STREAMED_FROM", 10 if streamed else 2000)
+    profile = open_profile(SAMPLES / name)
+    run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    sheet = openpyxl.load_workbook(tmp_path / file)["Parts of the path"]
+    rows = list(sheet.iter_rows(min_row=2, values_only=True))
+    table = next(each for each in ask(profile, "critical_path").tables if each.title == "Parts of the path")
+    assert len(rows) == 51
+    assert rows[-1][0] == f"{len(table) - 50:,} more rows are not in this sheet, but in tpuprof report."
+    assert not any(rows[-1][1:])
+    assert isinstance(rows[49][0], float | int)

@@ -58,7 +58,8 @@ def findings_view(query: Query) -> Answer:
     order = sorted(range(len(by_rule)), key=lambda number: -(by_rule[number].gain or 0))
     found = [by_rule[number] for number in order]
     window = max(query.span, 1)
-    worker = next((each.key for each in workers_of(query.profile) if each.scope.group == query.top_group),
+    workers = workers_of(query.profile)
+    worker = next((each.key for each in workers if len(workers) == 1 or each.scope.group == query.top_group),
                   query.profile.name)  # fmt: skip
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),

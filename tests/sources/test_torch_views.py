@@ -691,6 +691,60 @@ def test_kernels_of_a_collective_communicate_in_the_figures_of_any_profile_too(t
     assert (unit["compute_us"], unit["communication_us"]) == (streams["computation_us"], 300)
 
 
+def collective(number: int, name: str, start: float, telling: dict, kernel: dict) -> list[dict]:
+    """A collective with its kernel: ``telling``: arguments of its record, none if empty; ``kernel``: of its kernel."""
+    record = [event("cpu_op", "record_param_comms", start, 40, **{"External id": number}, **telling)] if telling else []
+    return [
+        *record, event("user_annotation", name, start + 5, 30, **{"External id": number + 1}),
+        event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=number, **{"External id": number + 1}),
+        event("kernel", "ncclDevKernel_AllReduce", start + 60, 20, 13, correlation=number, stream=13, **kernel),
+    ]  # fmt: skip
+
+
+def told(sent, received, dtype, name="0", ranks="[0, 1]") -> dict:
+    return {"Collective name": "x", "In msg nelems": sent, "Out msg nelems": received, "dtype": dtype,
+            "Group size": 2, "Process Group Name": name, "Process Group Ranks": ranks}  # fmt: skip
+
+
+def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernels(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        *collective(10, "nccl:all_reduce", 0, told(100, 100, "BFloat16"), {}),
+        # the record decides, not the kernel
+        *collective(20, "nccl:all_reduce", 100, told(50, 50, "Double"), told(7, 7, "Float")),
+        *collective(30, "nccl:_all_gather_base", 200, {}, told(10, 20, "Float8_e4m3fn", "4", "[0, 3]")),
+        # one of a name tells nothing: the sum is not known
+        *collective(40, "nccl:broadcast", 300, told(5, 5, "Long"), {}),
+        *collective(50, "nccl:broadcast", 400, {}, {}),
+        # beyond what can be: not known
+        *collective(60, "nccl:reduce", 500, told(1 << 62, -1, "Double", "0", []), {}),
+        *collective(70, "nccl:gather", 600, told(8, "8", "Unheard") | {"Group size": "two"}, {}),
+        # groups of different sizes
+        *collective(80, "nccl:reduce_scatter", 700, told(4, 2, "Int", "a", "[0]") | {"Group size": 1}, {}),
+        *collective(90, "nccl:reduce_scatter", 800, told(4, 2, "Int", "b", "[0, 1]"), {}),
+    ])  # fmt: skip
+    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    keys = [column["key"] for column in table["columns"]]
+    found = {row[1]: tuple(row[keys.index("input_bytes") :]) for row in table["rows"]}
+    assert keys[-5:] == ["input_bytes", "output_bytes", "group_size", "group", "ranks"]
+    assert {row[keys.index("bytes")] for row in table["rows"]} == {0}
+    assert found == {
+        "nccl:all_reduce": (600, 600, 2, "0", "[0, 1]"), "nccl:_all_gather_base": (10, 20, 2, "4", "[0, 3]"),
+        "nccl:broadcast": (None, None, None, None, None), "nccl:reduce": (None, None, 2, "0", "[]"),
+        "nccl:gather": (None, None, None, "0", "[0, 1]"), "nccl:reduce_scatter": (32, 16, None, "a, b", "[0]; [0, 1]"),
+    }  # fmt: skip
+
+
+def test_one_record_of_several_collectives_counts_once(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("cpu_op", "record_param_comms", 0, 90, **{"External id": 1}, **told(100, 100, "Float")),
+        event("user_annotation", "nccl:coalesced", 1, 80, **{"External id": 2}),
+        event("user_annotation", "nccl:all_reduce", 5, 10, **{"External id": 3}),
+    ])  # fmt: skip
+    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    at = [column["key"] for column in table["columns"]].index("input_bytes")
+    assert {row[1]: row[at] for row in table["rows"]} == {"nccl:coalesced": 400, "nccl:all_reduce": None}
+
+
 def test_what_began_before_a_range_covers_it(tmp_path):
     path = write_trace(tmp_path / "one.pt.trace.json", [
         event("user_annotation", "ProfilerStep#1", 0, 1000), event("cpu_op", "aten::item", 10, 900),

@@ -23,7 +23,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.steps import MODULE, STEP, executions, rows_named, step_numbers
+from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
 from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
 
@@ -396,6 +396,21 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         if self.window is not None:
             selected &= (steps.start < self.window[1]) & (steps.end > self.window[0])
         return np.asarray(selected)
+
+    @cached_property
+    def in_steps(self) -> tuple[Mask, int]:
+        """Mask of the events of the counted steps, as ``--step`` selects them, and how many steps these are.
+
+        Without annotated steps, and for a selected step: of all events, and 1.
+        """
+        run, trace, steps = self.run, self.run.trace, self.step_list
+        if self.step is not None or not steps.annotated:
+            return np.ones(len(trace), np.bool_), 1
+        counted = steps.counted & self.steps
+        times = trace.start.copy()
+        times[trace.work_rows] = np.where(run.call >= 0, trace.start[run.call], INT_MISSING)
+        inside = step_at(steps.host_start[counted], steps.host_end[counted], times) != INT_MISSING
+        return np.asarray(inside), int(counted.sum())
 
     @property
     def step_notes(self) -> tuple[str, ...]:

@@ -734,6 +734,36 @@ def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernel
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kernels", [3, 3000])
+@pytest.mark.parametrize("asked", [{}, {"step": 1}, {"range": True}, {"filter": "name~gemm"}])
+def test_an_event_of_no_length_at_the_end_counts_in_every_view(tmp_path, kernels, asked):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("user_annotation", "ProfilerStep#1", 0, 20), event("cuda_runtime", "cudaLaunchKernel", 1, 2, correlation=1),
+        *(event("kernel", "gemm", 100 + 10 * number, 5, 7, correlation=1, stream=7) for number in range(kernels - 1)),
+        event("kernel", "gemm_end", 95 + 10 * (kernels - 1), 0, 7, correlation=1, stream=7),
+    ])  # fmt: skip
+    end = (95 + 10 * (kernels - 1)) * 1000
+    found = report(path, **(asked | {"range": (0, end)} if "range" in asked else asked))
+    assert figures(found, "kernels")["kernels"] == kernels
+    (stream,) = rows(found, "streams", "streams")
+    lanes = [row["count"] for row in rows(found, "lanes", "lanes") if row["kind"] == "stream"]
+    operations = [row["count"] for row in rows(found, "operations", "by_name")]
+    assert (stream["events"], lanes, sum(operations)) == (kernels, [kernels], kernels)
+    assert sum(row["count"] for row in rows(found, "durations", "durations")) == kernels
+    (launch,) = rows(found, "units", "units")
+    assert launch["busy_us"] == stream["busy_us"]
+
+
+def test_windows_side_by_side_share_no_event(tmp_path):
+    """Only at the end of the recording does an event that starts at the end of a window count in it."""
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("kernel", name, start, 0, 7, stream=7) for name, start in (("a", 0), ("b", 10), ("c", 20))
+    ])  # fmt: skip
+    counts = [[row["count"] for row in rows(report(path, range=window), "lanes", "lanes")]
+              for window in ((0, 10_000), (10_000, 20_000))]  # fmt: skip
+    assert counts == [[1], [2]]
+
+
 def test_one_record_of_several_collectives_counts_once(tmp_path):
     path = write_trace(tmp_path / "one.pt.trace.json", [
         event("cpu_op", "record_param_comms", 0, 90, **{"External id": 1}, **told(100, 100, "Float")),

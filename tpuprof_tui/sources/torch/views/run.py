@@ -490,7 +490,8 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         low, high = (edge - worker.shift_ns for edge in query.range)
         window = (low, high)
         start, end = run.trace.start, run.trace.end
-        inside = (start >= low) & (start < high)
+        # the last event may start at the end of the recording
+        inside = (start >= low) & ((start < high) | (query.range[1] >= query.profile.end_ns))
         touching = inside | ((start < high) & (end > low))
         events, reaching = (each if events is None else events & each for each in (inside, touching))
     narrowed = bool(query.filter) or not is_whole or query.range is not None

@@ -738,7 +738,8 @@ def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernel
 @pytest.mark.parametrize("asked", [{}, {"step": 1}, {"range": True}, {"filter": "name~gemm"}])
 def test_an_event_of_no_length_at_the_end_counts_in_every_view(tmp_path, kernels, asked):
     path = write_trace(tmp_path / "one.pt.trace.json", [
-        event("user_annotation", "ProfilerStep#1", 0, 20), event("cuda_runtime", "cudaLaunchKernel", 1, 2, correlation=1),
+        event("user_annotation", "ProfilerStep#1", 0, 20),
+        event("cuda_runtime", "cudaLaunchKernel", 1, 2, correlation=1),
         *(event("kernel", "gemm", 100 + 10 * number, 5, 7, correlation=1, stream=7) for number in range(kernels - 1)),
         event("kernel", "gemm_end", 95 + 10 * (kernels - 1), 0, 7, correlation=1, stream=7),
     ])  # fmt: skip
@@ -899,6 +900,20 @@ def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path)
         "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
     )
     assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))
+
+
+def test_memory_of_intels_cards_has_a_name_and_its_card(tmp_path):
+    one = instant(10, 0, 512, 1024)
+    one["args"]["Device Type"] = 12
+    cards = [{"id": 0, "name": "Intel Max 1550", "totalGlobalMem": 1 << 36}]
+    path = write_trace(tmp_path / "one.pt.trace.json", [event("cpu_op", "aten::mm", 0, 100), one,
+                                                        event("kernel", "gemm", 20, 10, 7)],
+                       deviceProperties=cards)  # fmt: skip
+    (device,) = rows(report(path), "memory", "devices")
+    assert (device["device"], device["peak_allocated_bytes"], device["capacity_bytes"]) == ("XPU0", 512, 1 << 36)
+    profile = open_profile(path)
+    (counter, _) = profile.counters
+    assert (counter.name, profile.groups.title(counter.group)) == ("XPU0 allocated", "GPU 0")
 
 
 def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):

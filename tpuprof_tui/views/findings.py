@@ -58,8 +58,9 @@ def findings_view(query: Query) -> Answer:
     order = sorted(range(len(by_rule)), key=lambda number: -(by_rule[number].gain or 0))
     found = [by_rule[number] for number in order]
     window = max(query.span, 1)
-    worker = next((each.key for each in workers_of(query.profile) if each.scope.group == query.top_group),
-                  query.profile.name)  # fmt: skip
+    workers = workers_of(query.profile)
+    alone = workers[0].key if len(workers) == 1 else query.profile.name
+    worker = next((each.key for each in workers if each.scope.group == query.top_group), alone)
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),

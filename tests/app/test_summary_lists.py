@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -414,3 +415,30 @@ async def test_a_line_is_copied_without_its_bar_and_without_what_stands_beside_i
         assert not any("▀" <= letter <= "▟" for letter in pilot.app.clipboard)
         await press(pilot, "Y")
         assert pilot.app.clipboard.split("\n")[: len(texts(screen))] == texts(screen)
+
+
+async def test_a_chosen_step_is_told_as_a_whole_step_since_its_figures_are(tmp_path):
+    """Work of a step on the device may run beyond the end of the step on the host: it counts."""
+
+    def event(category, name, start, length, thread, **args):
+        return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": thread, "ts": start, "dur": length,
+                "args": args}  # fmt: skip
+
+    path = tmp_path / "one.pt.trace.json"
+    path.write_text(json.dumps({"traceEvents": [
+        event("user_annotation", "ProfilerStep#1", 0, 500, 1), event("user_annotation", "ProfilerStep#2", 500, 500, 1),
+        *(event("cuda_runtime", "cudaLaunchKernel", start, 5, 1, correlation=start) for start in (10, 600)),
+        event("kernel", "gemm", 100, 440, 7, correlation=10, stream=7),
+        event("kernel", "gemm", 700, 440, 7, correlation=600, stream=7),
+    ]}))  # fmt: skip
+    async with opened(open_profile(path)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "colon s t e p space 1 enter")
+        assert screen.state.end - screen.state.start == 500_000
+        query = screen.summary.answers.answered_query
+        assert (query.step, query.range, query.window[1]) == (1, None, 540_000)
+        assert "whole step" in frame(pilot.app)
+        assert "window of" not in frame(pilot.app)
+        # a part of it is a window
+        await press(pilot, "w")
+        assert "window of" in frame(pilot.app)

@@ -216,6 +216,21 @@ def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkey
     assert process is not in_process or len(READ_FROM) == count - 1
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_counter_series_that_are_left_out_are_a_problem_with_their_number(tmp_path, monkeypatch, count):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 1},
+        *({"ph": "C", "name": f"c{number % 1007}", "pid": 1, "ts": number, "args": {"value": 1}}
+          for number in range(1500)),
+    ]))  # fmt: skip
+    by_several(monkeypatch, count=count)
+    trace = read_trace(path)
+    (problem,) = trace.problems
+    assert len(trace.counters) == 1000
+    assert (problem.what, problem.count) == ("It has 7 counter series beyond 1,000.", 7)
+
+
 @pytest.mark.parametrize("count", [2, 5])
 @pytest.mark.parametrize(
     ("place", "old", "new"),

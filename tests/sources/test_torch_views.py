@@ -691,6 +691,91 @@ def test_kernels_of_a_collective_communicate_in_the_figures_of_any_profile_too(t
     assert (unit["compute_us"], unit["communication_us"]) == (streams["computation_us"], 300)
 
 
+def collective(number: int, name: str, start: float, telling: dict, kernel: dict) -> list[dict]:
+    """A collective with its kernel: ``telling``: arguments of its record, none if empty; ``kernel``: of its kernel."""
+    record = [event("cpu_op", "record_param_comms", start, 40, **{"External id": number}, **telling)] if telling else []
+    return [
+        *record, event("user_annotation", name, start + 5, 30, **{"External id": number + 1}),
+        event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=number, **{"External id": number + 1}),
+        event("kernel", "ncclDevKernel_AllReduce", start + 60, 20, 13, correlation=number, stream=13, **kernel),
+    ]  # fmt: skip
+
+
+def told(sent, received, dtype, name="0", ranks="[0, 1]") -> dict:
+    return {"Collective name": "x", "In msg nelems": sent, "Out msg nelems": received, "dtype": dtype,
+            "Group size": 2, "Process Group Name": name, "Process Group Ranks": ranks}  # fmt: skip
+
+
+def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernels(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        *collective(10, "nccl:all_reduce", 0, told(100, 100, "BFloat16"), {}),
+        # the record decides, not the kernel
+        *collective(20, "nccl:all_reduce", 100, told(50, 50, "Double"), told(7, 7, "Float")),
+        *collective(30, "nccl:_all_gather_base", 200, {}, told(10, 20, "Float8_e4m3fn", "4", "[0, 3]")),
+        # one of a name tells nothing: the sum is not known
+        *collective(40, "nccl:broadcast", 300, told(5, 5, "Long"), {}),
+        *collective(50, "nccl:broadcast", 400, {}, {}),
+        # beyond what can be: not known
+        *collective(60, "nccl:reduce", 500, told(1 << 62, -1, "Double", "0", []), {}),
+        *collective(70, "nccl:gather", 600, told(8, "8", "Unheard") | {"Group size": "two"}, {}),
+        # groups of different sizes
+        *collective(80, "nccl:reduce_scatter", 700, told(4, 2, "Int", "a", "[0]") | {"Group size": 1}, {}),
+        *collective(90, "nccl:reduce_scatter", 800, told(4, 2, "Int", "b", "[0, 1]"), {}),
+    ])  # fmt: skip
+    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    keys = [column["key"] for column in table["columns"]]
+    found = {row[1]: tuple(row[keys.index("input_bytes") :]) for row in table["rows"]}
+    assert keys[-5:] == ["input_bytes", "output_bytes", "group_size", "group", "ranks"]
+    assert {row[keys.index("bytes")] for row in table["rows"]} == {0}
+    assert found == {
+        "nccl:all_reduce": (600, 600, 2, "0", "[0, 1]"), "nccl:_all_gather_base": (10, 20, 2, "4", "[0, 3]"),
+        "nccl:broadcast": (None, None, None, None, None), "nccl:reduce": (None, None, 2, "0", "[]"),
+        "nccl:gather": (None, None, None, "0", "[0, 1]"), "nccl:reduce_scatter": (32, 16, None, "a, b", "[0]; [0, 1]"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kernels", [3, 3000])
+@pytest.mark.parametrize("asked", [{}, {"step": 1}, {"range": True}, {"filter": "name~gemm"}])
+def test_an_event_of_no_length_at_the_end_counts_in_every_view(tmp_path, kernels, asked):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("user_annotation", "ProfilerStep#1", 0, 20),
+        event("cuda_runtime", "cudaLaunchKernel", 1, 2, correlation=1),
+        *(event("kernel", "gemm", 100 + 10 * number, 5, 7, correlation=1, stream=7) for number in range(kernels - 1)),
+        event("kernel", "gemm_end", 95 + 10 * (kernels - 1), 0, 7, correlation=1, stream=7),
+    ])  # fmt: skip
+    end = (95 + 10 * (kernels - 1)) * 1000
+    found = report(path, **(asked | {"range": (0, end)} if "range" in asked else asked))
+    assert figures(found, "kernels")["kernels"] == kernels
+    (stream,) = rows(found, "streams", "streams")
+    lanes = [row["count"] for row in rows(found, "lanes", "lanes") if row["kind"] == "stream"]
+    operations = [row["count"] for row in rows(found, "operations", "by_name")]
+    assert (stream["events"], lanes, sum(operations)) == (kernels, [kernels], kernels)
+    assert sum(row["count"] for row in rows(found, "durations", "durations")) == kernels
+    (launch,) = rows(found, "units", "units")
+    assert launch["busy_us"] == stream["busy_us"]
+
+
+def test_windows_side_by_side_share_no_event(tmp_path):
+    """Only at the end of the recording does an event that starts at the end of a window count in it."""
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("kernel", name, start, 0, 7, stream=7) for name, start in (("a", 0), ("b", 10), ("c", 20))
+    ])  # fmt: skip
+    counts = [[row["count"] for row in rows(report(path, range=window), "lanes", "lanes")]
+              for window in ((0, 10_000), (10_000, 20_000))]  # fmt: skip
+    assert counts == [[1], [2]]
+
+
+def test_one_record_of_several_collectives_counts_once(tmp_path):
+    path = write_trace(tmp_path / "one.pt.trace.json", [
+        event("cpu_op", "record_param_comms", 0, 90, **{"External id": 1}, **told(100, 100, "Float")),
+        event("user_annotation", "nccl:coalesced", 1, 80, **{"External id": 2}),
+        event("user_annotation", "nccl:all_reduce", 5, 10, **{"External id": 3}),
+    ])  # fmt: skip
+    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    at = [column["key"] for column in table["columns"]].index("input_bytes")
+    assert {row[1]: row[at] for row in table["rows"]} == {"nccl:coalesced": 400, "nccl:all_reduce": None}
+
+
 def test_what_began_before_a_range_covers_it(tmp_path):
     path = write_trace(tmp_path / "one.pt.trace.json", [
         event("user_annotation", "ProfilerStep#1", 0, 1000), event("cpu_op", "aten::item", 10, 900),
@@ -815,6 +900,20 @@ def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path)
         "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
     )
     assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))
+
+
+def test_memory_of_intels_cards_has_a_name_and_its_card(tmp_path):
+    one = instant(10, 0, 512, 1024)
+    one["args"]["Device Type"] = 12
+    cards = [{"id": 0, "name": "Intel Max 1550", "totalGlobalMem": 1 << 36}]
+    path = write_trace(tmp_path / "one.pt.trace.json", [event("cpu_op", "aten::mm", 0, 100), one,
+                                                        event("kernel", "gemm", 20, 10, 7)],
+                       deviceProperties=cards)  # fmt: skip
+    (device,) = rows(report(path), "memory", "devices")
+    assert (device["device"], device["peak_allocated_bytes"], device["capacity_bytes"]) == ("XPU0", 512, 1 << 36)
+    profile = open_profile(path)
+    (counter, _) = profile.counters
+    assert (counter.name, profile.groups.title(counter.group)) == ("XPU0 allocated", "GPU 0")
 
 
 def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):

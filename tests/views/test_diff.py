@@ -512,3 +512,36 @@ def test_another_number_of_steps_is_the_cause(runs_of_ranks):
     assert "--step N" in told
     assert "1 step fewer (3 -> 2)" in why(compared(*reversed(runs_of_ranks)))
     assert "step fewer" not in why(compared(*runs_of_ranks, step=1))
+
+
+def test_rows_of_pytorch_are_compared_per_counted_step_too(runs_of_ranks):
+    """The mean of what ``--step`` tells of each counted step: a longer run alone is no difference per step."""
+    columns = {
+        "names": ("calls", "total_us"), "kernels": ("calls", "total_us"),
+        "operators": ("calls", "device_self_us", "device_total_us", "host_self_us", "host_total_us"),
+    }  # fmt: skip
+    record = record_of(compared(*runs_of_ranks), *columns)
+    of_steps = [[record_of(compared(profile, profile, step), *columns) for step in steps]
+                for profile, steps in zip(runs_of_ranks, ((0, 1), (0, 1, 2)), strict=True)]  # fmt: skip
+    for view, numbers in columns.items():
+        table = "names" if view == "names" else "by_name"
+
+        def key(row: dict) -> tuple:
+            return row["worker"], row.get("side"), row["name"]
+
+        alone = [[{key(row): row for row in rows_of(each, view, table)} for each in side] for side in of_steps]
+        told = rows_of(record, view, table)
+        assert told
+        for row in told:
+            for number in numbers:
+                stem, unit = number.removesuffix("_us"), "_us" if number.endswith("_us") else ""
+                of_sides = []
+                for side, steps in zip(("base", "other"), alone, strict=True):
+                    mean = sum(each.get(key(row), {}).get(f"base_{number}", 0) for each in steps) / len(steps)
+                    assert row[f"{side}_{stem}_per_step{unit}"] == pytest.approx(mean, abs=1e-6)
+                    of_sides.append(mean)
+                delta = row[f"delta_{stem}_per_step{unit}"]
+                assert delta == pytest.approx(of_sides[1] - of_sides[0], abs=1e-6)
+        # a step more is more of each in total, not per step
+        alike = [row for row in told if row["delta_calls"] and not row["delta_calls_per_step"]]
+        assert len(alike) > len(told) / 2

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
 from tpuprof_tui.analysis.findings.top_events import LARGE
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo
@@ -169,6 +170,16 @@ def test_steps_that_take_longer(longest, there):
                   end - length, end)  # fmt: skip
     profile = replace(make_profile([make_lane("TIU", 0, starts=end - length, ends=end)]), steps=steps)
     assert ("step_outliers" in found(profile)) == there
+
+
+def test_the_command_for_a_step_that_takes_longer_can_be_given(capsys):
+    (rule,) = (each for each in finding_rules.RULES if each.key == "step_outliers")
+    _, command = rule.advice.rstrip(".").split(": tpuprof ")
+    path = str(Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic")
+    assert command == "diff BASE OTHER alignment --step N"
+    words = [{"BASE": path, "OTHER": path, "N": "1"}.get(word, word) for word in command.split()]
+    assert main(words) == 0
+    assert "Launches" in capsys.readouterr().out
 
 
 # -- traces

@@ -59,8 +59,8 @@ def findings_view(query: Query) -> Answer:
     found = [by_rule[number] for number in order]
     window = max(query.span, 1)
     workers = workers_of(query.profile)
-    worker = next((each.key for each in workers if len(workers) == 1 or each.scope.group == query.top_group),
-                  query.profile.name)  # fmt: skip
+    alone = workers[0].key if len(workers) == 1 else query.profile.name
+    worker = next((each.key for each in workers if each.scope.group == query.top_group), alone)
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from msgspec import Struct, field
 
@@ -11,6 +13,9 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 
 from ..result_cache import ResultCache
 from .intervals import Intervals, Ints
+
+#: No window reaches this end.
+NEVER: Final = np.iinfo(np.int64).max
 
 
 class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
@@ -23,6 +28,7 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
         max_end: Running maximum of the events' ends; events of zero duration count as 1 ns.
         sorted_ends: The same ends, ascending.
+        last: End of the recording, ns: of a window that reaches it, events that start at its end are part too.
         cache: Cache of results computed from this lane alone.
     """
 
@@ -34,7 +40,13 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
     starts: Ints
     max_end: Ints
     sorted_ends: Ints
+    last: int = NEVER
     cache: ResultCache = field(default_factory=ResultCache)
+
+    def begun_before(self, end: int) -> int:
+        """Number of events that start before the end of a window, or at it if that is the end of the recording."""
+        # windows next to one another share no event, yet the last one has the event of no length at its end
+        return int(np.searchsorted(self.starts, end, side="right" if end >= self.last else "left"))
 
 
 class Cells(Struct, frozen=True, eq=False):
@@ -53,10 +65,10 @@ class Cells(Struct, frozen=True, eq=False):
     first: Ints
 
 
-def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
+def build_index(lane: Lane, arrays: MappedArrays | None = None, last: int = NEVER) -> LaneIndex:
     """Builds the index of a lane: O(n) if its events do not overlap, else O(n log n); mostly outside the GIL.
 
-    ``arrays`` stores the arrays of the index; None: in memory.
+    ``arrays`` stores the arrays of the index; None: in memory. ``last``: end of the recording.
     """
     arrays = MappedArrays() if arrays is None else arrays
     starts, ends, role = lane["start"], lane["end"], lane["role"]
@@ -74,7 +86,8 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None) -> LaneIndex:
     max_end = arrays.stored(max_end)
     sorted_ends = max_end if ascending else arrays.stored(sorted_ends)
     arrays.release_pages()
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, ResultCache(arrays.release_pages))
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, last,
+                     ResultCache(arrays.release_pages))  # fmt: skip
 
 
 def cells(index: LaneIndex, edges: Ints) -> Cells:
@@ -98,8 +111,7 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
 
 def rows_starting(index: LaneIndex, start: int, end: int) -> slice:
     """Rows of the events that start in the window [start, end); they are contiguous."""
-    low, high = np.searchsorted(index.starts, (start, max(start, end)))
-    return slice(int(low), int(high))
+    return slice(int(np.searchsorted(index.starts, start)), index.begun_before(max(start, end)))
 
 
 def count_starting(index: LaneIndex, start: int, end: int) -> int:
@@ -113,7 +125,7 @@ def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:
     A slice where they are contiguous, else an int64 array of row numbers.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
-    high = int(np.searchsorted(index.starts, end, side="left"))
+    high = index.begun_before(end)
     if end <= start or high <= low:
         return slice(low, low)
     if index.max_end is index.sorted_ends:  # ends ascend: no row between the two has ended

@@ -81,7 +81,7 @@ def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[in
         The first block and the one after the last (both 0: none), and the rows outside these blocks.
     """
     low = int(np.searchsorted(index.max_end, start, side="right"))
-    high = int(np.searchsorted(index.starts, end, side="left"))
+    high = index.begun_before(end)
     began = int(np.searchsorted(index.starts, start, side="left"))
     ended = int(np.searchsorted(index.max_end, end, side="right"))
     first, last = -(-max(began, low) // block), min(ended, high) // block

@@ -179,7 +179,12 @@ class Indexes(tuple[LaneIndex, ...]):
 
 def build_indexes(profile: Profile) -> Indexes:
     """Builds the indexes of all lanes; once per profile, on several threads for a large profile."""
-    indexes = Indexes(_map(profile, partial(build_index, arrays=profile.arrays), profile.lanes))
+    device_end = profile.device_part.end_ns
+
+    def index(lane: Lane) -> LaneIndex:
+        return build_index(lane, profile.arrays, profile.end_ns if lane.on_host else device_end)
+
+    indexes = Indexes(_map(profile, index, profile.lanes))
     indexes.profile = profile
     return indexes
 
@@ -202,14 +207,15 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
     """
     within = profile.groups.within(unit)
     own: list[LaneIndex] = []
-    shared: dict[str, list[Lane]] = {}
+    shared: dict[str, list[LaneIndex]] = {}
     for index in indexes:
         if index.lane.group in within:
             own.append(index)
         elif "owner" in index.lane and profile.unit_of(index.lane) < 0 and not index.lane.on_host:
-            shared.setdefault(index.lane.kind, []).append(index.lane)
+            shared.setdefault(index.lane.kind, []).append(index)
     device = [index for index in own if not index.lane.on_host]
-    device += [build_index(lane) for each in shared.values() if (lane := submitted_lane(each, within)) is not None]
+    device += [build_index(lane, last=each[0].last) for each in shared.values()
+               if (lane := submitted_lane((index.lane for index in each), within)) is not None]  # fmt: skip
     lanes = device or own
     compute, transfer, communication = (
         _union(work_of(index, activity) for index in lanes if index.lane.counted)

@@ -101,7 +101,7 @@ def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
         return index
     return index.cache.get(
         "submitted",
-        lambda: build_index(lane.select_rows(np.flatnonzero(np.isin(lane["owner"], list(groups))))),
+        lambda: build_index(lane.select_rows(np.flatnonzero(np.isin(lane["owner"], list(groups)))), last=index.last),
         groups,
         limit=_SUBMITTERS,
     )

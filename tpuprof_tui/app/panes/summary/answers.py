@@ -111,7 +111,9 @@ def describe(session: Session, state: DisplayState) -> str:
     scope = session.scope_title(state.figures_scope)
     kind = "window" if state.range is None else "range"
     whole = "capture" if split_step(state.filter)[0] is None else session.steps.word.one
-    window = f"whole {whole}" if state.fits_all else f"{kind} of {time_text(state.span)}"
+    # a window of the length of a step is the step, whose device work may run beyond it
+    all_of_it = Query.of_state(session, state, state.figures_scope).range is None
+    window = f"whole {whole}" if all_of_it else f"{kind} of {time_text(state.span)}"
     text = f"{clean(scope)}, {window}"
     return f"filter {clean(state.filter)}: {text}" if state.filter else text
 

@@ -14,11 +14,19 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
-from .events import FLOW_ENDS, FlowStart, FrameArgs, HostArgs, from_dict
+from .events import FLOW_ENDS, FlowStart, FrameArgs, HostArgs, MessageArgs, from_dict
 from .values import I32, I64, Codes, printable, raw_codes, text_codes, to_int64
 
 _COMMUNICATION: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
+#: Bytes of an element by the type that PyTorch names in the arguments of collectives.
+ELEMENT_BYTES: Final = {
+    name: size for size, names in {
+        1: "Byte Char Bool QInt8 QUInt8 Float8_e5m2 Float8_e4m3fn Float8_e5m2fnuz Float8_e4m3fnuz Float8_e8m0fnu",
+        2: "Short Half BFloat16 UInt16", 4: "Int Float ComplexHalf QInt32 UInt32", 8: "Long Double ComplexFloat UInt64",
+        16: "ComplexDouble",
+    }.items() for name in names.split()
+}  # fmt: skip
 _FLOWS: Final = ("fwdbwd", "forward_backward")
 _FLOW_WORDS: Final = tuple(b'"%b"' % name.encode() for name in _FLOWS)
 
@@ -47,18 +55,41 @@ class FrameIds(Struct, frozen=True, eq=False):
     module: I64
 
 
-def details_of(source: Arguments, operators: I64, names: Sequence[str], frames: I64) -> tuple[OperatorArgs, FrameIds]:
-    """Arguments of operators (``names``: their names) and of Python frames, by their places in the file.
+class Messages(Struct, frozen=True, eq=False):
+    """What was recorded of the messages of collectives, in columns of one length; missing if absent.
 
-    The file is read once for both: reading takes longer than decoding either.
+    Attributes:
+        sent, received: Numbers of elements of this rank's input and output.
+        element_bytes: Bytes of an element; missing for an unknown type.
+        size: Number of ranks of the group.
+        group, ranks: Codes of the group's name and of the list of its ranks (JSON texts); -1 if absent.
+        texts: Texts by code.
+    """
+
+    sent: I64
+    received: I64
+    element_bytes: I64
+    size: I64
+    group: I32
+    ranks: I32
+    texts: tuple[str, ...]
+
+
+def details_of(
+    source: Arguments, operators: I64, names: Sequence[str], frames: I64, messages: I64
+) -> tuple[OperatorArgs, FrameIds, Messages]:
+    """Arguments of operators (``names``: their names), of Python frames, and of events that tell of messages.
+
+    All are given by their places in the file, which is read once for all: reading takes longer than decoding any.
     """
     texts = Codes()
-    orders = np.argsort(operators), np.argsort(frames)
+    orders = np.argsort(operators), np.argsort(frames), np.argsort(messages)
     communicates = np.array([name.startswith(_COMMUNICATION) for name in names], np.bool_)[orders[0]]
-    parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(6)]
+    parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(12)]
     done = 0
-    for (new_dims, old_dims, type_texts, stacks), ids in source.columns((HostArgs, operators[orders[0]]),
-                                                                        (FrameArgs, frames[orders[1]])):  # fmt: skip
+    for (new_dims, old_dims, type_texts, stacks), ids, told in source.columns(
+        (HostArgs, operators[orders[0]]), (FrameArgs, frames[orders[1]]), (MessageArgs, messages[orders[2]])
+    ):
         # message sizes need types and shapes; for all other operators no figure needs the types
         rows = np.flatnonzero(communicates[done : done + len(new_dims)])
         types = np.full(len(new_dims), -1, np.int32)
@@ -66,14 +97,25 @@ def details_of(source: Arguments, operators: I64, names: Sequence[str], frames: 
         types[rows] = raw_codes(texts, [type_texts[index] for index in rows.tolist()])
         stack = np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32)
         done += len(new_dims)
-        columns: tuple[npt.NDArray[Any], ...] = (dims, types, stack, *map(to_int64, ids))
+        sent, received, elements, sizes, groups, ranks = told
+        element_bytes = [ELEMENT_BYTES.get(each, INT_MISSING) if isinstance(each, str) else INT_MISSING
+                         for each in elements]  # fmt: skip
+        columns: tuple[npt.NDArray[Any], ...] = (
+            dims, types, stack, *map(to_int64, (*ids, sent, received, element_bytes, sizes)),
+            *(np.array(raw_codes(texts, each), np.int32) for each in (groups, ranks)),
+        )  # fmt: skip
         for part, values in zip(parts, columns, strict=True):
             part.append(values)
     decoded = tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, _LONGEST)
                     for text in texts)  # fmt: skip
     dims, types, stack = (_unsorted(orders[0], each, -1, np.int32) for each in parts[:3])
-    frame_id, parent, module = (_unsorted(orders[1], each, INT_MISSING, np.int64) for each in parts[3:])
-    return OperatorArgs(dims, types, stack, decoded), FrameIds(frame_id, parent, module)
+    frame_id, parent, module = (_unsorted(orders[1], each, INT_MISSING, np.int64) for each in parts[3:6])
+    counts_sent, counts_received, bytes_of_one, size = (
+        _unsorted(orders[2], each, INT_MISSING, np.int64) for each in parts[6:10]
+    )
+    group, of_group = (_unsorted(orders[2], each, -1, np.int32) for each in parts[10:])
+    return (OperatorArgs(dims, types, stack, decoded), FrameIds(frame_id, parent, module),
+            Messages(counts_sent, counts_received, bytes_of_one, size, group, of_group, decoded))  # fmt: skip
 
 
 def flow_ends_of(

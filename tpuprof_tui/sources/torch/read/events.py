@@ -157,6 +157,20 @@ class HostArgs(msgspec.Struct, gc=False, rename={
     call_stack: Any = None
 
 
+class MessageArgs(msgspec.Struct, gc=False, rename={
+    "sent": "In msg nelems", "received": "Out msg nelems", "element": "dtype", "group": "Process Group Name",
+    "size": "Group size", "ranks": "Process Group Ranks",
+}):  # fmt: skip
+    """Arguments of collectives, on ``record_param_comms`` and on kernels of NCCL."""
+
+    sent: Any = INT_MISSING
+    received: Any = INT_MISSING
+    element: Any = None
+    size: Any = INT_MISSING
+    group: msgspec.Raw = NOTHING
+    ranks: msgspec.Raw = NOTHING
+
+
 class FrameArgs(msgspec.Struct, gc=False, rename={
     "id": "Python id", "parent": "Python parent id", "module": "Python module id",
 }):  # fmt: skip

@@ -46,6 +46,9 @@ from .values import I32
 
 I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
+#: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
+_XPU: Final = 12
+GPU_TYPES: Final = (1, 6, _XPU)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.
 _HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
@@ -273,7 +276,7 @@ class _Run:
         memory = trace.memory
         for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
             of_device = (memory.device_type == kind) & (memory.device_id == number)
-            group = groups.get((True, str(number)), top) if kind in (1, 6) else top
+            group = groups.get((True, str(number)), top) if kind in GPU_TYPES else top
             for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
                 present = of_device & (values != INT_MISSING)
                 if present.any():
@@ -421,7 +424,8 @@ def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
 
 def device_name(kind: int, number: int) -> str:
     """Name of the device of memory instants, from their device type and id."""
-    return "CPU" if kind == 0 else f"GPU{number}" if kind in (1, 6) else f"type{kind}:{number}"
+    word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
+    return "CPU" if kind == 0 else f"{word}{number}"
 
 
 def properties_of(trace: Trace) -> list[dict[str, Any]]:

@@ -49,6 +49,8 @@ from .values import I32, I64, Codes, floats, printable, raw_codes, rows_to_int64
 
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
+#: Most of the others that are counted.
+_MOST_FURTHER: Final = 100_000
 _NO_MEMORY: Final = ev.MemoryArgs()
 _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
 #: Counter values of a larger magnitude are ignored.
@@ -177,6 +179,8 @@ class _Reader:
         self._memory = GrowingColumns()
         self._has_flows = False
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
+        #: Counter series that are left out.
+        self._further_series: set[tuple[str, str]] = set()
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
         #: Number of complete events so far.
@@ -233,8 +237,9 @@ class _Reader:
         return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._firsts, self._offsets, list(self._names),
             list(self._keys), list(self._texts), self._events.columns(), self._work.columns(), self._memory.columns(),
-            self._series, self._process_names, self._thread_names, self._has_flows, self._defects, chunks.metadata,
-            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._text_read,
+            self._series, self._further_series, self._process_names, self._thread_names, self._has_flows,
+            self._defects, chunks.metadata, chunks.tallies, chunks.truncated, chunks.list_end,
+            section.begin + self._text_read,
         )  # fmt: skip
 
     def _join(self, found: SectionEvents) -> None:
@@ -260,6 +265,10 @@ class _Reader:
                 known_times, known_values = self._series.setdefault(series, (array("q"), array("d")))
                 known_times.extend(times)
                 known_values.extend(values)
+            else:
+                self._leave_out(series)
+        for series in found.further_series:
+            self._leave_out(series)
         self._process_names |= found.process_names
         self._thread_names |= found.thread_names
         self._has_flows |= found.has_flows
@@ -393,6 +402,12 @@ class _Reader:
                         times_of, values = self._series.setdefault(series, (array("q"), array("d")))
                         times_of.append(time)
                         values.append(value)
+                    else:
+                        self._leave_out(series)
+
+    def _leave_out(self, series: tuple[str, str]) -> None:
+        if len(self._further_series) < _MOST_FURTHER:
+            self._further_series.add(series)
 
     # -- many chunks
 
@@ -536,6 +551,11 @@ class _Reader:
             share = f"{self._kept_count:,} of {self.count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
                                  "Figures of other times are not known.", file=name))  # fmt: skip
+        if self._further_series:
+            count = len(self._further_series)
+            least = "at least " if count == _MOST_FURTHER else ""
+            found.append(Problem(Severity.WARNING, f"It has {least}{count:,} counter series beyond {_MOST_SERIES:,}.",
+                                 f"The first {_MOST_SERIES:,} are shown.", file=name, count=count))  # fmt: skip
         found += chunks.problems(name)
         for key, (count, spot) in self._defects.items():
             severity, message, done = _DEFECTS[key]

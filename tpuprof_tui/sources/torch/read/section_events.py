@@ -31,6 +31,7 @@ class SectionEvents(Struct, frozen=True, eq=False):
     work: dict[str, npt.NDArray[Any]]
     memory: dict[str, npt.NDArray[Any]]
     series: dict[tuple[str, str], Any]
+    further_series: set[tuple[str, str]]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
     has_flows: bool

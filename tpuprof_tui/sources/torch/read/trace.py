@@ -16,7 +16,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
 from .categories import Kind
-from .deferred import FrameIds, OperatorArgs, details_of, flow_ends_of
+from .deferred import FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
 from .values import F64, I32, I64, lookup
 
@@ -170,13 +170,27 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Ids of the Python frames in some rows; reads the file again for these alone."""
         return self._read_details(rows[:0], rows)[1]
 
+    def collective_args_at(self, rows: I64, telling: I64) -> tuple[OperatorArgs, Messages]:
+        """Arguments of the collectives in some rows, and what the events in rows ``telling`` tell of their messages.
+
+        Reads the file again for these alone.
+        """
+        if "_details" in self.__dict__:
+            return self.operator_args_at(rows), self._read_details(rows[:0], rows[:0], telling)[2]
+        arguments, _, messages = self._read_details(rows, rows[:0], telling)
+        return arguments, messages
+
     @cached_property
     def _details(self) -> tuple[OperatorArgs, FrameIds]:
-        return self._read_details(self.operator_rows, self.frame_rows)
+        return self._read_details(self.operator_rows, self.frame_rows)[:2]
 
-    def _read_details(self, operators: I64, frames: I64) -> tuple[OperatorArgs, FrameIds]:
+    def _read_details(
+        self, operators: I64, frames: I64, telling: I64 | None = None
+    ) -> tuple[OperatorArgs, FrameIds, Messages]:  # fmt: skip
         names = [self.names[code] for code in self.name[operators].tolist()]
-        return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames])
+        telling = operators[:0] if telling is None else telling
+        return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames],
+                          self.file_order[telling])  # fmt: skip
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:

@@ -21,7 +21,7 @@ from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
-from ..read.profile import device_name, properties_of
+from ..read.profile import GPU_TYPES, device_name, properties_of
 from .distributed import transfers_by_run
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 from .streams import streams
@@ -221,7 +221,7 @@ def _end_of_memory(query: Query, run: Run) -> int:
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for run, _ in _runs(query):
         memory = run.trace.memory
-        on_gpu = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
+        on_gpu = np.isin(memory.device_type, GPU_TYPES) & (memory.reserved != INT_MISSING) & (
             memory.allocated != INT_MISSING)  # fmt: skip
         devices = list(_memory_by_device(query, run, on_gpu))
         for device, rows in devices:
@@ -251,7 +251,7 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             usual = int(allocated[order[np.searchsorted(cumulative, _USUALLY * cumulative[-1])]])
             most, name = int(allocated.argmax()), device_name(kind, number)
             peak = int(allocated[most])
-            capacity = capacities.get(str(number)) if name.startswith("GPU") else None
+            capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
             full = type(capacity) is int and capacity > 0 and peak >= _FULL * capacity
             if peak < _LEAST_PEAK or not (full or peak >= _PEAKS * usual):
                 continue

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.grouping import text_condition
@@ -17,12 +18,24 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.values import lookup
+from ..read.categories import Kind
+from ..read.deferred import OperatorArgs
+from ..read.values import lookup, printable
+from .kernels import compact
 from .rules import ELEMENT_BYTES
 from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
 
 I64 = npt.NDArray[np.int64]
+_RECORD: Final = "record_param_comms"
+#: Larger sums are not known.
+_MOST_BYTES: Final = (1 << 63) - 1
+#: What newer files tell of collectives.
+_TOLD: Final = (
+    Column("input_bytes", "Input", "bytes", spare=2), Column("output_bytes", "Output", "bytes", spare=3),
+    Column("group_size", "Ranks of group", "count", spare=4), Column("group", "Group", is_key=False, spare=5),
+    Column("ranks", "Ranks", is_key=False, spare=6),
+)  # fmt: skip
 
 
 class Collectives(Struct, frozen=True, eq=False):
@@ -34,6 +47,8 @@ class Collectives(Struct, frozen=True, eq=False):
         names: Their names.
         start, end: int64 ns of all intervals, by collective, then start.
         of: Index of the collective of each interval.
+        kernels: Rows of their kernels.
+        kernel_of: Index of the collective of each kernel.
     """
 
     run: Run
@@ -42,6 +57,24 @@ class Collectives(Struct, frozen=True, eq=False):
     start: I64
     end: I64
     of: I64
+    kernels: I64
+    kernel_of: I64
+
+
+class Told(Struct, frozen=True, eq=False):
+    """What the recording tells of the messages of each collective; None: not told.
+
+    Attributes:
+        sent, received: Bytes of this rank's input and output.
+        size: Number of ranks of the group.
+        group, ranks: Name of the group, and its ranks as JSON text.
+    """
+
+    sent: list[int | None]
+    received: list[int | None]
+    size: list[int | None]
+    group: list[str | None]
+    ranks: list[str | None]
 
 
 def distributed(query: Query) -> Answer:
@@ -83,6 +116,8 @@ def _distributed(query: Query) -> Answer:
                 Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
                 Column("transfer_us", "Transfer", "duration"),
                 Column("mean_transfer_us", "Mean transfer", "duration"),
+                *(replace(column, shown=any(row[place] is not None for row in rows))
+                  for place, column in enumerate(_TOLD, 9)),
             ), rows, target=lambda row: Target(condition=text_condition("name", rows[row][1]),
                                                scope=Scope(groups[rows[row][0]]))),
         ),
@@ -140,7 +175,8 @@ def collectives_of(run: Run) -> Collectives:
     of = np.concatenate([np.arange(len(rows)), owner[known]])
     order = np.lexsort((end, start, of))
     names = tuple(trace.names[code] for code in trace.name[rows].tolist())
-    return Collectives(run, rows, names, start[order], end[order], of[order])
+    return Collectives(run, rows, names, start[order], end[order], of[order], trace.work_rows[kernels[known]],
+                       owner[known])  # fmt: skip
 
 
 def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
@@ -216,7 +252,7 @@ def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
 
 
 def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
-    sizes = _bytes(found)
+    sizes, told = _messages(found)
     rows = []
     for name in sorted(set(found.names)):
         which = np.array([each == name for each in found.names], np.bool_)
@@ -225,13 +261,68 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
         size = int(sizes[which].sum())
         transferred = None if begins is None else Intervals.union(begins[intervals], found.end[intervals]).total
         rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, transferred,
-                     None if transferred is None else transferred / calls))  # fmt: skip
+                     None if transferred is None else transferred / calls, *_told_of(told, which)))  # fmt: skip
     return sorted(rows, key=lambda row: (-row[5], row[1]))
 
 
-def _bytes(found: Collectives) -> I64:
-    """Input bytes of each collective, from shapes and types; 0 for unknown types."""
-    arguments = found.run.trace.operator_args_at(found.rows)
+def _told_of(told: Told, which: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+    """Values of the columns `_TOLD` for some collectives; None unless all of them tell it (all the same size)."""
+    indices = np.flatnonzero(which).tolist()
+    found: list[Any] = []
+    for sizes in (told.sent, told.received):
+        known = [sizes[index] for index in indices]
+        total = None if None in known else sum(each for each in known if each is not None)
+        found.append(total if total is None or total <= _MOST_BYTES else None)
+    group_sizes = {told.size[index] for index in indices}
+    found.append(group_sizes.pop() if len(group_sizes) == 1 else None)
+    for texts, joint in ((told.group, ", "), (told.ranks, "; ")):
+        distinct = dict.fromkeys(texts[index] for index in indices)
+        found.append(None if None in distinct else printable(joint.join(map(str, distinct))))
+    return tuple(found)
+
+
+def _messages(found: Collectives) -> tuple[I64, Told]:
+    """Input bytes of each collective, from shapes and types, 0 for unknown types; and what is told of its messages."""
+    trace = found.run.trace
+    telling, places = _telling(found)
+    arguments, messages = trace.collective_args_at(found.rows, telling)
+    texts = {code: compact(messages.texts[code]) for code in np.unique([*messages.group, *messages.ranks]).tolist()
+             if code >= 0}  # fmt: skip
+
+    def product(counts: I64) -> list[int | None]:
+        return [None if place < 0 or counts[place] < 0 or messages.element_bytes[place] < 0
+                else int(counts[place]) * int(messages.element_bytes[place]) for place in places.tolist()]  # fmt: skip
+
+    def of_code(codes: npt.NDArray[np.int32]) -> list[str | None]:
+        return [texts.get(int(codes[place])) if place >= 0 else None for place in places.tolist()]
+
+    told = Told(
+        product(messages.sent), product(messages.received),
+        [None if place < 0 or messages.size[place] < 0 else int(messages.size[place]) for place in places.tolist()],
+        of_code(messages.group), of_code(messages.ranks),
+    )  # fmt: skip
+    return _bytes(arguments), told
+
+
+def _telling(found: Collectives) -> tuple[I64, I64]:
+    """Rows of the events that tell of the messages of collectives, and for each collective the index of its event.
+
+    It is the ``record_param_comms`` around it, else a kernel of it that has the arguments; -1: none.
+    """
+    run, trace, rows = found.run, found.run.trace, found.rows
+    event = np.full(len(rows), -1, np.int64)
+    with_arguments = trace.work["collective"][np.searchsorted(trace.work_rows, found.kernels)]
+    event[found.kernel_of[with_arguments][::-1]] = found.kernels[with_arguments][::-1]
+    records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(_RECORD.__eq__))
+    around = run.launchers.enclosing(records, rows)
+    # of collectives within one another, the outer one is what was recorded
+    recorded, first = np.unique(around, return_index=True)
+    event[first[recorded >= 0]] = recorded[recorded >= 0]
+    telling = np.unique(event[event >= 0])
+    return telling, lookup(telling, event)
+
+
+def _bytes(arguments: OperatorArgs) -> I64:
     size_of: dict[tuple[int, int], int] = {}
     sizes = []
     for codes in zip(arguments.dims.tolist(), arguments.types.tolist(), strict=True):

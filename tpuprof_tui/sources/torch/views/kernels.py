@@ -13,13 +13,17 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import ViewSelection
-from .tables import Grouped, per_worker, time_table
+from .tables import Grouped, per_step, per_worker, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
     Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
     Column("mean_us", "Mean", "duration"), Column("max_us", "Max", "duration", spare=1),
     Column("min_us", "Min", "duration", spare=2),
+)  # fmt: skip
+_PER_STEP: Final = (
+    Column("calls_per_step", "Calls per step", "count", spare=7),
+    Column("total_per_step_us", "Per step", "duration", spare=6),
 )  # fmt: skip
 _MEASURED: Final = (
     Column("blocks_per_sm", "Blocks/SM", "number", spare=3), Column("occupancy", "Occupancy", "share", spare=4),
@@ -44,10 +48,14 @@ def kernels(selection: ViewSelection) -> Answer:
 
     cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tensor_cores_known)
     by_name = Grouped(name)
+    in_steps, steps = selection.in_steps
+    of_steps = in_steps[rows]
+    means = [per_step(by_name.total(each * of_steps), steps) for each in (np.ones(len(rows), np.int64), length)]
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
     tables = [time_table("by_name", "By name", [
         (_NAME, names), (cores, [uses_tensor_cores(each) for each in names]),
-        *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
+        *zip(_TIMES, _times(by_name, length), strict=True), *zip(_PER_STEP, means, strict=True),
+        *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
     launcher = run.launchers.of_work[chosen]
     operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.profile import device_name, properties_of
+from ..read.profile import GPU_TYPES, device_name, properties_of
 from ..vocabulary import MEMORY
 from .run import Run, ViewSelection
 from .tables import Grouped, not_narrowed, of_workers, ratio
@@ -60,7 +60,7 @@ def _memory(selection: ViewSelection) -> Answer:
         if not here.any():
             continue
         name = device_name(kind, number)
-        capacity = capacities.get(str(number)) if name.startswith("GPU") else None
+        capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
         rows.append((name, int(here.sum()), int(memory.allocated[here].max()), int(memory.reserved[here].max()),
                      capacity))  # fmt: skip
         peaks.append((name, int(memory.time[here][memory.allocated[here].argmax()]) + shift, rows[-1][2]))

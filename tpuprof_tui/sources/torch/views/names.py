@@ -13,7 +13,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 
 from ..read.categories import Kind
 from .run import ViewSelection
-from .tables import Grouped, per_worker
+from .tables import Grouped, per_step, per_worker
 
 #: Kinds of host events, without those of the profiler itself.
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
@@ -41,7 +41,10 @@ def names(selection: ViewSelection) -> Answer:
     elif selection.events is not None:
         host, work = host & selection.events, work & selection.events
     columns = (Column("side", "Side"), Column("name", "Name"), Column("calls", "Calls", "count"),
-               Column("total_us", "Total", "duration", bar=True))  # fmt: skip
+               Column("total_us", "Total", "duration", bar=True),
+               Column("calls_per_step", "Calls per step", "count", spare=2),
+               Column("total_per_step_us", "Per step", "duration", spare=1))  # fmt: skip
+    in_steps, count = selection.in_steps
     rows: list[tuple[object, ...]] = []
     for side, chosen in (("host", host), ("device", work)):
         indices = np.flatnonzero(chosen)
@@ -56,10 +59,13 @@ def names(selection: ViewSelection) -> Answer:
                            for code, name in zip(codes.tolist(), short_names, strict=True)]  # fmt: skip
         short_of_code = np.array([code_of_short.setdefault(name, len(code_of_short)) for name in short_names], np.int64)
         group = Grouped(short_of_code[np.searchsorted(codes, trace.name[indices])] if len(codes) else indices)
-        totals = group.total(trace.end[indices] - trace.start[indices])
+        length, of_steps = trace.end[indices] - trace.start[indices], in_steps[indices]
+        totals = group.total(length)
+        means = [per_step(group.total(each), count) for each in (of_steps.astype(np.int64), length * of_steps)]
         short_names = list(code_of_short)
-        rows += [(side, short_names[key], calls, total) for key, calls, total in
-                 zip(group.keys[:, 0].tolist(), group.calls().tolist(), totals.tolist(), strict=True)]  # fmt: skip
+        keys = group.keys[:, 0].tolist()
+        rows += [(side, short_names[key], *numbers) for key, *numbers in
+                 zip(keys, group.calls().tolist(), totals.tolist(), *means, strict=True)]  # fmt: skip
     rows.sort(key=lambda row: (-row[3], row[0], row[1]))  # type: ignore[operator]
     return Answer(tables=(Table.of_rows("names", "Names", columns, rows),))
 

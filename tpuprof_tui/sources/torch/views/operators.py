@@ -14,7 +14,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 from ..read.values import lookup
 from .kernels import compact
 from .run import ViewSelection
-from .tables import Grouped, per_worker, time_table
+from .tables import Grouped, per_step, per_worker, time_table
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -24,6 +24,14 @@ _FIGURES: Final = (
     Column("tensor_core_eligible", "Can use tensor cores", "flag", spare=3),
     Column("tensor_core_self_share", "Tensor cores self", "share", spare=2),
     Column("tensor_core_total_share", "Tensor cores total", "share", spare=1),
+)  # fmt: skip
+#: Means per step, of the table by name.
+_PER_STEP: Final = (
+    Column("calls_per_step", "Calls per step", "count", spare=8),
+    Column("device_self_per_step_us", "Device self per step", "duration", spare=4),
+    Column("device_total_per_step_us", "Device total per step", "duration", spare=6),
+    Column("host_self_per_step_us", "Host self per step", "duration", spare=5),
+    Column("host_total_per_step_us", "Host total per step", "duration", spare=7),
 )  # fmt: skip
 
 
@@ -65,20 +73,23 @@ def _table(
     keys: list[tuple[str, str, Sequence[str]]],
 ) -> Table:
     tree = selection.run.tree
-    device_self, device_total = group.total(tree.device[0][nodes]), group.total(tree.device[1][nodes])
+    times = [each[nodes] for each in (*tree.device, tree.host_self, tree.host_total)]
+    sums = [group.total(each) for each in times]
     columns = [
-        group.calls(), device_self, device_total, group.total(tree.host_self[nodes]),
-        group.total(tree.host_total[nodes]), group.any(tree.eligible[nodes]),
-        _share(group.total(tree.tensor[0][nodes]), device_self),
-        _share(group.total(tree.tensor[1][nodes]), device_total),
+        group.calls(), *sums, group.any(tree.eligible[nodes]), _share(group.total(tree.tensor[0][nodes]), sums[0]),
+        _share(group.total(tree.tensor[1][nodes]), sums[1]),
     ]  # fmt: skip
+    in_steps, steps = selection.in_steps
+    of_steps = in_steps[tree.rows[nodes]]
+    means = [per_step(group.total(each * of_steps), steps) for each in (np.ones(len(nodes), np.int64), *times)]
     known = selection.run.tensor_cores_known
     figures = [replace(each, shown=known or not each.key.startswith("tensor_core")) for each in _FIGURES]
     names = [(Column(each, head, narrows="name" if each == "name" else ""),
               [texts[code] for code in group.keys[:, column_index].tolist()])
              for column_index, (each, head, texts) in enumerate(keys)]  # fmt: skip
     values = [column.tolist() for column in columns]
-    return time_table(key, title, [*names, *zip(figures, values, strict=True)], [each for each, _, _ in keys],
+    more = zip(_PER_STEP, means, strict=True) if key == "by_name" else ()
+    return time_table(key, title, [*names, *zip(figures, values, strict=True), *more], [each for each, _, _ in keys],
                       "device_self_us" if by_device else "host_self_us")  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
-from ..read.profile import properties_of
+from ..read.profile import GPU_TYPES, properties_of
 from ..read.steps import STEP, executions, step_at
 from .rules import ELIGIBLE
 from .run import Run, ViewSelection
@@ -310,5 +310,6 @@ def _peak(run: Run, device: str) -> int | None:
     memory = run.trace.memory
     if not device.isdecimal():
         return None
-    here = np.isin(memory.device_type, (1, 6)) & (memory.device_id == int(device)) & (memory.allocated != INT_MISSING)
-    return int(memory.allocated[here].max()) if here.any() else None
+    on_device = np.isin(memory.device_type, GPU_TYPES) & (memory.device_id == int(device))
+    known = memory.allocated[on_device & (memory.allocated != INT_MISSING)]
+    return int(known.max()) if len(known) else None

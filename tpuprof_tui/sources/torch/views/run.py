@@ -23,7 +23,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.steps import MODULE, STEP, executions, rows_named, step_numbers
+from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
 from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
 
@@ -397,6 +397,21 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
             selected &= (steps.start < self.window[1]) & (steps.end > self.window[0])
         return np.asarray(selected)
 
+    @cached_property
+    def in_steps(self) -> tuple[Mask, int]:
+        """Mask of the events of the counted steps, as ``--step`` selects them, and how many steps these are.
+
+        Without annotated steps, and for a selected step: of all events, and 1.
+        """
+        run, trace, steps = self.run, self.run.trace, self.step_list
+        if self.step is not None or not steps.annotated:
+            return np.ones(len(trace), np.bool_), 1
+        counted = steps.counted & self.steps
+        times = trace.start.copy()
+        times[trace.work_rows] = np.where(run.call >= 0, trace.start[run.call], INT_MISSING)
+        inside = step_at(steps.host_start[counted], steps.host_end[counted], times) != INT_MISSING
+        return np.asarray(inside), int(counted.sum())
+
     @property
     def step_notes(self) -> tuple[str, ...]:
         """A note if the selected step was found by repetition; else empty."""
@@ -475,7 +490,8 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         low, high = (edge - worker.shift_ns for edge in query.range)
         window = (low, high)
         start, end = run.trace.start, run.trace.end
-        inside = (start >= low) & (start < high)
+        # the last event may start at the end of the recording
+        inside = (start >= low) & ((start < high) | (query.range[1] >= query.profile.end_ns))
         touching = inside | ((start < high) & (end > low))
         events, reaching = (each if events is None else events & each for each in (inside, touching))
     narrowed = bool(query.filter) or not is_whole or query.range is not None

@@ -105,6 +105,11 @@ def time_table(
     return Table.of_rows(key, title, [column for column, _ in columns], rows)
 
 
+def per_step(total: I64, steps: int) -> list[float | None]:
+    """Sums over some steps as means per step; None without steps."""
+    return [each / steps if steps else None for each in total.tolist()]
+
+
 def ratio(part: float | int, whole: float | int) -> float | None:
     """The quotient; None if ``whole`` is 0."""
     return float(part) / float(whole) if whole else None

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.compare.alignment import paired_launches
+from tpuprof_tui.analysis.compare.alignment import paired_events, paired_launches
 from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.compare.work import joint_work
 from tpuprof_tui.analysis.selecting.session import Session
@@ -342,6 +342,20 @@ def test_lost_records_make_what_they_could_explain_unclear(written):
     assert record["verdict"]["lost"]["base"] == 0
     assert "less" not in {each["status"] for each in record["verdict"]["contributors"]}
     assert why(both).startswith("Records are lost")
+
+
+@pytest.mark.parametrize("kind", ["lost", "lost_mode2"])
+def test_the_same_belongs_together_whichever_side_comes_first(tmp_path, kind):
+    base, other = (
+        open_profile(write_capture(KINDS[each], tmp_path, truth=False).path) for each in ("decode_mode1", kind)
+    )
+    found = []
+    for one, two in ((base, other), (other, base)):
+        work = joint_work(one, two)
+        launches = paired_launches(work)
+        pairs = [(each.base.tolist(), each.other.tolist()) for each in (launches, paired_events(work, launches))]
+        found.append([{*zip(*(each if one is base else each[::-1]), strict=True)} for each in pairs])
+    assert found[0] == found[1]
 
 
 def test_a_core_that_lost_its_commands_is_no_reason_to_stop(tmp_path):

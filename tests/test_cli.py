@@ -246,6 +246,41 @@ def test_version():
     assert tool("--version").stdout == tool("info", "--version").stdout == f"tpuprof {__version__}\n"
 
 
+def test_help_says_of_a_range_what_each_command_does(capsys):
+    """A window in the middle of the longest instruction: it runs there, and starts before."""
+    from tpuprof_tui.sources.catalog import open_profile
+
+    profile = open_profile(SOUND)
+    lane = max(profile.lanes, key=lambda lane: int(lane["duration"].max(initial=0)))
+    row = int(lane["duration"].argmax())
+    middle, end = int(lane["start"][row] + lane["end"][row]) // 2, int(lane["end"][row]) + 1
+    running, starting = (
+        sum(int(((each[key] >= middle) & (each["start"] < end)).sum()) for each in profile.lanes)
+        for key in ("end", "start")
+    )
+    assert starting < running
+    span = f"--range={middle}ns..{end}ns"
+
+    def out(*words: str) -> str:
+        assert main([*words]) in (0, 1)
+        return capsys.readouterr().out
+
+    (report,) = json.loads(out("report", str(SOUND), "overview", span, "--json"))["views"]["overview"][
+        "workers"
+    ].values()
+    assert report["figures"]["events"] == starting
+    assert len(out("instructions", str(SOUND), span).splitlines()) == running
+    for command, words in (
+        ("report", "count instructions that start in this time"),
+        ("instructions", "only instructions that run in this time, whole"),
+        ("export", "only instructions that run in this time, whole"),
+        ("open", "open at this time; figures are those of report"),
+    ):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert words in " ".join(capsys.readouterr().out.split()), command
+
+
 def test_help_has_examples_for_every_command():
     text = tool("--help").stdout
     for command in ("info", "instructions", "summary"):

@@ -12,9 +12,10 @@ from command_line import DAMAGED, SAMPLES, SOUND, state_folder, tool  # noqa: F4
 
 import tpuprof_tui.app
 import tpuprof_tui.sources.catalog
-from tpuprof_tui import crash_log
+from tpuprof_tui import __version__, crash_log
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.exit_status import INTERRUPTED
 
 # -- how it ends ----------------------------------------------------------------
 
@@ -131,6 +132,67 @@ def test_a_full_disk_is_one_sentence(words):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "tpuprof: The output could not be written: No space left on device.\n"
+
+
+#: Interrupts the process when it imports the command line; PROGRAM is what imports it.
+_INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "tpuprof_tui.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["tpuprof", "--version"]
+PROGRAM
+"""
+_AS_MODULE = "runpy.run_module('tpuprof_tui', run_name='__main__', alter_sys=True)"
+_AS_SCRIPT = "from tpuprof_tui.__main__ import main; sys.exit(main())"
+
+
+def interrupted(program: str) -> subprocess.CompletedProcess[str]:
+    code = _INTERRUPTED.replace("PROGRAM", program)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+@pytest.mark.parametrize("program", [_AS_MODULE, _AS_SCRIPT])
+def test_ctrl_c_during_the_imports_ends_without_a_traceback(program):
+    done = interrupted(program)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+    # where the signal is ignored, as in the background of a script, it stays so
+    done = interrupted(f"signal.signal(signal.SIGINT, signal.SIG_IGN)\n{program}")
+    assert (done.returncode, done.stderr) == (0, "")
+    # a process started by multiprocessing keeps its handling
+    done = interrupted(f"sys.modules['__mp_main__'] = os\n{program}")
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_thread_can_import_the_program():
+    code = (
+        "import importlib, threading\n"
+        "thread = threading.Thread(target=importlib.import_module, args=('tpuprof_tui.__main__',))\n"
+        "thread.start(), thread.join()\n"
+        "import sys; sys.exit(sys.modules['tpuprof_tui.__main__'].main(['--version']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"tpuprof {__version__}\n", "")
+
+
+def test_after_the_imports_ctrl_c_is_handled_as_usual(tmp_path):
+    """Also in processes that a script like the installed one starts: there nothing is replaced even for a while."""
+    script = tmp_path / "tpuprof"
+    script.write_text(
+        "import multiprocessing, signal, tpuprof_tui.__main__ as module\n"
+        "def told():\n"
+        "    return module._quiet, signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(told(), pool.apply(told))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("(True, True) (False, True)\n", "")
 
 
 def test_too_little_memory_is_one_sentence(monkeypatch, capsys):

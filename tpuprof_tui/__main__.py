@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 # this program multiplies no matrices: OpenBLAS threads would only cost start-up time and memory
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from tpuprof_tui.cli.main import main
+# Ctrl+C during the imports ends the program as main() does later: without a traceback, with the status of an
+# interruption. Processes started by multiprocessing, which import the program as __mp_main__ beside their own
+# __main__, keep their handling.
+_quiet = (
+    sys.modules.get("__mp_main__", sys.modules["__main__"]) is sys.modules["__main__"]
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+)
+if _quiet:
+    try:
+        # exit_status.INTERRUPTED, which takes imports; an exception could be caught or ignored within an import
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    except ValueError:  # a thread imports this
+        _quiet = False
+try:
+    from tpuprof_tui.cli.main import main
+finally:
+    if _quiet:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 __all__ = ["main"]
 

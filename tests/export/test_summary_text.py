@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
 import pytest
+from capture_writer.capture import write_capture
+from capture_writer.kinds import KINDS
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
@@ -15,7 +18,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
-from tpuprof_tui.model import INT_MISSING, Role, Strings
+from tpuprof_tui.model import INT_MISSING, Role, Strings, is_missing
 from tpuprof_tui.sources.sophgo.files.outputs import write_summary
 from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.summary_text import (
@@ -26,8 +29,9 @@ from tpuprof_tui.sources.sophgo.files.summary_text import (
     summary_text,
 )
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.sources.sophgo.views.kernel_launches import kernel_launches
 from tpuprof_tui.sources.sophgo.views.published_summary import published
-from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.query import Query, query_of
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
 
@@ -106,6 +110,41 @@ def test_modes_without_operations_say_that_the_rate_means_nothing(mode):
     block = text.index("=\nuArchURate")
     assert text[block + 2 :].startswith(f"uArchURate is meaningless in mode {mode}")
     assert text.splitlines()[2].startswith("=")
+
+
+def test_the_rate_of_des_blocks_is_known_in_mode_1_too(tmp_path):
+    """In the file, in the report and by kernel function; cores and windows without such blocks have none."""
+    options = dataclasses.replace(KINDS["des_kv"], cores=(0, 1))
+    profile = open_profile(write_capture(options, tmp_path, truth=False).path)
+    text = summary_text(profile)
+    assert "is meaningless" not in text
+    assert "uArchURate in mode 1 is that of commands of DES blocks: of others no operations are known." in text
+    lines = [line.split("|") for line in text.splitlines() if line.count("|") == 10][1:4]
+    query = query_of(profile)
+    (table,) = published(query).tables
+    rates = table.column("uarch_rate")
+    assert [f"{rate:.2f}%" for rate in rates] == [line[5].strip() for line in lines]
+    assert any("DES blocks" in note for note in table.notes)
+    (launched,) = kernel_launches(query).tables
+    own, machine = (sum(launched.column(key)) for key in ("alg_ops", "uarch_ops"))
+    # the file counts an operation for each command that has none
+    assert rates[-1] == pytest.approx(100 * own / machine, abs=0.01)
+    assert 0 < rates[-1] < 99
+
+    tiu = next(lane for lane in profile.lanes if lane.kind == "TIU" and profile.unit_of(lane) == profile.units[1])
+    known = ~is_missing(tiu["uarch_ops"])
+    assert known.any()
+    without = replace(profile, lanes=tuple(
+        lane.select_rows(np.flatnonzero(~known)) if lane is tiu else lane for lane in profile.lanes
+    ), links=None)  # fmt: skip
+    assert "it is meaningless for cores without any" in summary_text(without)
+    (table,) = published(query_of(without)).tables
+    assert [rate is None for rate in table.column("uarch_rate")] == [False, True, False]
+    early = min(
+        int(lane["start"][~is_missing(lane["uarch_ops"])].min()) for lane in profile.lanes if lane.kind == "TIU"
+    )
+    (table,) = published(query_of(profile, range=(profile.start_ns, early))).tables
+    assert table.column("uarch_rate")[-1] is None
 
 
 def test_mode_2_does_not_say_so():

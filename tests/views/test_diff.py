@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -17,7 +18,9 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
+from tpuprof_tui.analysis.compare.alignment import paired_events, paired_launches
 from tpuprof_tui.analysis.compare.operation_names import renamed_operations
+from tpuprof_tui.analysis.compare.work import joint_work
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
@@ -36,6 +39,7 @@ sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
 
 import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
+from capture_writer.kinds import KINDS  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
 BASE = Options("base", layers=2, batches=4, cores=(0, 1, 2, 3))
@@ -276,6 +280,61 @@ def test_a_recording_that_names_nothing_tells_the_cause_by_its_launches(written)
     assert " became " in why(shape)
 
 
+@pytest.fixture(scope="module")
+def full_duplex(tmp_path_factory):
+    """Two runs of a program whose ports send and receive at once, by kind and mode."""
+    folder = tmp_path_factory.mktemp("duplex")
+
+    def made(kind: str, mode: int) -> list[Profile]:
+        options = [dataclasses.replace(KINDS[kind], name=f"{kind}_{mode}_{run}", mode=mode, run=run) for run in (1, 3)]
+        return [open_profile(write_capture(each, folder, truth=False).path) for each in options]
+
+    return made
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("cdma", 1), ("cdma", 0), ("bmodel_cdma", 0)])
+def test_which_direction_of_a_port_starts_first_is_no_change(full_duplex, kind, mode):
+    base, other = full_duplex(kind, mode)
+    assert any((np.diff(lane["order"]) < 0).any() for lane in other.lanes)
+    figures = record_of(compared(base, other), "alignment")["views"]["alignment"]["figures"]
+    assert (figures["added"], figures["removed"], figures["changed"]) == (0, 0, 0)
+    # the figures leave out launches of ports
+    work = joint_work(base, other)
+    pairs = paired_launches(work)
+    assert len(pairs) == len(work.base.launches) == len(work.other.launches)
+    assert not pairs.changed.any()
+
+
+def test_other_commands_of_a_port_are_changes(full_duplex):
+    base, other = full_duplex("cdma", 1)
+    port = next(index for index, lane in enumerate(other.lanes) if lane.kind == "CDMA")
+    lane = other.lanes[port]
+    sends = np.flatnonzero(lane["name"] == other.strings["name"].index("send"))
+    one, two = next(
+        pair for pair in itertools.pairwise(sends)
+        if lane["scope"][pair[0]] == lane["scope"][pair[1]]
+    )  # fmt: skip
+
+    def changed(**columns: np.ndarray) -> tuple[int, ...]:
+        lanes = list(other.lanes)
+        lanes[port] = replace(lane, columns={**lane.columns, **columns}, registers=None, describe=None)
+        record = record_of(compared(base, replace(other, lanes=tuple(lanes), links=None)), "alignment")
+        return tuple(record["views"]["alignment"]["figures"][key] for key in ("added", "removed", "changed"))
+
+    for column in ("bytes", "name"):
+        values = lane[column].copy()
+        values[two] = 7 if column == "bytes" else other.strings["name"].index("receive")
+        assert changed(**{column: values}) == (0, 0, 1)
+    # the same commands in another order
+    order = lane["order"].copy()
+    order[[one, two]] = order[[two, one]]
+    assert changed(order=order) == (0, 0, 1)
+    fewer = lane.select_rows(np.delete(np.arange(len(lane)), two))
+    lanes = [*other.lanes[:port], fewer, *other.lanes[port + 1 :]]
+    record = record_of(compared(base, replace(other, lanes=tuple(lanes), links=None)), "alignment")
+    assert record["views"]["alignment"]["figures"]["changed"] == 1
+
+
 def test_lost_records_make_what_they_could_explain_unclear(written):
     both = compared(written("base"), written("lost", lost=0.05))
     record = record_of(both, "kernels")
@@ -283,6 +342,20 @@ def test_lost_records_make_what_they_could_explain_unclear(written):
     assert record["verdict"]["lost"]["base"] == 0
     assert "less" not in {each["status"] for each in record["verdict"]["contributors"]}
     assert why(both).startswith("Records are lost")
+
+
+@pytest.mark.parametrize("kind", ["lost", "lost_mode2"])
+def test_the_same_belongs_together_whichever_side_comes_first(tmp_path, kind):
+    base, other = (
+        open_profile(write_capture(KINDS[each], tmp_path, truth=False).path) for each in ("decode_mode1", kind)
+    )
+    found = []
+    for one, two in ((base, other), (other, base)):
+        work = joint_work(one, two)
+        launches = paired_launches(work)
+        pairs = [(each.base.tolist(), each.other.tolist()) for each in (launches, paired_events(work, launches))]
+        found.append([{*zip(*(each if one is base else each[::-1]), strict=True)} for each in pairs])
+    assert found[0] == found[1]
 
 
 def test_a_core_that_lost_its_commands_is_no_reason_to_stop(tmp_path):

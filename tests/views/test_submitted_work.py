@@ -12,10 +12,12 @@ from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
+from tpuprof_tui.views.critical import critical, path_of
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import steps
 from tpuprof_tui.views.units import lanes
+from tpuprof_tui.views.work import operations
 
 CAPTURE = Path(__file__).parents[2] / "samples" / "aksv_cdma"
 
@@ -51,3 +53,43 @@ def test_a_core_has_its_part_of_every_port(session, condition):
         assert next(fact.value for fact in overview(query).facts if fact.key == "events") == count
         assert sum(steps(query).table("steps").column("events")) == count
     assert sum(parts.values()) == sum(lanes(Query(session, filter=condition)).table("lanes").column("count"))
+
+
+def test_the_critical_path_of_a_core_runs_on_what_it_submitted(session):
+    ports = {number: lane for number, lane in enumerate(session.profile.lanes) if session.profile.unit_of(lane) < 0}
+    seen = 0
+    for core in session.profile.units:
+        query = Query(session, Scope(core))
+        path = path_of(query)
+        beside = critical(query).table("beside")
+        events = {beside.target(row).event for row in range(len(beside))}
+        seen += len(events)
+        events |= {*zip(path.lane.tolist(), path.row.tolist(), strict=True)}
+        for number, row in events:
+            assert number not in ports or row < 0 or ports[number]["owner"][row] == core
+        assert path.length.sum() == query.span
+    assert seen
+
+
+def test_what_runs_through_a_window_of_a_core_was_submitted_by_it(session):
+    """A moment in each command of a port: of other cores' commands there, a core shows none."""
+    profile, others = session.profile, 0
+    for lane in profile.lanes:
+        if profile.unit_of(lane) >= 0:
+            continue
+        for row in range(0, len(lane), 7):
+            moment = int(lane["start"][row] + lane["end"][row]) // 2
+            for core in profile.units:
+                query = Query(session, Scope(core), range=(moment, moment + 1))
+                found = [table for table in operations(query).tables if table.key == "running_through"]
+                if not found:
+                    continue
+                events = {found[0].target(place).event for place in range(len(found[0]))}
+                running = set()
+                for number, each in enumerate(profile.lanes):
+                    own = each["owner"] == core if profile.unit_of(each) < 0 else np.full(len(each), each.group == core)
+                    rows = np.flatnonzero(own & (each["start"] <= moment) & (each["end"] > moment))
+                    running |= {(number, int(rows[-1]))} if len(rows) else set()
+                assert events == running
+                others += lane["owner"][row] != core
+    assert others

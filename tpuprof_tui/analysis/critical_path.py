@@ -34,6 +34,7 @@ from .index.intervals import last_of_each
 from .index.lane_index import LaneIndex, build_index
 from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
 from .selecting.session import Session
+from .totals.work_sums import submitted_rows
 
 Ints = npt.NDArray[np.int64]
 #: Maximum number of events visited by a slack search; beyond it, slack is reported as a lower bound.
@@ -124,17 +125,22 @@ def _as_plain_array(values: npt.NDArray[np.integer[Any]]) -> array[int]:
 
 
 def critical_path(
-    profile: Profile, dependencies: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None
-) -> CriticalPath:
+    profile: Profile, dependencies: Dependencies | None, start: int, end: int, lanes: Collection[int] | None = None,
+    owners: Collection[int] = (),
+) -> CriticalPath:  # fmt: skip
     """The critical path of a window, ns. O(n log n) for the preparation, then O(parts log n).
 
     ``dependencies``: None if the source has none. ``lanes``: indexes of the lanes it may run on; None: all.
+    ``owners``: groups; on lanes outside them it runs on events that they submitted. Empty: on all events.
     """
-    return _Walk(profile, dependencies, lanes).path(start, end)
+    return _Walk(profile, dependencies, lanes, owners).path(start, end)
 
 
 class _Walk:
-    def __init__(self, profile: Profile, dependencies: Dependencies | None, chosen: Collection[int] | None) -> None:
+    def __init__(
+        self, profile: Profile, dependencies: Dependencies | None, chosen: Collection[int] | None,
+        owners: Collection[int],
+    ) -> None:  # fmt: skip
         lanes = profile.lanes
         self._profile = profile
         self._first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
@@ -144,9 +150,12 @@ class _Walk:
             np.concatenate([np.asarray(each[column], np.int64) for each in columns] or none) for column in range(4)
         )
         numbers = np.flatnonzero(counts)
-        if chosen is not None:
-            own = np.isin(np.arange(len(lanes)), list(chosen))
-            numbers = numbers[np.repeat(own, np.diff(self._first))[numbers]]
+        own = None if chosen is None else np.zeros(len(start), np.bool_)
+        if own is not None and chosen is not None:
+            for number in chosen:
+                rows = submitted_rows(lanes[number], owners) if owners else slice(0, len(lanes[number]))
+                own[self._first[number] : self._first[number + 1]][rows] = True
+            numbers = numbers[own[numbers]]
         self._lane = np.repeat(np.arange(len(lanes)), np.diff(self._first)) if lanes else np.zeros(0, np.int64)
         host = np.array([lane.on_host for lane in lanes] or [False])[self._lane] if len(self._lane) else self._lane
         work = numbers[waits[numbers] == 0]
@@ -167,7 +176,7 @@ class _Walk:
         self._last = self._device if len(kept) == int((~on_host).sum()) else _EndOrder(kept, end)
         units = {unit: _EndOrder(np.concatenate(parts), end) for unit, parts in by_unit.items()}
         releaser, ender, meets = (
-            [np.full(len(start), _NONE)] * 3 if dependencies is None else _releasers(dependencies, start, end, chosen)
+            [np.full(len(start), _NONE)] * 3 if dependencies is None else _releasers(dependencies, start, end, own)
         )
         self._ender, self._meets = map(_as_plain_array, (ender, meets))
         begun = np.flatnonzero(releaser >= 0)
@@ -406,8 +415,11 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
     return start, end, waits.astype(np.int64), counts.astype(np.int64)
 
 
-def _releasers(dependencies: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None) -> list[Ints]:
-    """Per event: what let it start, what let it end, and whom it had to meet; of several the last to end; -1: none."""
+def _releasers(dependencies: Dependencies, start: Ints, end: Ints, own: npt.NDArray[np.bool_] | None) -> list[Ints]:
+    """Per event: what let it start, what let it end, and whom it had to meet; of several the last to end; -1: none.
+
+    ``own``: mask of the events that can be the cause; None: all.
+    """
     links = dependencies.links
     ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
     found: list[Ints] = []
@@ -415,8 +427,8 @@ def _releasers(dependencies: Dependencies, start: Ints, end: Ints, lanes: Collec
         waiter, releaser = links.to_row[chosen], links.from_row[chosen]
         # a launching call still runs when the launched event starts: require only that it started earlier
         real = start[releaser] < (start[waiter] if not found else end[waiter])
-        if lanes is not None:
-            real &= np.isin(dependencies.releaser_lane[chosen], list(lanes))
+        if own is not None:
+            real &= own[releaser]
         waiter, releaser = waiter[real], releaser[real]
         last = last_of_each(np.lexsort((end[releaser], waiter)), waiter)
         found.append(np.full(len(start), _NONE))
@@ -518,8 +530,13 @@ class SlackSearch:
         return max(int(end[row] if waits[row] else start[row]) - ended, 0)
 
 
-def longest_off_path(profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int) -> Ints:
-    """The longest ``most`` work events of a window that are off the path: int64 (n, 2), lane and row. O(events)."""
+def longest_off_path(
+    profile: Profile, path: CriticalPath, start: int, end: int, lanes: Ints, most: int, owners: Collection[int] = ()
+) -> Ints:
+    """The longest ``most`` work events of a window that are off the path: int64 (n, 2), lane and row. O(events).
+
+    ``owners`` as of `critical_path`.
+    """
     found: list[tuple[int, int, int]] = []
     for number in lanes.tolist():
         lane = profile.lanes[number]
@@ -528,6 +545,10 @@ def longest_off_path(profile: Profile, path: CriticalPath, start: int, end: int,
         low, high = np.searchsorted(lane["start"], (start, end))
         length = lane["end"][low:high] - lane["start"][low:high]
         length = np.where(lane.take("role", slice(int(low), int(high))) == Role.WORK, length, 0)
+        if owners:
+            own = np.zeros(len(lane), np.bool_)
+            own[submitted_rows(lane, owners)] = True
+            length[~own[low:high]] = 0
         on_path = path.row[(path.lane == number) & (path.part == Part.EVENT)] - low
         length[on_path[(on_path >= 0) & (on_path < len(length))]] = 0
         rows = np.argpartition(length, -most)[-most:] if len(length) > most else np.arange(len(length))

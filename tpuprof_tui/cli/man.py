@@ -59,8 +59,10 @@ def _command(name: str) -> Iterator[str]:
     yield f".SS {_text(name)}"
     parser = build_parser(name)
     yield from _paragraphs(parser.description or "")
-    common = {flag for action in _actions("open") for flag in action.option_strings}
-    yield from _options(action for action in _actions(name) if not common.intersection(action.option_strings))
+    common = {(flag, action.help) for action in _actions("open") for flag in action.option_strings}
+    yield from _options(
+        action for action in _actions(name) if common.isdisjoint((flag, action.help) for flag in action.option_strings)
+    )
     if parser.epilog:
         yield from (".PP", "Examples:")
         yield from _examples(parser.epilog)

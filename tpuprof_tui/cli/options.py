@@ -102,6 +102,8 @@ def source_option(option: SourceOption) -> Option:
     return Option(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
 
 
+#: Forms of a range.
+_TIMES: Final = "1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"
 #: Options of the sources of this package.
 OWN_OPTIONS: Final = tuple(option for source in SOURCES for option in source.options)
 
@@ -182,11 +184,18 @@ OPTIONS: Final = (
     ),
     _valued("--only", "export", "KINDS", f"only these: {','.join(output_keys())}"),
     _valued("--cores", "export", "LIST", said("only these {units}, and what they submitted to ports: 0,3 or 0-3")),
+    _valued("--range", "open", "A..B", f"open at this time; figures are those of report --range: {_TIMES}"),
     _valued(
         "--range",
-        "export instructions open report",
+        "report",
         "A..B",
-        "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us",
+        said(f"count {{events}} that start in this time, and cut busy times at its edges: {_TIMES}"),
+    ),
+    _valued(
+        "--range",
+        "export instructions",
+        "A..B",
+        said(f"only {{events}} that run in this time, whole also where they reach beyond it: {_TIMES}"),
     ),
     _switch("--perfetto", "export", f"also {_titles('perfetto')}"),
     _switch("--disable_web --disable-web", "export", f"no {_titles('web')}"),

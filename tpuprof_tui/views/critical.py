@@ -63,7 +63,7 @@ def path_of(query: Query) -> CriticalPath:
     def compute() -> CriticalPath:
         known = dependencies_of(session) if may_have_dependencies(session) else None
         lanes = None if query.scope.everything else session.lanes_in(query.scope)
-        return critical_path(session.profile, known, *query.window, lanes)
+        return critical_path(session.profile, known, *query.window, lanes, query.owners)
 
     return session.cache.get("critical path", compute, query.window, query.scope, limit=2)
 
@@ -149,7 +149,7 @@ def _off_path(query: Query, path: CriticalPath) -> Table:
     profile, session = query.profile, query.session
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
-    found = longest_off_path(profile, path, start, end, lanes, _BESIDE).tolist()
+    found = longest_off_path(profile, path, start, end, lanes, _BESIDE, query.owners).tolist()
     search = SlackSearch(profile, dependencies_of(session) if may_have_dependencies(session) else None, path, end)
     slack = [search.of(lane, row) for lane, row in found]
     columns = (

@@ -146,8 +146,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def lane_indexes(self) -> dict[int, LaneIndex]:
         """Indexes of ``lanes`` by number: of filtered events, on lanes outside the scope of those that it submitted."""
         indexes = {number: self.filtered_session.indexes[number] for number in self.lanes}
-        within = self.profile.groups.within(self.scope.group) if self.scope.lane < 0 else frozenset[int]()
-        return {number: submitted(index, within) for number, index in indexes.items()} if within else indexes
+        owners = self.owners
+        return {number: submitted(index, owners) for number, index in indexes.items()} if owners else indexes
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """Ids of the groups of the scope: on lanes outside them, what they submitted counts. Empty: everything."""
+        return self.profile.groups.within(self.scope.group) if self.scope.lane < 0 else frozenset()
 
     def longest_work(self) -> tuple[int, int] | None:
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""

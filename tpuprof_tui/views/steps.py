@@ -41,11 +41,10 @@ def steps(query: Query) -> Answer:
     if query.scope.lane >= 0:
         return Answer(missing=(Missing(words.say("Steps are shown by {unit}."), do=words.say("Choose {a_unit}.")),))
     session = query.filtered_session
-    owners = query.profile.groups.within(query.scope.group)
     table = session.cache.get(
         "steps' figures",
         lambda: step_table(
-            session.profile, found, units=query.units, lanes=query.lanes, owners=owners, indexes=session.indexes
+            session.profile, found, units=query.units, lanes=query.lanes, owners=query.owners, indexes=session.indexes
         ),
         query.scope,
         limit=_KEPT,

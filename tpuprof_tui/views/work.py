@@ -23,6 +23,7 @@ from tpuprof_tui.analysis.totals.work_sums import (
     TOTAL,
     Grouping,
     WorkSums,
+    submitted_rows,
     work_sums,
 )
 from tpuprof_tui.formats.units import MISSING
@@ -82,8 +83,13 @@ def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], I
 def _running_through(query: Query) -> tuple[Table, ...]:
     """Table of events that run through a window in which no work starts; empty if there are none."""
     shown, (start, end) = query.filtered_session, query.window
-    found = [(number, event_at(shown.indexes[number], start)) for number in query.lanes]
-    events = [(number, row) for number, row in found if row >= 0 and shown.span_of(number, row)[1] > start]
+    owners, events = query.owners, []
+    for number, index in query.lane_indexes.items():
+        row = event_at(index, start)
+        if row >= 0 and int(index.lane["end"][row]) > start:
+            lane = shown.profile.lanes[number]
+            own = submitted_rows(lane, owners) if index.lane is not lane else slice(0, len(lane))
+            events.append((number, row if isinstance(own, slice) else int(own[row])))
     if not events or end <= start:
         return ()
     spans = [shown.span_of(number, row) for number, row in events]

@@ -45,12 +45,13 @@ class Pairs(Struct, frozen=True, eq=False):
 def paired_launches(work: JointWork) -> Pairs:
     """Pairs of corresponding launches. O(n log n)."""
     base, other = work.base.launches, work.other.launches
+    kernel = _ranks(work.kernels)
     parts: list[tuple[Ints, Ints]] = []
     for number in np.intersect1d(base.sequence, other.sequence).tolist():
         # in order: identical launches first, between them those of the same kernel
         ours, theirs = (np.flatnonzero(side.sequence == number) for side in (base, other))
         one, two = match_sequences(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
-        one, two = _match_between(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
+        one, two = _match_between(one, two, kernel[base.kernel[ours]], kernel[other.kernel[theirs]], named=base.named)
         parts.append((ours[one], theirs[two]))
     one, two = _concatenated(parts)
     left = Pairs(one, two, np.zeros(0, np.bool_)).unpaired(len(base), len(other))
@@ -62,6 +63,11 @@ def paired_launches(work: JointWork) -> Pairs:
     one, two = one[order], two[order]
     changed = (base.signature[one] != other.signature[two]) | (base.unit[one] != other.unit[two])
     return Pairs(one, two, changed)
+
+
+def _ranks(texts: tuple[str, ...]) -> Ints:
+    """Rank of each text, and -1 for none: unlike joint codes the same whichever side comes first."""
+    return np.array([*np.argsort(sorted(range(len(texts)), key=texts.__getitem__)).tolist(), -1], np.int64)
 
 
 def _concatenated(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
@@ -108,6 +114,7 @@ def paired_events(work: JointWork, launches: Pairs) -> Pairs:
         same = base.command[launches.base] == other.command[launches.other]
         return Pairs(launches.base, launches.other, ~same)
     alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
+    label = _ranks(work.operations)
     first, second = base.launches.first, other.launches.first
     size = np.diff(first)[launches.base[alike]]
     parts = [(np.repeat(first[launches.base[alike]], size) + positions_in_runs(size),
@@ -118,7 +125,7 @@ def paired_events(work: JointWork, launches: Pairs) -> Pairs:
         if key not in known:
             here, there = slice(first[one], first[one + 1]), slice(second[two], second[two + 1])
             same = match_sequences(base.command[here].view(np.int64), other.command[there].view(np.int64))
-            known[key] = _match_between(*same, base.label[here], other.label[there])
+            known[key] = _match_between(*same, label[base.label[here]], label[other.label[there]])
         ours, theirs = known[key]
         parts.append((ours + first[one], theirs + second[two]))
     ones, twos = _concatenated(parts)

@@ -29,9 +29,14 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 def match_sequences(base: Ints, other: Ints) -> tuple[Ints, Ints]:
     """Indexes of a common subsequence in both sequences, int64, ascending, of one length. O(n log n).
 
-    It is a longest one where the parts between anchors are short (``_EXACT``); else merely long.
+    It is a longest one where the parts between anchors are short (``_EXACT``); else merely long. Which of several is
+    chosen does not depend on which sequence is given first.
     """
-    return _Matcher(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
+    base, other = np.asarray(base, np.int64), np.asarray(other, np.int64)
+    if len(base) > len(other) or (len(base) == len(other) and base.tobytes() > other.tobytes()):
+        theirs, ours = _Matcher(other, base).pairs()
+        return ours, theirs
+    return _Matcher(base, other).pairs()
 
 
 class _Matcher:

@@ -24,7 +24,7 @@ _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Work(Struct, frozen=True, eq=False):
-    """Device events that do work, by launch, then lane, then start; arrays of one length.
+    """Device events that do work, by launch, then lane, then as issued (`_as_issued`); arrays of one length.
 
     Attributes:
         lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
@@ -50,7 +50,7 @@ class Work(Struct, frozen=True, eq=False):
 
 
 class Launches(Struct, frozen=True, eq=False):
-    """Launches, by sequence, then by start; arrays of one length.
+    """Launches, by sequence, then by start (events: as issued); arrays of one length.
 
     A sequence is a unit. In recordings that do not name launches (``Vocabulary.restarts``) a launch is what one lane,
     or all lanes of a unit together, executed of it, and a sequence is that lane or unit. If launches are unknown, each
@@ -212,11 +212,23 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
 # one side
 
 
+def _as_issued(profile: Profile, lane: Lane) -> Ints:
+    """Rows of a lane in the order in which they were issued.
+
+    A port sends and receives at once, so which of two neighbours starts first differs between runs of one program. In
+    recordings that number the events of a launch the source's own order is that of these numbers; else by start.
+    """
+    if profile.vocabulary.restarts in lane:
+        return np.argsort(lane["order"], kind="stable")
+    return np.arange(len(lane))
+
+
 def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
-    """Lanes with work in sums, and the rows that are work."""
+    """Lanes with work in sums, and the rows that are work, as issued."""
     for number, lane in enumerate(profile.lanes):
         if lane.in_sums and len(lane):
-            rows = np.flatnonzero(lane["role"] == Role.WORK)
+            rows = _as_issued(profile, lane)
+            rows = rows[lane["role"][rows] == Role.WORK]
             if len(rows):
                 yield number, lane, rows
 
@@ -278,8 +290,15 @@ def _work(
 
 
 class _Restarts(Struct, frozen=True, eq=False):
-    """Unnamed launches of a lane: first row of each, and the number (id) of its last event."""
+    """Unnamed launches of a lane.
 
+    Attributes:
+        rows: Rows of the lane as issued.
+        first: Index in ``rows`` of the first event of each launch.
+        count: Number (id) of the last event of each launch.
+    """
+
+    rows: Ints
     first: Ints
     count: Ints
 
@@ -288,9 +307,10 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
     """Unnamed launches of each lane with work: one starts where the event numbers restart."""
     column, found = profile.vocabulary.restarts, {}
     for number, lane, _ in _lane_parts(profile):
-        ids = lane[column] if column in lane else np.arange(len(lane))
+        rows = _as_issued(profile, lane)
+        ids = lane[column][rows] if column in lane else rows
         first = np.append(0, np.flatnonzero(np.diff(ids) <= 0) + 1)
-        found[number] = _Restarts(first, ids[np.append(first[1:], len(ids)) - 1])
+        found[number] = _Restarts(rows, first, ids[np.append(first[1:], len(ids)) - 1])
     return found
 
 
@@ -318,11 +338,16 @@ def _work_by_restarts(
         shape = np.array([shapes.setdefault(each, len(shapes)) for each in shapes_of_launches])
         for number, each in zip(numbers, found, strict=True):
             rows_of_lane = np.flatnonzero(lane_number == number)
-            number_in_lane = np.searchsorted(each.first, row[rows_of_lane], side="right") - 1
+            place = np.argsort(each.rows)[row[rows_of_lane]]
+            number_in_lane = np.searchsorted(each.first, place, side="right") - 1
             launch[rows_of_lane], kernel[rows_of_lane] = count + number_in_lane, shape[number_in_lane]
         own = sequences.setdefault(("unit", unit_pair), len(sequences)) if together else int(sequence[rows_of_lane[0]])
-        starts = [lane["start"][each.first] for lane, each in zip(lanes, found, strict=True)]
-        ends = [np.maximum.reduceat(lane["end"], each.first) for lane, each in zip(lanes, found, strict=True)]
+        starts = [
+            np.minimum.reduceat(lane["start"][each.rows], each.first) for lane, each in zip(lanes, found, strict=True)
+        ]
+        ends = [
+            np.maximum.reduceat(lane["end"][each.rows], each.first) for lane, each in zip(lanes, found, strict=True)
+        ]
         for values, one in zip(launch_columns, (
             np.full(len(shape), own), np.full(len(shape), unit_pair), shape, np.minimum.reduce(starts),
             np.maximum.reduce(ends),
@@ -376,7 +401,7 @@ def _by_launch(
 ) -> Work:  # fmt: skip
     """Orders events by launch and builds the launches; ``kernels``: hashes of the kernels' names, None: unnamed."""
     lane_number, row, launch = columns[0], columns[1], columns[6]
-    order = np.lexsort((row, lane_number, launch))
+    order = np.lexsort((lane_number, launch))  # stable: within a lane as issued
     lane_number, row, length, label, kernel, command, launch = (column[order] for column in columns[:7])
     first = np.searchsorted(launch, np.arange(len(kernel_of) + 1))
     sums = np.concatenate([[0], np.cumsum(length)])
@@ -404,7 +429,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
 
 
 def _signatures(kernel: npt.NDArray[Any], command: Hashes, first: Ints) -> Hashes:
-    """Hash of each launch: its kernel, and its commands in order."""
+    """Hash of each launch: its kernel, and its commands, lane by lane as issued."""
     size = np.diff(first)
     turn = positions_in_runs(size)
     with np.errstate(over="ignore"):

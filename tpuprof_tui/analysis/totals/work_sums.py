@@ -94,6 +94,13 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
     return index.cache.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
 
 
+def submitted_rows(lane: Lane, groups: Collection[int]) -> npt.NDArray[np.int64] | slice:
+    """Rows of a lane that belong to these groups: all, of a lane outside them those that they submitted."""
+    if lane.group in groups or "owner" not in lane:
+        return slice(0, len(lane))
+    return np.flatnonzero(np.isin(lane["owner"], list(groups)))
+
+
 def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
     """The index, of a lane outside these groups restricted to the events that they submitted; cached."""
     lane = index.lane
@@ -101,7 +108,7 @@ def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
         return index
     return index.cache.get(
         "submitted",
-        lambda: build_index(lane.select_rows(np.flatnonzero(np.isin(lane["owner"], list(groups)))), last=index.last),
+        lambda: build_index(lane.select_rows(submitted_rows(lane, groups)), last=index.last),
         groups,
         limit=_SUBMITTERS,
     )

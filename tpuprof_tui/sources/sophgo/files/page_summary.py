@@ -38,7 +38,7 @@ SUMMARY_COLUMNS: Final = (
     SummaryColumn("TiuWorkingRatio", "Working time of the TIU over total time. Below 30 % yellow, below 15 % red.",
                   "ratio"),
     SummaryColumn("TiuWorkCycle", "Cycles of the TIU's work, without sends: the workbook's totalTiuCycle has them."),
-    SummaryColumn("uArchURate", "Operations the algorithm asked for over operations performed; needs mode 2."),
+    SummaryColumn("uArchURate", "Operations the algorithm asked for over those performed; needs mode 2 or DES blocks."),
     SummaryColumn("GdmaWorkCycle", "Cycles of the GDMA's work, without sends: the workbook's totalGdmaCycle has them."),
     SummaryColumn("GdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of GDMA transfers that touch DDR. "
                   "Below 75 % of the peak yellow, below 50 % red.", "ddr"),

@@ -40,7 +40,7 @@ COLUMNS: Final[tuple[tuple[str, int], ...]] = (
 
 #: Names of the sums that lanes of an engine contribute to, by engine.
 SUMMED: Final[dict[str, tuple[str, ...]]] = {
-    "TIU": ("tiu_cycle", "alg_ops", "uarch_ops"),
+    "TIU": ("tiu_cycle", "alg_ops", "uarch_ops", "known_ops"),
     "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
     "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
 }
@@ -51,11 +51,12 @@ _HANDSHAKES: Final = ("axi_d0_wr_vaild_cntr", "axi_d0_rd_vaild_cntr")
 
 
 class CoreSums(Struct, frozen=True):
-    """Sums over the events of one core: cycles, operations, bytes."""
+    """Sums over the events of one core: cycles, operations, bytes; ``known_ops``: instructions of known operations."""
 
     tiu_cycle: int = 0
     alg_ops: int = 0
     uarch_ops: int = 0
+    known_ops: int = 0
     gdma_cycle: int = 0
     gdma_ddr_bytes: int = 0
     gdma_ddr_cycle: int = 0
@@ -113,6 +114,15 @@ def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums],
     several = len(cores) > 1
     rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]
     return [*rows, _row(device, None, sums, total_ns, several)]
+
+
+def rate_remark(profile: Profile, rows: Sequence[SummaryRow]) -> str:
+    """Remark on uArchURate below mode 2, where only commands of DES blocks have operations."""
+    mode = profile.source_data["mode"]
+    if not any(row.sums.known_ops for row in rows):
+        return f"uArchURate is meaningless in mode {mode}: operations are known from mode 2 on."
+    cores = "" if all(row.sums.known_ops for row in rows) else "; it is meaningless for cores without any"
+    return f"uArchURate in mode {mode} is that of commands of DES blocks: of others no operations are known{cores}."
 
 
 def core_sums(profile: Profile, unit: int) -> CoreSums:
@@ -195,7 +205,8 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
             counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in _HANDSHAKES])
     cycles = cycles * counted
     if lane.kind == "TIU":
-        weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops"))]
+        known = ~is_missing(lane.take("uarch_ops", rows)) if "uarch_ops" in lane else np.zeros(len(cycles), np.bool_)
+        weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops")), known]
     else:
         ddr, sizes = direction_contains(profile, lane, "DDR", rows), _values_or_zero(lane, "bytes", rows) * counted
         if lane.kind == "SDMA":

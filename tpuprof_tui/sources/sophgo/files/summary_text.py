@@ -17,7 +17,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from .summary_moves import KINDS, Moves, lane_moves, sum_moves
-from .summary_table import COLUMNS, summary_table
+from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Characters of a line in the console form of the reference's table: eight columns.
@@ -52,35 +52,33 @@ def summary_missing(profile: Profile, selection: Selection = Selection()) -> str
 
 def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """The reference's table as it is printed on the console: the first eight columns; empty without a table."""
-    text = _reference_block(selected_profile(profile.device_part, selection))
+    text = _reference_block(summary_table(selected_profile(profile.device_part, selection)))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
 def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """Content of summary.txt, ASCII; empty without cores or instructions."""
     chosen = selected_profile(profile.device_part, selection)
-    block = _reference_block(chosen)
+    table = summary_table(chosen)
+    block = _reference_block(table)
     if not block:
         return ""
     indexes = build_indexes(chosen)
     start, end = chosen.start_ns, chosen.end_ns
     cores = [unit_figures(chosen, indexes, unit, start, end) for unit in chosen.units]
-    parts = (block + _remarks(profile, chosen), _engines(chosen, indexes, cores), _moves(chosen))
+    parts = (block + _remarks(profile, chosen, table), _engines(chosen, indexes, cores), _moves(chosen))
     return "\n".join([*filter(None, parts), _shares(cores, end - start)])
 
 
-def _reference_block(profile: Profile) -> str:
+def _reference_block(table: Sequence[SummaryRow]) -> str:
     """The reference's table; empty without one."""
-    rows = [row.cells for row in summary_table(profile)]
+    rows = [row.cells for row in table]
     return _table("Summary", COLUMNS, rows[:-1], rows[-1:], ()) if rows else ""
 
 
-def _remarks(profile: Profile, chosen: Profile) -> str:
+def _remarks(profile: Profile, chosen: Profile, table: Sequence[SummaryRow]) -> str:
     """Notes on the reference's table."""
-    lines = []
-    if not profile.has(DETAIL):
-        mode = profile.source_data["mode"]
-        lines.append(f"uArchURate is meaningless in mode {mode}: operations are known from mode 2 on.")
+    lines = [] if profile.has(DETAIL) else [rate_remark(profile, table)]
     device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
     if chosen.instructions != device:
         lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these only.")

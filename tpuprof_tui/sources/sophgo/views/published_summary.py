@@ -19,6 +19,7 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     SummaryRow,
     as_sums,
     lane_weights,
+    rate_remark,
     summary_rows,
 )
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
@@ -36,9 +37,9 @@ def published(query: Query) -> Answer:
         return Answer(missing=(Missing("bigTpuProfile counts whole cores: there is nothing here to count."),))
     notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends.",
              "Cycles of Overall are those of the core with most."]  # fmt: skip
-    known = query.profile.has(DETAIL)
-    if not known:
-        notes.append("uArchURate is meaningless here: operations are known from mode 2 on.")
+    detail = query.profile.has(DETAIL)
+    if not detail:
+        notes.append(rate_remark(query.profile, rows))
     columns = (
         Column("core", "CoreId"), Column("parallelism", "Parallelism", "number", "%"),
         Column("total_us", "totalTime", "duration"), Column("tiu_ratio", "TiuWorkingRatio", "number", "%"),
@@ -54,11 +55,11 @@ def published(query: Query) -> Answer:
         core = rows[row].core
         return None if core is None else Target(scope=Scope(unit_of[core]))
 
-    # without registers the rate is missing, not the converter's placeholder
+    # where no operations are known the rate is missing, not the converter's placeholder
     values = [
         ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
-         row.tiu_cycles, row.uarch_rate if known else None, row.gdma_cycles, row.gdma_ddr_bandwidth,
-         row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
+         row.tiu_cycles, row.uarch_rate if detail or row.sums.known_ops else None, row.gdma_cycles,
+         row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
         for row in rows
     ]  # fmt: skip
     table = Table.of_rows("published", "As bigTpuProfile counts", columns, values, total=True, notes=tuple(notes),

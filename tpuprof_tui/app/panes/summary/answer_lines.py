@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
@@ -18,7 +17,7 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import cell_len, fit, middle_cut, wrap
+from tpuprof_tui.formats.text import cell_len, fit, fit_apart, shared_beginnings, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
 from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
@@ -78,14 +77,12 @@ class _Column(Struct, dict=True):
         return max(map(cell_len, (self.header, *self.texts)))
 
     @cached_property
-    def _beginnings(self) -> Counter[str]:
-        """How many distinct texts are equal once cut to the width."""
-        return Counter(fit(text, self.width) for text in set(self.texts))
+    def _shared_beginnings(self) -> set[str]:
+        return shared_beginnings(self.texts, self.width)
 
     def fitted(self, text: str) -> str:
         """A text in the width of the column: cut in the middle if another text begins alike."""
-        cut = fit(text, self.width, right=not self.is_text)
-        return cut if self._beginnings[cut] < 2 else fit(middle_cut(text, self.width), self.width)
+        return fit_apart(text, self.width, self._shared_beginnings, right=not self.is_text)
 
 
 class AnswerLines(Struct):

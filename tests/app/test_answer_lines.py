@@ -198,7 +198,7 @@ def test_series_have_a_heading_with_mean_and_most():
     found = Answer(series=(Series("heat", "Heat", "K", times, np.array([1.0, np.nan, 3.0])),
                            Series("memory", "Memory", "B", times, np.array([1024.0, 2048.0, 3072.0]))))  # fmt: skip
     lines = lines_of(found, 80, curves={"heat": ["curve"]})
-    assert lines[0].startswith(" Heat mean 2.00 K, most 3.00 K ─")
+    assert lines[0].startswith(" Heat mean 2.00 K, most 3.00 K, curve: cell means ─")
     assert lines[1] == " curve"
     assert lines[2].startswith(" Memory mean 2.0 KiB, most 3.0 KiB ─")
 

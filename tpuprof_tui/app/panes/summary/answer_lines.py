@@ -191,11 +191,13 @@ class AnswerLines(Struct):
             figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
             mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
                           for figure in figures)  # fmt: skip
-            yield self.heading(each.title, f"mean {mean}, most {most}"), None
+            # its axis ends at the largest mean of a cell, which is less than the largest value
+            curve = self.curves.get(each.key, ())
+            yield self.heading(each.title, f"mean {mean}, most {most}{', curve: cell means' if curve else ''}"), None
             style = self.palette.transfer
             if self.vocabulary.lane_kind(each.key) is not None:
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))
-            yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
+            yield from (([Segment(f" {text}", style)], None) for text in curve)
         if series and MISSING:
             yield from self.sentence_lines(MISSING)
         if len(shown) < len(series):

@@ -45,7 +45,7 @@ COMPARISON_COLUMNS: Final = (*COLUMNS[:3], "base", "delta")
 class GroupList(LinesView):
     """The list of groups; closes with the filter that keeps only the group under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "groups")]
 
     def __init__(
         self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool

@@ -273,9 +273,21 @@ class AnswerLines(Struct):
         """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
 
         Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
-        After that texts are cut. A table without droppable columns continues below, with its first column repeated, or
-        its first two if the texts of the first do not tell the rows apart; ``named``: number of these.
+        A bar of one part, which only repeats a figure, goes before another figure. After that texts are cut.
+        A table without droppable columns continues below, with its first column repeated, or its first two if the
+        texts of the first do not tell the rows apart; ``named``: number of these.
         """
+        kept, rest = self._kept(columns, named)
+        without, others = self._kept([each if each.column.parts else replace(each, bars=[]) for each in columns], named)
+        if not {each.column.key for each in without if not each.nil} <= {each.column.key for each in kept}:
+            kept, rest = without, others
+        yield kept, self._sized(kept, title)
+        if rest and not any(each.column.spare for each in columns):
+            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
+            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
+
+    def _kept(self, columns: list[_Column], named: int) -> tuple[list[_Column], list[_Column]]:
+        """The columns that fit the width, and those that a table without droppable ones continues with."""
         fits = self._wanted(columns) <= self.width
         kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
         for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
@@ -285,10 +297,7 @@ class AnswerLines(Struct):
         rest: list[_Column] = []
         while len(kept) > named + 1 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
             rest.insert(0, kept.pop())
-        yield kept, self._sized(kept, title)
-        if rest and not any(each.column.spare for each in columns):
-            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
-            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
+        return kept, rest
 
     def _wish(self, each: _Column) -> int:
         """Width that a column may take before others are dropped for it."""

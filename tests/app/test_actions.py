@@ -40,7 +40,8 @@ OWNERS = {
     "fleet": CaptureTable,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
-    "prompt": Prompt, "groups": GroupList, "flame": FlameGraph, "columns": ColumnList, "help": HelpLines,
+    "prompt": Prompt, "groups": GroupList, "flame": FlameGraph, "wide": FlameGraph, "columns": ColumnList,
+    "help": HelpLines,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}
@@ -130,6 +131,17 @@ def test_keys_of_the_text_field_differ():
 def test_bindings_carry_the_ids_of_their_actions():
     made = bindings("timeline", "app")
     assert {binding.id for binding in made} == {action.id for action in (*actions_of("timeline"), *actions_of("app"))}
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_left_and_right_are_listed_and_bound_only_where_they_do_something(pane):
+    owner = OWNERS.get(pane, LinesView)
+    listed = {action.id for group in PANES[pane][1] for action in actions_of(group)}
+    bound = {binding.id for each in owner.__mro__ for binding in vars(each).get("BINDINGS", ())}
+    has_columns = pane in ("table", "summary", "groups", "flame", "fleet")
+    assert hasattr(owner, "action_scroll_columns") == has_columns
+    both = {"list.column-left", "list.column-right"}
+    assert [each & both for each in (listed, bound)] == [both if has_columns else set()] * 2
 
 
 @pytest.mark.parametrize("pane", PANES)

@@ -85,7 +85,24 @@ def test_wider_is_never_worse():
     assert longest == len(TABLE.column("name")[0])
     # the columns that may be left out go before a name is cut, the highest first
     assert columns_in(lines_of(Answer(tables=(TABLE,)), 82)) == {"Share", "Total"}
-    assert columns_in(lines_of(Answer(tables=(TABLE,)), 96)) == {"Share", "Total", "Where"}
+    assert columns_in(lines_of(Answer(tables=(TABLE,)), 90)) == {"Share", "Total", "Where"}
+
+
+def test_a_bar_goes_before_a_figure():
+    columns = (
+        Column("name", "Name"),
+        Column("total", "Total", "count", bar=True),
+        Column("mean", "Mean", "count", spare=1),
+    )
+    table = Table.of_rows("t", "Things", columns, [("a_function_" * 3, 1_234_567, 7_654_321), ("b", 1, 2)])
+    barred = {}
+    for width in range(50, 90):
+        text = "\n".join(lines_of(Answer(tables=(table,)), width))
+        barred[width] = bool(BARS.search(text)), "7,654,321" in text
+    assert barred[58] == (False, True)
+    assert barred[80] == (True, True)
+    shown = [figure for _, figure in barred.values()]
+    assert shown == sorted(shown)
 
 
 def test_rows_begin_with_what_they_are_called_and_bars_are_full_at_the_largest():
@@ -198,7 +215,7 @@ def test_series_have_a_heading_with_mean_and_most():
     found = Answer(series=(Series("heat", "Heat", "K", times, np.array([1.0, np.nan, 3.0])),
                            Series("memory", "Memory", "B", times, np.array([1024.0, 2048.0, 3072.0]))))  # fmt: skip
     lines = lines_of(found, 80, curves={"heat": ["curve"]})
-    assert lines[0].startswith(" Heat mean 2.00 K, most 3.00 K ─")
+    assert lines[0].startswith(" Heat mean 2.00 K, most 3.00 K, curve: cell means ─")
     assert lines[1] == " curve"
     assert lines[2].startswith(" Memory mean 2.0 KiB, most 3.0 KiB ─")
 

@@ -176,6 +176,8 @@ async def test_columns_groups_and_rows(profile):
         screen = explorer(pilot)
         await typed(pilot, "columns name,dur, core")
         assert [column.key for column in screen.table.columns.columns] == ["name", "duration", "core"]
+        await typed(pilot, "columns ker, DDR BW,cycles core")
+        assert [column.key for column in screen.table.columns.columns] == ["kernel", "ddr_bandwidth", "cycles", "core"]
         await typed(pilot, "columns")
         assert screen.state.columns == ()
         await typed(pilot, "120")
@@ -187,7 +189,9 @@ async def test_columns_groups_and_rows(profile):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"), ("group zzz", "no such column"),
+    [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"),
+     ("columns ycl", "ycl: which of cycles"), ("columns dur,co", "co: which of core, "),
+     ("group zzz", "no such column"),
      ("go never", "not a time"), ("window 5us", "not a time range"), ("window 6us..2us", "before it starts"),
      ("core 77", "cores are"), ("row x", "row 120"), ("export cake", "kinds are xlsx"),
      ("open /nowhere/at/all", "path of a capture"), ("zzz", "not a command"), ("zoom", "several: zoom in, zoom out")],

@@ -112,8 +112,10 @@ async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
         assert {line[:-1].rpartition("25.0%")[2].strip() for line in captures} == {"12.3%"}
         # the figure that they are ordered by is there, however many there are
         for place in range(len(figures)):
-            await press(pilot, "s")
+            await press(pilot, "s" if place % 2 else "l")
             assert f"▼figure {place}" in frame(app)
+        await press(pilot, "h")
+        assert f"▼figure {len(figures) - 2}" in frame(app)
 
 
 async def test_a_data_set_at_an_address_opens_and_its_captures_are_fetched(out, monkeypatch):

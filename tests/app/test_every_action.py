@@ -30,7 +30,8 @@ SIZE = (140, 44)
 
 #: Keys to a pane whose actions are pressed.
 REACH = {
-    "app": "", "explorer": "", "timeline": "", "list": "2", "text": "3", "table": "2", "summary": "3", "problems": "4",
+    "app": "", "explorer": "", "timeline": "", "list": "2", "wide": "2",
+    "text": "3", "table": "2", "summary": "3", "problems": "4",
     "tree": "shift+tab", "groups": "b", "columns": "2 c", "detail": "2 j j i", "chooser": "O", "export": "x",
     "help": "question_mark", "flame": "H",
     "prompt": "ampersand d u r greater_than_sign 1",

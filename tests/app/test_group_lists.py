@@ -131,6 +131,28 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         assert screen.state.filter == ""
 
 
+@pytest.mark.parametrize("width", [40, 60])
+async def test_narrow_groups_show_total_and_share_and_tell_labels_apart(width):
+    names = [f"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize_{size}" for size in (64, 128, 256)]
+    lane = make_lane("TIU", 0, starts=[0, 100, 300], ends=[10, 130, 360], name=[0, 1, 2])
+    async with opened(make_profile([lane], strings={"name": Strings(names)}), (width, 24)) as pilot:
+        await press(pilot, "b")
+        header, *rows = (line.strip("│") for line in frame(pilot.app).splitlines()[1:5])
+        assert "total" in header
+        assert "share" in header
+        for row, size, total, share in zip(
+            rows, (256, 128, 64), (60, 30, 10), ("60.0%", "30.0%", "10.0%"), strict=True
+        ):
+            assert f"{size} " in row
+            assert f" {total} ns " in row
+            assert share in row
+        for column in ("mean", "longest", "value", "count"):
+            await press(pilot, "greater_than_sign")
+            if column != "value":
+                assert f"{column} ▼" in frame(pilot.app)
+                assert "share" in frame(pilot.app)
+
+
 async def test_groupings_take_turns_and_sort_by_any_column(profile):
     async with opened(profile) as pilot:
         await press(pilot, "b")

@@ -311,6 +311,15 @@ async def test_names_that_end_apart_are_cut_in_the_middle(size, told):
     assert [each for each in told if each not in screen] == []
 
 
+@pytest.mark.parametrize("width", [80, 60, 40, 36])
+async def test_a_blank_separates_names_from_bars(width):
+    async with opened(open_profile(SAMPLES / "torch_cuda_synthetic"), (width, 24)) as pilot:
+        await press(pilot, "t")
+        lines = [line.text for line in tree_of(pilot).lines]
+    assert any("█" in line for line in lines)
+    assert [line for line in lines if re.search("[^ █-▏][█-▏]", line)] == []
+
+
 async def test_a_line_is_copied_with_its_figures(profile):
     async with opened(profile) as pilot:
         await press(pilot, "shift+tab j j y")

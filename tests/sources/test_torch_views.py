@@ -511,6 +511,21 @@ def test_every_view_follows_what_is_asked_or_says_that_it_does_not(view, asked):
     assert (followed[0] == followed[1]) is any("not narrowed by" in note for note in part.notes)
 
 
+@pytest.mark.parametrize("view", ["streams", "launches", "kernels"])
+def test_views_of_streams_say_why_a_host_thread_has_no_figures(view):
+    session = Session.build(open_profile(SYNTHETIC))
+    lanes = session.profile.lanes
+    noted = {
+        lane.kind: any("choose the rank or a GPU" in note for note in
+                       answer(view_of(VOCABULARY, view), Query(session, scope=Scope(lane=number))).notes)
+        for number, lane in enumerate(lanes)
+    }  # fmt: skip
+    assert noted == {kind: kind != "stream" for kind in noted}
+    assert {"stream", "thread"} <= noted.keys()
+    for scope in (Scope(), Scope(session.profile.units[0])):
+        assert not answer(view_of(VOCABULARY, view), Query(session, scope=scope)).notes
+
+
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_views_are_what_one_finds_event_by_event(asked):
     found = report(SYNTHETIC, **asked)

@@ -5,6 +5,8 @@ Imports neither numpy nor Textual because the first frame needs this module.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from .escape import clean
@@ -55,6 +57,17 @@ def middle_cut(text: str, width: int) -> str:
     while tail and cell_len(head) + 1 + cell_len(tail) > width:
         tail = tail[1:]
     return head + ELLIPSIS + tail
+
+
+def shared_beginnings(texts: Iterable[str], width: int) -> set[str]:
+    """Texts in ``width`` cells, as ``fit`` cuts them, that stand for several distinct texts."""
+    return {cut for cut, count in Counter(fit(text, width) for text in set(texts)).items() if count > 1}
+
+
+def fit_apart(text: str, width: int, shared: Collection[str], *, right: bool = False) -> str:
+    """``text`` in exactly ``width`` cells, cut in the middle if its beginning is one of ``shared_beginnings``."""
+    cut = fit(text, width, right=right)
+    return cut if cut not in shared else fit(middle_cut(text, width), width)
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -16,7 +16,7 @@ from ..overlays.flame import FlameGraph
 from ..overlays.groups import GroupList
 from ..overlays.overlay import Overlay
 from ..settings.actions import ActionTable
-from ..settings.commands import columns_named, listed
+from ..settings.commands import column_named, columns_named, listed
 from .command_line import CommandResult, CommandTable, fault
 from .filtering import Filtering
 from .services import Services
@@ -102,12 +102,17 @@ class TableRequests:
         return partial(self._open_groups, found[0].key, work_only=found[0].kind == "text")
 
     def _columns(self, text: str) -> CommandResult:
-        names = [name for name in text.replace(",", " ").split() if name]
-        found = [columns_named(self.store.session.columns, name)[:1] for name in names]
-        unknown = [name for name, each in zip(names, found, strict=True) if not each]
-        if unknown:
-            return fault(f"no such column: {listed(unknown)}")
-        self.take_columns(tuple(dict.fromkeys(each[0].key for each in found)))
+        known, keys = self.store.session.columns, []
+        # titles may hold blanks, which separate names too
+        for part in text.split(","):
+            for name in [part] if column_named(known, part)[0] else part.split():
+                column, alike = column_named(known, name)
+                if column is None and alike:
+                    return fault(f"{name}: which of {listed(each.key for each in alike)}?")
+                if column is None:
+                    return fault(f"no such column: {name}")
+                keys.append(column.key)
+        self.take_columns(tuple(dict.fromkeys(keys)))
         self.go("table")
         return None
 

@@ -47,7 +47,7 @@ class FlameGraph(LinesView):
         root: Index of the path that fills the width; -1: all root paths together.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "flame")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "flame")]
 
     def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "flame")

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
 from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
 from tpuprof_tui.views.query import Query
 
@@ -33,8 +33,10 @@ from .overlay import Close
 
 #: Most groups listed: more than anyone reads.
 MAX_LISTED: Final = 1_000
-#: Width, in cells, of all columns but the first and the bar.
-_FIXED: Final = 57
+#: Widths in cells of the columns after the first, the last of which is the share; of all margins; least of the first.
+_WIDTHS: Final = (0, 10, 13, 11, 11, 8)
+_MARGINS, _NARROWEST = 4, 10
+_SHARE: Final = 5
 #: Columns of the list. In a comparison the last two differ. All but the first sort in descending order at first.
 COLUMNS: Final = ("value", "count", "total", "mean", "longest")
 COMPARISON_COLUMNS: Final = (*COLUMNS[:3], "base", "delta")
@@ -43,7 +45,7 @@ COMPARISON_COLUMNS: Final = (*COLUMNS[:3], "base", "delta")
 class GroupList(LinesView):
     """The list of groups; closes with the filter that keeps only the group under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "groups")]
 
     def __init__(
         self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
@@ -127,49 +129,65 @@ class GroupList(LinesView):
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
             return paragraph(text, width, self.palette.quiet), []
         rows = self.order[:MAX_LISTED].tolist()
-        label = min(max(cell_len(table.labels[index]) for index in rows), max(width - _FIXED, 14), 60)
-        label = max(label, len(self._header_text(0)) + 2)
-        bar_width = min(max(width - label - _FIXED, 0), 40)
-        lines = [self._header(label, bar_width)]
+        longest = max(cell_len(table.labels[index]) for index in rows)
+        columns = self._fitting(width - min(longest, _NARROWEST) - _MARGINS)
+        room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
+        label = min(max(min(longest, 60), len(self._header_text(0)) + 2), room)
+        bar_width = min(room - label, 40)
+        lines = [self._header(label, columns, bar_width)]
         full = float(table.groups.share.max()) or 1.0
-        lines += [self._line(table, index, label, bar_width, full) for index in rows]
+        labels = [table.labels[index] for index in rows]
+        shared = shared_beginnings(labels, label)
+        lines += [
+            self._line(table, index, fit_apart(text, label, shared), columns, bar_width, full)
+            for index, text in zip(rows, labels, strict=True)
+        ]
         return lines, [-1, *range(len(rows))]
 
+    def _fitting(self, room: int) -> list[int]:
+        """Columns after the first that fit ``room`` cells: that of the order always, then share, total and others."""
+        others = (1, 3, 4) if self.base is None else (4, 3, 1)
+        columns: list[int] = []
+        for each in dict.fromkeys((self.sort or 2, _SHARE, 2, *others)):
+            if not columns or sum(_WIDTHS[every] for every in columns) + _WIDTHS[each] <= room:
+                columns.append(each)
+        return sorted(columns)
+
     def _header_text(self, index: int) -> str:
-        name = self.columns[index]
+        name = "share" if index == _SHARE else self.columns[index]
         if index == 0 and self.table is not None:
             name = header_text(self.table.column.title, self.table.column.unit)
         arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if index == self.sort else ""
         return name + arrow
 
-    def _header(self, label: int, bar_width: int) -> Line:
-        widths = (label, 10, 13, 11, 11)
+    def _header(self, label: int, columns: list[int], bar_width: int) -> Line:
         line = [Segment(" ", self.palette.header)]
-        for index, width in enumerate(widths):
+        for index in (0, *columns):
             style = self.palette.chosen if index == self.sort else self.palette.header
-            line.append(Segment(fit(self._header_text(index), width, right=index > 0), style))
-        return [*line, Segment(fit("share", 8, right=True) + " " * (bar_width + 1), self.palette.header)]
+            line.append(Segment(fit(self._header_text(index), _WIDTHS[index] or label, right=index > 0), style))
+        return [*line, Segment(" " * (bar_width + 1), self.palette.header)]
 
-    def _line(self, table: GroupTable, index: int, label: int, bar_width: int, full: float) -> Line:
+    def _line(self, table: GroupTable, index: int, label: str, columns: list[int], bar_width: int, full: float) -> Line:
         groups = table.groups
         count, total, longest = (int(values[index]) for values in (groups.count, groups.total, groups.longest))
         unit = column_unit(max(int(groups.total.max()), 0 if table.base is None else int(table.base.max())))
         decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
         total_text = f"{time_number(total, unit, decimals)} {unit.name}"
         share = float(groups.share[index])
-        style = self.palette.quiet if table.labels[index] == "-" else self.palette.text
+        palette = self.palette
+        style = palette.quiet if table.labels[index] == "-" else palette.text
         if table.base is None:
             more = time_text(round(float(groups.mean[index]))), time_text(longest)
         else:
             delta = int(table.delta[index])
             more = (time_number(int(table.base[index]), unit, decimals),
                     f"{'+' if delta > 0 else ''}{time_number(delta, unit, decimals)}")  # fmt: skip
+        texts = (label, f"{count:,}", total_text, *more, percent_text(share))
+        styles = (style, palette.text, palette.text, palette.quiet, palette.quiet, palette.strong)
         return [
-            Segment(f" {fit(table.labels[index], label)}", style),
-            Segment(f"{count:>10,}{total_text:>13}", self.palette.text),
-            Segment(f"{more[0]:>11}{more[1]:>11}", self.palette.quiet),
-            Segment(f"{percent_text(share):>8} ", self.palette.strong),
-            Segment(bar(share / full, bar_width, self.glyphs), self.palette.compute),
+            Segment(f" {label}", style),
+            *(Segment(f"{texts[each]:>{_WIDTHS[each]}}", styles[each]) for each in columns),
+            Segment(" " + bar(share / full, bar_width, self.glyphs), palette.compute),
         ]
 
     def as_text(self) -> str:
@@ -210,7 +228,7 @@ class GroupList(LinesView):
         self.on_mount()
 
     def action_scroll_columns(self, columns: int) -> None:
-        """Sorts by the column ``columns`` places to the right (all columns fit, so there is nothing to scroll)."""
+        """Sorts by the column ``columns`` places to the right, which shows it."""
         self.sort = (self.sort + columns) % len(self.columns)
         self.down = self.sort > 0
         self._order()

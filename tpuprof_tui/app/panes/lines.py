@@ -224,6 +224,3 @@ class LinesView(ScrollView, can_focus=True):
         if self.has_cursor:
             height = self.scrollable_content_region.height
             self.scroll_to(y=max(self.items.index(self.cursor) - height // 2, 0), animate=False, immediate=True)
-
-    def action_scroll_columns(self, columns: int) -> None:
-        """Does nothing: lines are as wide as the pane."""

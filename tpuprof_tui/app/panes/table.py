@@ -58,7 +58,7 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Events of the scope as rows; keys move the cursor, choose columns, or request state changes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "table")]
     DEFAULT_CSS = """
     InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """

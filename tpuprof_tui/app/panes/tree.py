@@ -134,7 +134,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if not self._visible:
             text = f"No node is called {clean(self.filter)}: & changes the filter, Esc clears it."
             return [[Segment(fit(f" {text}", width), self.palette.quiet)]], []
-        name = max(width - (_BOTH if self.shows_both else _FIGURES + min(max((width - 34) // 2, 3), 20)), 7)
+        name = max(width - (_BOTH if self.shows_both else _FIGURES + min(max((width - 34) // 2, 2), 20)), 7)
         return [self._line(index, name, width) for index in self._visible], list(range(len(self._visible)))
 
     def _line(self, index: int, name: int, width: int) -> Line:
@@ -148,13 +148,13 @@ class GroupTree(LinesView, inherit_bindings=False):
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
         if node.remark:
             text = f"{label} {node.remark}"
-            label = text if cell_len(indent + text) <= name else f"{label}!"
+            label = text if cell_len(indent + text) < name else f"{label}!"
             style = palette.severity(int(Severity.WARNING))
 
         def named(cells: int) -> Segment:
-            # sibling names often differ only at the end: cut in the middle
-            visible_label = middle_cut(label, cells - len(indent)) if node.depth else label
-            return Segment(fit(indent + visible_label, cells), style)
+            # sibling names often differ only at the end: cut in the middle; a blank before the bar
+            visible_label = middle_cut(label, cells - 1 - len(indent)) if node.depth else label
+            return Segment(fit(indent + visible_label, cells - 1) + " ", style)
 
         if node.share < 0:
             return [Segment(fit(indent + label, width), style if not node.path else palette.text)]
@@ -172,7 +172,7 @@ class GroupTree(LinesView, inherit_bindings=False):
                 problem,
             ]  # fmt: skip
         share = Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text)
-        if node.ranks and cell_len(indent + label) > name:
+        if node.ranks and cell_len(indent + label) >= name:
             # long host names replace the other figures
             return [named(max(width - 9, 7)), share, problem]
         return [

@@ -43,7 +43,11 @@ class Action(Struct, frozen=True):
 
 
 def _table(
-    pane: str, *rows: tuple[str, str, str, str, str], dispatcher: str = "", functions: Mapping[str, str] | None = None
+    pane: str,
+    *rows: tuple[str, str, str, str, str],
+    dispatcher: str = "",
+    functions: Mapping[str, str] | None = None,
+    prefix: str = "",
 ) -> list[Action]:
     """Builds the actions of one pane.
 
@@ -52,6 +56,7 @@ def _table(
         rows: (last part of the id, keys, text, help, footer) of each action.
         dispatcher: Function that is called with the last part of the id; empty: each has a function of that name.
         functions: Action strings of exceptions, by the last part of the id.
+        prefix: First part of the ids; empty: the pane.
     """
 
     def function(name: str) -> str:
@@ -59,7 +64,7 @@ def _table(
         return (functions or {}).get(name, own)
 
     return [
-        Action(f"{pane}.{name}", tuple(keys.split()), pane, text, sentence, function(name), footer)
+        Action(f"{prefix or pane}.{name}", tuple(keys.split()), pane, text, sentence, function(name), footer)
         for name, keys, text, sentence, footer in rows
     ]
 
@@ -181,12 +186,14 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("first", "g home", "Top", "Go to the first line.", ""),
         ("last", "G end", "End", "Go to the last line.", ""),
         ("centre", "z", "Centre", "Put the line under the cursor in the middle.", ""),
+        dispatcher="do", functions={"centre": "centre"},
+    ),
+    *_table(
+        # lists with columns
+        "wide",
         ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
-        dispatcher="do",
-        functions={
-            "centre": "centre", "column-left": "scroll_columns(-1)", "column-right": "scroll_columns(1)",
-        },
+        functions={"column-left": "scroll_columns(-1)", "column-right": "scroll_columns(1)"}, prefix="list",
     ),
     *_table(
         "text",
@@ -239,8 +246,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
         ("next-grouping", "b", "Group by", "Group by the next: name, {scope}, type, {unit}, {lane}.", "Group by"),
         ("work-only", "w", "Work/all", "Count only work, or waits too.", "Work/all"),
-        ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left.", "Sort"),
-        ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right.", "Sort"),
+        ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left; shows it.", "Sort"),
+        ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right; shows it.", "Sort"),
         ("reverse", "I", "Reverse", "Reverse the order.", "Reverse"),
         ("copy", "y", "Copy", "Copy the list.", "Copy"),
         functions={"column-previous": "scroll_columns(-1)", "column-next": "scroll_columns(1)"},
@@ -406,17 +413,17 @@ def actions_for(vocabulary: Vocabulary) -> tuple[Action, ...]:
 #: Panes by id: display title, and the groups of actions available there, the most specific first.
 PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "timeline": ("Timeline", ("timeline", "explorer", "app")),
-    "table": ("Table", ("table", "list", "explorer", "app")),
-    "summary": ("Summary", ("summary", "list", "text", "explorer", "app")),
+    "table": ("Table", ("table", "list", "wide", "explorer", "app")),
+    "summary": ("Summary", ("summary", "list", "wide", "text", "explorer", "app")),
     "problems": ("Problems", ("problems", "list", "text", "explorer", "app")),
     "tree": ("Tree", ("tree", "explorer", "app")),
-    "groups": ("Groups", ("groups", "list", "text", "app")),
-    "flame": ("Flame graph", ("flame", "list", "app")),
+    "groups": ("Groups", ("groups", "list", "wide", "text", "app")),
+    "flame": ("Flame graph", ("flame", "list", "wide", "app")),
     "columns": ("Columns", ("columns", "list", "app")),
     "copied": ("Copied", ("list", "text", "app")),
     "detail": ("Detail", ("detail", "list", "text", "explorer", "app")),
     "chooser": ("Captures", ("chooser", "list", "text", "app")),
-    "fleet": ("Data set", ("fleet", "list", "text", "app")),
+    "fleet": ("Data set", ("fleet", "list", "wide", "text", "app")),
     "loading": ("Loading", ("loading", "app")),
     "help": ("Help", ("help", "list", "text", "app")),
     "export": ("Export", ("export", "app")),
@@ -430,6 +437,7 @@ GROUPS: Final[dict[str, str]] = {
     "groups": "Groups of the table", "flame": "Flame graph",
     "columns": "Columns of the table", "chooser": "Captures", "fleet": "Captures of a data set",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help",
+    "wide": "With columns: table, summary, groups, flame graph, data set",
     "help": "Help",
     "text": "Where nothing is picked: summary, problems, detail, help", "explorer": "All panes",
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",

@@ -130,10 +130,26 @@ def columns_named(columns: Sequence[Column], text: str) -> list[Column]:
     return [column for _, column in sorted(ranked, key=lambda each: each[0])]
 
 
+def column_named(columns: Sequence[Column], text: str) -> tuple[Column | None, list[Column]]:
+    """The only column that a text names exactly, else the only one whose name starts with it; None: none or several.
+
+    The second result lists the columns that match, the best matches only.
+    """
+    wanted = text.strip().lower()
+    alike = columns_named(columns, text)
+    ranks = [_rank(column, wanted) for column in alike]
+    best = [column for column, rank in zip(alike, ranks, strict=True) if rank == ranks[0]]
+    return (best[0] if len(best) == 1 and ranks[0] != _SUBSTRING else None), best
+
+
+#: Rank of a column of which only a part matches.
+_SUBSTRING: Final = 2
+
+
 def _rank(column: Column, wanted: str) -> int | None:
     names = [name.lower() for name in (column.key, *column.aliases, column.title)]
     if wanted in names:
         return 0
     if any(name.startswith(wanted) for name in names):
         return 1
-    return 2 if any(wanted in name for name in names) else None
+    return _SUBSTRING if any(wanted in name for name in names) else None

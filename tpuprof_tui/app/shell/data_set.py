@@ -68,7 +68,7 @@ class CaptureTable(LinesView):
         palette, glyphs: Colours and characters to draw with.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("fleet")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("wide", "fleet")]
     # reserve the gutter: lines are built for the full width, and a scroll bar shown later would hide their last cell
     DEFAULT_CSS = "CaptureTable { scrollbar-gutter: stable; }"
 
@@ -218,6 +218,9 @@ class CaptureTable(LinesView):
             count = len(self.listing.figures) + 1
             self.view.column = (self.view.column + 1 + steps) % count - 1
             self._change()
+
+    # the order decides which figures are shown
+    action_scroll_columns = action_sort
 
     def action_reverse(self) -> None:
         """Reverses the order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
@@ -18,7 +17,7 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import cell_len, fit, middle_cut, wrap
+from tpuprof_tui.formats.text import cell_len, fit, fit_apart, shared_beginnings, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
 from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
@@ -78,14 +77,12 @@ class _Column(Struct, dict=True):
         return max(map(cell_len, (self.header, *self.texts)))
 
     @cached_property
-    def _beginnings(self) -> Counter[str]:
-        """How many distinct texts are equal once cut to the width."""
-        return Counter(fit(text, self.width) for text in set(self.texts))
+    def _shared_beginnings(self) -> set[str]:
+        return shared_beginnings(self.texts, self.width)
 
     def fitted(self, text: str) -> str:
         """A text in the width of the column: cut in the middle if another text begins alike."""
-        cut = fit(text, self.width, right=not self.is_text)
-        return cut if self._beginnings[cut] < 2 else fit(middle_cut(text, self.width), self.width)
+        return fit_apart(text, self.width, self._shared_beginnings, right=not self.is_text)
 
 
 class AnswerLines(Struct):
@@ -194,11 +191,13 @@ class AnswerLines(Struct):
             figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
             mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
                           for figure in figures)  # fmt: skip
-            yield self.heading(each.title, f"mean {mean}, most {most}"), None
+            # its axis ends at the largest mean of a cell, which is less than the largest value
+            curve = self.curves.get(each.key, ())
+            yield self.heading(each.title, f"mean {mean}, most {most}{', curve: cell means' if curve else ''}"), None
             style = self.palette.transfer
             if self.vocabulary.lane_kind(each.key) is not None:
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))
-            yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
+            yield from (([Segment(f" {text}", style)], None) for text in curve)
         if series and MISSING:
             yield from self.sentence_lines(MISSING)
         if len(shown) < len(series):
@@ -274,9 +273,21 @@ class AnswerLines(Struct):
         """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
 
         Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
-        After that texts are cut. A table without droppable columns continues below, with its first column repeated, or
-        its first two if the texts of the first do not tell the rows apart; ``named``: number of these.
+        A bar of one part, which only repeats a figure, goes before another figure. After that texts are cut.
+        A table without droppable columns continues below, with its first column repeated, or its first two if the
+        texts of the first do not tell the rows apart; ``named``: number of these.
         """
+        kept, rest = self._kept(columns, named)
+        without, others = self._kept([each if each.column.parts else replace(each, bars=[]) for each in columns], named)
+        if not {each.column.key for each in without if not each.nil} <= {each.column.key for each in kept}:
+            kept, rest = without, others
+        yield kept, self._sized(kept, title)
+        if rest and not any(each.column.spare for each in columns):
+            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
+            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
+
+    def _kept(self, columns: list[_Column], named: int) -> tuple[list[_Column], list[_Column]]:
+        """The columns that fit the width, and those that a table without droppable ones continues with."""
         fits = self._wanted(columns) <= self.width
         kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
         for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
@@ -286,10 +297,7 @@ class AnswerLines(Struct):
         rest: list[_Column] = []
         while len(kept) > named + 1 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
             rest.insert(0, kept.pop())
-        yield kept, self._sized(kept, title)
-        if rest and not any(each.column.spare for each in columns):
-            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
-            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
+        return kept, rest
 
     def _wish(self, each: _Column) -> int:
         """Width that a column may take before others are dropped for it."""

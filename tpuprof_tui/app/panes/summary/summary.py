@@ -66,7 +66,7 @@ class FrozenState:
 class SummaryPane(LinesView):
     """Shows the views for the visible window and the selected unit; Enter goes to the target of a line."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("summary")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("wide", "summary")]
     copied_as = ("line", "summary")
     # reserve the gutter: lines are built for a width that must not change when the scroll bar appears
     DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"

@@ -10,10 +10,9 @@ import numpy as np
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
-from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import ViewSelection
-from .tables import Grouped, per_step, per_worker, time_table
+from .tables import Grouped, of_streams, per_step, per_worker, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
@@ -30,7 +29,7 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-@per_worker(DEVICE)
+@of_streams
 def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
     run = selection.run

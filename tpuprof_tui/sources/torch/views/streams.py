@@ -11,9 +11,8 @@ from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..read.categories import Kind
-from ..vocabulary import DEVICE
 from .run import ViewSelection
-from .tables import Grouped, per_worker, ratio
+from .tables import Grouped, of_streams, ratio
 
 I64 = npt.NDArray[np.int64]
 #: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
@@ -22,7 +21,7 @@ _KERNEL_GAP: Final = 30_000
 _LONG_DELAY: Final = 100_000
 
 
-@per_worker(DEVICE)
+@of_streams
 def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
     run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
@@ -102,7 +101,7 @@ def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
     )
 
 
-@per_worker(DEVICE)
+@of_streams
 def launches(selection: ViewSelection) -> Answer:
     """The launches view of one worker: durations of launching calls, and delays until the work starts."""
     run, trace = selection.run, selection.run.trace

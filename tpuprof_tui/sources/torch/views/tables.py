@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,11 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
-from ..vocabulary import MODULES
+from ..vocabulary import DEVICE, MODULES
 from .run import ViewSelection, runs_of, selection_of, workers_of
 
 I64 = npt.NDArray[np.int64]
+_NO_STREAM: Final = "These figures are of device streams, and the scope has none: choose the rank or a GPU."
 
 
 def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: str = "") -> Answer:
@@ -41,6 +42,20 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: 
 def per_worker(needs: str = "") -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:
     """Decorator that makes a view of a function that answers for one worker (`of_workers`)."""
     return lambda compute: lambda query: of_workers(query, compute, needs)
+
+
+def of_streams(compute: Callable[[ViewSelection], Answer]) -> Callable[[Query], Answer]:
+    """As ``per_worker(DEVICE)``, for views of device work only: a scope without any stream is noted."""
+
+    def view(query: Query) -> Answer:
+        answer, lanes = of_workers(query, compute, DEVICE), query.profile.lanes
+        if not query.profile.has(DEVICE) or any(
+            lanes[each].kind == "stream" for each in query.session.lanes_in(query.scope)
+        ):
+            return answer
+        return replace(answer, notes=(*answer.notes, _NO_STREAM))
+
+    return view
 
 
 def not_narrowed(query: Query, answer: Answer, subject: str, by: Sequence[str] = ("range", "step", "filter")) -> Answer:

@@ -73,6 +73,38 @@ def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
     assert [each["busy"] for each in page.record["figures"]] == list(units.column("busy_us"))
 
 
+@pytest.mark.parametrize("name", ["torch_cuda_synthetic", "aksv_cdma"])
+def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    unit, hostile = profile.units[1], '=HYPERLINK("http://x")</script><b>\u202e'
+    expression = f'step=0 !"{hostile}"'.replace('("http://x")', "")
+    selection = Selection(frozenset((unit,)), 1000, None, compile_filter("dur>0", profile), expression)
+    job = Job(tmp_path, frozenset(("xlsx", "web")), selection)
+    (book,) = (each.path for each in run_export(profile, job) if each.path.suffix == ".xlsx")
+    cells = [list(row) for row in openpyxl.load_workbook(book)["Overview"].iter_rows(min_row=2, max_row=5)]
+    assert {row[0].value for row in cells} == {"Selection"}
+    rank = " (Rank 1)" if name.startswith("torch") else ""
+    shown = {row[1].value: row[3].value for row in cells}
+    assert shown == {
+        profile.vocabulary.say("{Unit}"): f"1{rank}",
+        "Range": "1,000 ns to the end",
+        "Step": "0",
+        "Filter": '!"=HYPERLINK</script><b>\\u202e"',
+    }
+    page = page_of(profile, tmp_path, selection)
+    assert page.record["selection"] == "; ".join(f"{title} {value}" for title, value in shown.items())
+    assert "<b>" not in page.text
+    assert page_of(profile, tmp_path).record["selection"] == ""
+
+
+def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    selection = Selection(keep=compile_filter("dur>0", profile), filter="=1+1")
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
+    cell = openpyxl.load_workbook(written.path)["Overview"]["D2"]
+    assert (cell.value, cell.data_type, cell.quotePrefix) == ("=1+1", "s", True)
+
+
 def test_some_of_several_units_are_those_of_the_page(tmp_path):
     profile = big_profile(600, cores=3, ports=2, mode=2)
     chosen = frozenset((profile.units[0], profile.units[2]))

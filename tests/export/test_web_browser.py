@@ -9,6 +9,7 @@ from kept import SAMPLES
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
@@ -422,6 +423,17 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     assert "Computing" not in tiles
     assert tiles.startswith("Total time-no times of tasks")
     assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
+
+
+def test_the_head_of_a_page_of_a_selection_says_which_one_as_text(browser, tmp_path):
+    selection = Selection(units=frozenset((1,)), start_ns=2000, filter="!<img/src=x>|" + "|".join(["name=x"] * 200))
+    page = opened(browser, written_page(tmp_path, small_profile(1), selection=selection))
+    said = page.run("document.getElementById('subtitle').textContent")
+    assert said.endswith(page.run("document.getElementById('subtitle').title"))
+    assert "Core 1; Range 2,000 ns to the end; Filter !<img/src=x>|name=x" in said
+    assert page.run("document.querySelectorAll('header img').length") == 0
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.complaints == []
 
 
 #: Width beyond the page's and heights of the rows of each table of the overview, CSS pixels.

@@ -20,7 +20,7 @@ from tpuprof_tui.formats.web_codec import Chunk
 from tpuprof_tui.model import Profile
 
 from ..job import Job
-from ..selection import Selection
+from ..selection import Selection, selection_facts
 from .kinds import Kinds
 from .lanes import ChosenLane, chosen_lanes, cut_time, lane_record, launch_records
 from .overview import overview_record
@@ -125,8 +125,7 @@ class _Page:
             "total": total,
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
-            "selected": not selection.everything,
-            "selection": _selection_text(profile, selection),
+            "selection": "; ".join(f"{fact.title} {fact.value}" for fact in selection_facts(profile, selection)),
             "shown": sum(each["shown"] for each in records),
             "until": until,
             "most": self._most,
@@ -162,18 +161,3 @@ class _Page:
         octets = data.encode("utf-8") if isinstance(data, str) else data
         self._stream.write(octets)
         self._written += len(octets)
-
-
-def _selection_text(profile: Profile, selection: Selection) -> str:
-    """Text that describes a selection; empty if all events are selected."""
-    parts = []
-    if selection.units is not None:
-        numbers = sorted(map(profile.groups.number, selection.units))
-        parts.append(profile.vocabulary.say("{units} ") + ", ".join(map(str, numbers)))
-    if selection.start_ns is not None or selection.end_ns is not None:
-        first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
-        last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"
-        parts.append(f"{first} to {last}")
-    if selection.keep is not None:
-        parts.append("a filter")
-    return "; ".join(parts)

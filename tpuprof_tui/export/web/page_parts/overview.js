@@ -46,7 +46,7 @@ const overview = {
 
   notes() {
     const notes = [];
-    if (profile.selected) {
+    if (profile.selection) {
       notes.push(`This page holds a selection (${profile.selection}): ${grouped(profile.total)} of `
         + `${grouped(profile.whole)} ${profile.words.events}.`);
     }

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.export.selection import Selection, selected_profile
+from tpuprof_tui.export.selection import Selection, selected_profile, selection_facts
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
@@ -165,7 +165,7 @@ class _Workbook:
         """Write charts, and the views that the published converter's sheets lack."""
         query = Query(Session.of(selected_profile(self._profile, self._selection)))
         add_charts(self._book, query)
-        for sheet in sheets(query, _SKIPPED_VIEWS):
+        for sheet in sheets(query, _SKIPPED_VIEWS, selection_facts(self._profile, self._selection)):
             page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")
             page.table(sheet.header, sheet.rows, sheet.forms)
 

@@ -56,6 +56,18 @@ def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path
 
 
 @pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
+def test_views_in_the_workbook_of_a_capture_are_those_of_the_selection(which, tmp_path):
+    profile = open_profile(SAMPLES / "aksv_cdma")
+    selection, fields = selections(profile)[which]
+    run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
+    header, *rows = openpyxl.load_workbook(tmp_path / "PerfDoc/PerfAI_output.xlsx")["Cores"].iter_rows(values_only=True)
+    table = ask(profile, "units", **fields).table("units")
+    for title, key in (("Busy (us)", "busy_us"), ("Idle (us)", "idle_us"), ("Overlap (us)", "overlap_us")):
+        expected = [value / 1000 for value in table.column(key)]
+        assert [row[header.index(title)] for row in rows] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
 @pytest.mark.parametrize("name", TRACES)
 def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
     profile = open_profile(SAMPLES / name)

@@ -425,6 +425,17 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
 
 
+def test_a_single_event_of_no_duration_lasts_0_ns(browser, tmp_path):
+    trace, event = (
+        tmp_path / "one.pt.trace.json",
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "ts": 5, "dur": 0},
+    )
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    page = opened(browser, written_page(tmp_path, open_profile(trace)))
+    assert page.run("document.querySelector('#overview .tiles').textContent").startswith("Total time0 ns0 ns")
+    assert page.complaints == []
+
+
 def test_the_head_of_a_page_of_a_selection_says_which_one_as_text(browser, tmp_path):
     selection = Selection(units=frozenset((1,)), start_ns=2000, filter="!<img/src=x>|" + "|".join(["name=x"] * 200))
     page = opened(browser, written_page(tmp_path, small_profile(1), selection=selection))

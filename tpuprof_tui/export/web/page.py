@@ -104,7 +104,7 @@ class _Page:
         """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
         lanes = chosen_lanes(profile, selection)
-        window = self._window(lanes)
+        window = self._drawn(lanes)
         until = cut_time(lanes, self._most)
         kinds = Kinds(profile)
         records = []
@@ -116,12 +116,14 @@ class _Page:
             done += each.count
             self._report(0.9 * done / total)
         device = [each for each in lanes if not each.lane.on_host]
+        first, last = self._window(device or lanes)
         memory = profile.vocabulary.entry("page_memory")
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
             "window": list(window),
-            "device": list(self._window(device or lanes)),
+            "device": list(self._drawn(device or lanes)),
+            "length": last - first,
             "total": total,
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
@@ -138,7 +140,11 @@ class _Page:
     def _window(self, lanes: list[ChosenLane]) -> tuple[int, int]:
         """Half-open time range of the selected events, ns."""
         start = min((int(each.lane.take("start", each.rows)[0]) for each in lanes), default=0)
-        end = max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=1)
+        return start, max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=start)
+
+    def _drawn(self, lanes: list[ChosenLane]) -> tuple[int, int]:
+        """The same of at least 1 ns, to be drawn and divided by."""
+        start, end = self._window(lanes)
         return start, max(end, start + 1)
 
     def _report(self, share: float) -> None:

@@ -32,7 +32,7 @@ const overview = {
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
-      ...(lanes.length ? [tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
+      ...(lanes.length ? [tile('Total time', durationText(profile.length), `${grouped(profile.length)} ns`),
         tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
         + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : ''))]
         : [tile('Total time', '-', say('no times of {events}'))]),

@@ -181,6 +181,15 @@ def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(na
 
 
 @pytest.mark.parametrize(
+    ("name", "word"), [("torch_cpu_recorded", "Process"), ("torch_cuda_synthetic", "GPU"), ("ascend_synthetic", "NPU")]
+)
+def test_the_chart_of_busy_time_names_what_its_rows_are(name, word, tmp_path):
+    (written,) = run_export(open_profile(SAMPLES / name), Job(tmp_path, frozenset(("xlsx",))))
+    header = [cell.value for cell in openpyxl.load_workbook(written.path)["Charts"][1] if cell.value]
+    assert header[0] == word
+
+
+@pytest.mark.parametrize(
     ("name", "file"), [("torch_cuda_synthetic", "profile.xlsx"), ("aksv_cdma", "PerfDoc/PerfAI_output.xlsx")]
 )
 @pytest.mark.parametrize("streamed", [False, True])

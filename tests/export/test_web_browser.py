@@ -13,6 +13,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.pages import title_line
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
@@ -423,6 +424,17 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     assert "Computing" not in tiles
     assert tiles.startswith("Total time-no times of tasks")
     assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
+
+
+@pytest.mark.parametrize("name", ["torch_cpu_recorded", "torch_cuda_synthetic", "aksv_cdma"])
+def test_events_of_device_and_host_are_counted_as_info_does(name, browser, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    page = opened(browser, written_page(tmp_path, profile))
+    count = title_line(profile).split(f"({profile.recording.meaning}), ")[1]
+    assert page.run("document.getElementById('subtitle').textContent").endswith(f" · {count}")
+    if "host" in count:
+        sides = count.split(f" {profile.vocabulary.event.plural} ")[1]
+        assert sides in page.run("document.querySelector('#overview .tiles').textContent")
 
 
 def test_a_single_event_of_no_duration_lasts_0_ns(browser, tmp_path):

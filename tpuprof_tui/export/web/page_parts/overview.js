@@ -33,7 +33,7 @@ const overview = {
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
       ...(lanes.length ? [tile('Total time', durationText(profile.length), `${grouped(profile.length)} ns`),
-        tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
+        tile(say('{Events}'), grouped(profile.instructions), [bySide('').trim(), countOf(profile.cores.length, 'unit')].filter(Boolean).join(', ')
         + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : ''))]
         : [tile('Total time', '-', say('no times of {events}'))]),
       ...(most ? [tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),

@@ -17,6 +17,7 @@ from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.views import as_sheet
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, ask, view_of
+from tpuprof_tui.views.report import of_worker, workers_of
 
 TRACES = ("torch_cuda_synthetic", "ascend_synthetic")
 
@@ -128,6 +129,22 @@ def test_some_of_several_units_are_those_of_the_page(tmp_path):
     found = answer(view_of(profile.vocabulary, "operations"), selected_query(profile, Selection(units=chosen)))
     expected = ask(profile, "operations", filter="core=0 | core=2")
     assert rows_of(found.tables[0]) == rows_of(expected.tables[0])
+
+
+def test_a_rank_without_communication_has_none_rather_than_0_as_in_the_report(tmp_path):
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    length = profile.end_ns - profile.start_ns
+    selection = Selection(start_ns=profile.start_ns + length * 3 // 10, end_ns=profile.start_ns + length * 4 // 10)
+    query = selected_query(profile, selection)
+    reported = [answer(view_of(profile.vocabulary, "units"), of_worker(query, worker)).table("units")
+                for worker in workers_of(profile)]  # fmt: skip
+    for key in ("communication_us", "exposed_communication_us"):
+        expected = [table.column(key)[0] if table.column_index(key) >= 0 else None for table in reported]
+        assert expected == [150_500, None]
+        page = page_of(profile, tmp_path, selection)
+        (units,) = (view["tables"][0] for view in page.record["views"] if view["id"] == "units")
+        assert next(column["values"] for column in units["columns"] if column["key"] == key) == expected
+    assert [each["exposed_communication"] for each in page.record["figures"]] == [150_500, None]
 
 
 @pytest.mark.parametrize("view", ["waits", "critical_path"])

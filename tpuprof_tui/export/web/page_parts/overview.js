@@ -97,7 +97,7 @@ const overview = {
     }));
     const rows = profile.figures.filter((core) => core.window > 0).map((core) => {
       const ns = { ...core, waiting: Math.max(core.window - core.busy - core.idle, 0) };
-      const bar = el('div', 'stack', parts.map(([key, label, colour]) => {
+      const bar = el('div', 'stack', parts.filter(([key]) => ns[key] !== null).map(([key, label, colour]) => {
         const piece = el('span', '', '', { title: `${label}: ${durationText(ns[key])}, ${percentText(ns[key] / core.window)}` });
         piece.style.width = `${(ns[key] / core.window) * 100}%`;
         piece.style.background = colour;

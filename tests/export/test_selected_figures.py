@@ -197,6 +197,16 @@ def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(na
     assert header[place - 1] == "Name"
 
 
+def test_the_chart_of_busy_time_stacks_no_lanes_that_describe_others(tmp_path):
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    header, row, *_ = openpyxl.load_workbook(written.path)["Charts"].iter_rows(values_only=True)
+    place = header.index("NPU")
+    assert header[place : place + 4] == ("NPU", "Stream (us)", "Communication (us)", None)
+    busy = ask(profile, "units").table("units").column("busy_us")[0] / 1000
+    assert sum(row[place + 1 : place + 3]) == pytest.approx(busy)
+
+
 @pytest.mark.parametrize(
     ("name", "word"), [("torch_cpu_recorded", "Process"), ("torch_cuda_synthetic", "GPU"), ("ascend_synthetic", "NPU")]
 )

@@ -47,7 +47,7 @@ _Block = tuple[str, str, Sequence[str], list[tuple[Value, ...]]]
 
 
 def _busy(query: Query) -> list[_Block]:
-    """Chart data: busy time of each kind of lane, by unit."""
+    """Chart data: busy time of each kind of lane, by unit; without lanes that describe others, as bars are stacked."""
     table = _answered(query, "lanes").tables[:1]
     sums: dict[str, dict[str, float]] = {}
     kinds: dict[str, str] = {each.key: each.title for each in query.vocabulary.lane_kinds}
@@ -58,6 +58,8 @@ def _busy(query: Query) -> list[_Block]:
         if target is None or target.scope is None or busy is None:
             continue
         lane = profile.lanes[target.scope.lane]
+        if not lane.counted:
+            continue
         groups.add(lane.group)
         by_kind = sums.setdefault(profile.groups.title(lane.group), {})
         by_kind[lane.kind] = by_kind.get(lane.kind, 0.0) + busy / 1000

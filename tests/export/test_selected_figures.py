@@ -16,6 +16,7 @@ from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.views import as_sheet
 from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.redacting import redacted
 from tpuprof_tui.views.registry import answer, ask, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
@@ -108,6 +109,16 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
     assert page.record["selection"] == "; ".join(f"{title} {value}" for title, value in shown.items())
     assert "<b>" not in page.text
     assert page_of(profile, tmp_path).record["selection"] == ""
+
+
+def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    selection = Selection(keep=compile_filter("dur>0", profile), filter=f'"{profile.name}" | dur>0')
+    assert profile.name in page_of(profile, tmp_path, selection).record["selection"]
+    said = page_of(redacted(profile), tmp_path, selection).record["selection"]
+    assert said.startswith("Filter ")
+    assert said.endswith(" | dur>0")
+    assert profile.name not in said
 
 
 def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):

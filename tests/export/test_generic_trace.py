@@ -86,6 +86,15 @@ def test_a_selection_writes_the_samples_of_its_units_and_range(name, tmp_path):
     )
 
 
+@pytest.mark.parametrize("events", [[], [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}}]])
+def test_a_profile_without_events_gives_a_trace_that_says_so(events, tmp_path):
+    path = tmp_path / "empty.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    # an empty file is no trace for Perfetto
+    (track,) = read_back(open_profile(path), tmp_path / "out").tracks.values()
+    assert track.name == "Nothing was recorded with times"
+
+
 def test_counters_of_one_name_are_tracks_of_their_own(tmp_path):
     kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"stream": 7}}
     samples = [

@@ -212,8 +212,10 @@ def test_no_track_of_what_is_not_there():
     assert sorted(tracks) == sorted(f"Core {core}{path}" for core in (0, 4) for path in CORE_TRACKS)
 
 
-def test_an_empty_profile_gives_an_empty_trace():
-    assert written(make_profile([])) == {}
+def test_an_empty_profile_gives_a_trace_that_says_so():
+    (track,) = written(make_profile([])).values()
+    assert track.name == "Nothing was recorded with times"
+    assert not track.slices
 
 
 def test_ports_by_direction(tmp_path):

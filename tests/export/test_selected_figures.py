@@ -16,7 +16,9 @@ from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.views import as_sheet
 from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.redacting import redacted
 from tpuprof_tui.views.registry import answer, ask, view_of
+from tpuprof_tui.views.report import of_worker, workers_of
 
 TRACES = ("torch_cuda_synthetic", "ascend_synthetic")
 
@@ -56,6 +58,18 @@ def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path
 
 
 @pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
+def test_views_in_the_workbook_of_a_capture_are_those_of_the_selection(which, tmp_path):
+    profile = open_profile(SAMPLES / "aksv_cdma")
+    selection, fields = selections(profile)[which]
+    run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
+    header, *rows = openpyxl.load_workbook(tmp_path / "PerfDoc/PerfAI_output.xlsx")["Cores"].iter_rows(values_only=True)
+    table = ask(profile, "units", **fields).table("units")
+    for title, key in (("Busy (us)", "busy_us"), ("Idle (us)", "idle_us"), ("Overlap (us)", "overlap_us")):
+        expected = [value / 1000 for value in table.column(key)]
+        assert [row[header.index(title)] for row in rows] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
 @pytest.mark.parametrize("name", TRACES)
 def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
     profile = open_profile(SAMPLES / name)
@@ -73,6 +87,48 @@ def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
     assert [each["busy"] for each in page.record["figures"]] == list(units.column("busy_us"))
 
 
+@pytest.mark.parametrize("name", ["torch_cuda_synthetic", "aksv_cdma"])
+def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    unit, hostile = profile.units[1], '=HYPERLINK("http://x")</script><b>\u202e'
+    expression = f'step=0 !"{hostile}"'.replace('("http://x")', "")
+    selection = Selection(frozenset((unit,)), 1000, None, compile_filter("dur>0", profile), expression)
+    job = Job(tmp_path, frozenset(("xlsx", "web")), selection)
+    (book,) = (each.path for each in run_export(profile, job) if each.path.suffix == ".xlsx")
+    cells = [list(row) for row in openpyxl.load_workbook(book)["Overview"].iter_rows(min_row=2, max_row=5)]
+    assert {row[0].value for row in cells} == {"Selection"}
+    rank = " (Rank 1)" if name.startswith("torch") else ""
+    shown = {row[1].value: row[3].value for row in cells}
+    assert shown == {
+        profile.vocabulary.say("{Unit}"): f"1{rank}",
+        "Range": "1,000 ns to the end",
+        "Step": "0",
+        "Filter": '!"=HYPERLINK</script><b>\\u202e"',
+    }
+    page = page_of(profile, tmp_path, selection)
+    assert page.record["selection"] == "; ".join(f"{title} {value}" for title, value in shown.items())
+    assert "<b>" not in page.text
+    assert page_of(profile, tmp_path).record["selection"] == ""
+
+
+def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    selection = Selection(keep=compile_filter("dur>0", profile), filter=f'"{profile.name}" | dur>0')
+    assert profile.name in page_of(profile, tmp_path, selection).record["selection"]
+    said = page_of(redacted(profile), tmp_path, selection).record["selection"]
+    assert said.startswith("Filter ")
+    assert said.endswith(" | dur>0")
+    assert profile.name not in said
+
+
+def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    selection = Selection(keep=compile_filter("dur>0", profile), filter="=1+1")
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
+    cell = openpyxl.load_workbook(written.path)["Overview"]["D2"]
+    assert (cell.value, cell.data_type, cell.quotePrefix) == ("=1+1", "s", True)
+
+
 def test_some_of_several_units_are_those_of_the_page(tmp_path):
     profile = big_profile(600, cores=3, ports=2, mode=2)
     chosen = frozenset((profile.units[0], profile.units[2]))
@@ -84,6 +140,37 @@ def test_some_of_several_units_are_those_of_the_page(tmp_path):
     found = answer(view_of(profile.vocabulary, "operations"), selected_query(profile, Selection(units=chosen)))
     expected = ask(profile, "operations", filter="core=0 | core=2")
     assert rows_of(found.tables[0]) == rows_of(expected.tables[0])
+
+
+def test_a_rank_without_communication_has_none_rather_than_0_as_in_the_report(tmp_path):
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    length = profile.end_ns - profile.start_ns
+    selection = Selection(start_ns=profile.start_ns + length * 3 // 10, end_ns=profile.start_ns + length * 4 // 10)
+    query = selected_query(profile, selection)
+    reported = [answer(view_of(profile.vocabulary, "units"), of_worker(query, worker)).table("units")
+                for worker in workers_of(profile)]  # fmt: skip
+    for key in ("communication_us", "exposed_communication_us"):
+        expected = [table.column(key)[0] if table.column_index(key) >= 0 else None for table in reported]
+        assert expected == [150_500, None]
+        page = page_of(profile, tmp_path, selection)
+        (units,) = (view["tables"][0] for view in page.record["views"] if view["id"] == "units")
+        assert next(column["values"] for column in units["columns"] if column["key"] == key) == expected
+    assert [each["exposed_communication"] for each in page.record["figures"]] == [150_500, None]
+
+
+@pytest.mark.parametrize("view", ["waits", "critical_path"])
+@pytest.mark.parametrize("name", ["aksv_cdma", "aks_decode_mode2"])
+def test_waits_of_some_of_several_units_are_those_of_the_report(name, view):
+    profile = open_profile(SAMPLES / name)
+    chosen = frozenset((profile.units[1], profile.units[3]))
+    query = selected_query(profile, Selection(units=chosen))
+    found, expected = answer(view_of(profile.vocabulary, view), query), ask(profile, view, filter="core=1|core=3")
+    assert [rows_of(table) for table in found.tables] == [rows_of(table) for table in expected.tables]
+    assert [fact.value for fact in found.facts] == [fact.value for fact in expected.facts]
+    if (name, view) == ("aks_decode_mode2", "waits"):
+        # whoever released the waits, as for one core alone
+        assert found.table("makers").row(0)[0] == "Core 0"
+    assert query.units == tuple(sorted(chosen))
 
 
 @pytest.mark.parametrize("name", [*TRACES, "aksv_cdma"])
@@ -119,6 +206,25 @@ def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(na
     assert dict(bars) == pytest.approx({kernel: total / 1000 for kernel, total in sums.items()})
     assert len(bars) == len(sums)
     assert header[place - 1] == "Name"
+
+
+def test_the_chart_of_busy_time_stacks_no_lanes_that_describe_others(tmp_path):
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
+    header, row, *_ = openpyxl.load_workbook(written.path)["Charts"].iter_rows(values_only=True)
+    place = header.index("NPU")
+    assert header[place : place + 4] == ("NPU", "Stream (us)", "Communication (us)", None)
+    busy = ask(profile, "units").table("units").column("busy_us")[0] / 1000
+    assert sum(row[place + 1 : place + 3]) == pytest.approx(busy)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("torch_cpu_recorded", "Process"), ("torch_cuda_synthetic", "GPU"), ("ascend_synthetic", "NPU")]
+)
+def test_the_chart_of_busy_time_names_what_its_rows_are(name, word, tmp_path):
+    (written,) = run_export(open_profile(SAMPLES / name), Job(tmp_path, frozenset(("xlsx",))))
+    header = [cell.value for cell in openpyxl.load_workbook(written.path)["Charts"][1] if cell.value]
+    assert header[0] == word
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,7 @@ def test_all_that_fits_is_written():
 def test_a_selection_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
     page = page_of(profile, tmp_path, Selection(units=frozenset((1,)), start_ns=2000, end_ns=20_000))
-    assert page.record["selected"]
-    assert page.record["selection"] == "cores 1; 2,000 ns to 20,000 ns"
+    assert page.record["selection"] == "Core 1; Range 2,000 ns to 20,000 ns"
     assert {lane["core"] for lane in page.record["lanes"]} <= {1, -1}
     lane = profile.lane("GDMA", 1)
     found = page.lane(profile.title_of(lane))

@@ -9,9 +9,11 @@ from kept import SAMPLES
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.pages import title_line
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
@@ -422,6 +424,39 @@ def test_an_overview_has_no_heading_without_anything_below(browser, tmp_path):
     assert "Computing" not in tiles
     assert tiles.startswith("Total time-no times of tasks")
     assert page.run("document.getElementById('subtitle').textContent").endswith("msprof-analyze")
+
+
+@pytest.mark.parametrize("name", ["torch_cpu_recorded", "torch_cuda_synthetic", "aksv_cdma"])
+def test_events_of_device_and_host_are_counted_as_info_does(name, browser, tmp_path):
+    profile = open_profile(SAMPLES / name)
+    page = opened(browser, written_page(tmp_path, profile))
+    count = title_line(profile).split(f"({profile.recording.meaning}), ")[1]
+    assert page.run("document.getElementById('subtitle').textContent").endswith(f" · {count}")
+    if "host" in count:
+        sides = count.split(f" {profile.vocabulary.event.plural} ")[1]
+        assert sides in page.run("document.querySelector('#overview .tiles').textContent")
+
+
+def test_a_single_event_of_no_duration_lasts_0_ns(browser, tmp_path):
+    trace, event = (
+        tmp_path / "one.pt.trace.json",
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "ts": 5, "dur": 0},
+    )
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    page = opened(browser, written_page(tmp_path, open_profile(trace)))
+    assert page.run("document.querySelector('#overview .tiles').textContent").startswith("Total time0 ns0 ns")
+    assert page.complaints == []
+
+
+def test_the_head_of_a_page_of_a_selection_says_which_one_as_text(browser, tmp_path):
+    selection = Selection(units=frozenset((1,)), start_ns=2000, filter="!<img/src=x>|" + "|".join(["name=x"] * 200))
+    page = opened(browser, written_page(tmp_path, small_profile(1), selection=selection))
+    said = page.run("document.getElementById('subtitle').textContent")
+    assert said.endswith(page.run("document.getElementById('subtitle').title"))
+    assert "Core 1; Range 2,000 ns to the end; Filter !<img/src=x>|name=x" in said
+    assert page.run("document.querySelectorAll('header img').length") == 0
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.complaints == []
 
 
 #: Width beyond the page's and heights of the rows of each table of the overview, CSS pixels.

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.views.answer import Fact
 from tpuprof_tui.views.query import Query
 
 
@@ -86,7 +88,7 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
 
     Views of a source read its own rows, not those of ``profile.lanes``: only a query narrows them.
     """
-    (step, expression), scope, window = split_step(selection.filter), Scope(), None
+    (step, expression), scope, window, among = split_step(selection.filter), Scope(), None, None
     if selection.start_ns is not None or selection.end_ns is not None:
         window = (
             profile.start_ns if selection.start_ns is None else selection.start_ns,
@@ -100,8 +102,30 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
         if scope.everything:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
             expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
-            profile = replace(profile, groups=groups.with_units(selection.units))
-    return Query(Session.of(profile), scope, window, expression, step)
+            among = selection.units
+    return Query(Session.of(profile), scope, window, expression, step, among=among)
+
+
+def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
+    """What an exported file holds, in words for its head: units, range, step and filter; empty if it holds all."""
+    (step, expression), say, facts = split_step(selection.filter), profile.vocabulary.say, []
+    if selection.units is not None and selection.units != frozenset(profile.units):
+        numbers = ", ".join(map(str, sorted(map(profile.groups.number, selection.units)))) or "none"
+        tops = dict.fromkeys(map(profile.groups.top, sorted(selection.units)))
+        ranks = [profile.groups.title(top) for top in tops if top not in selection.units]
+        title = say("{Unit}" if len(selection.units) == 1 else "{Units}")
+        facts.append(Fact("units", title, f"{numbers} ({', '.join(ranks)})" if ranks else numbers))
+    if selection.start_ns is not None or selection.end_ns is not None:
+        first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
+        last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"
+        facts.append(Fact("range", "Range", f"{first} to {last}"))
+    if step is not None:
+        facts.append(Fact("step", "Step", str(step)))
+    if expression or (selection.keep is not None and step is None):
+        redactor = profile.redactor
+        text = expression if redactor is None else redactor.text(expression)
+        facts.append(Fact("filter", "Filter", line_text(text) or "unnamed"))
+    return tuple(facts)
 
 
 class RowPage(Struct):

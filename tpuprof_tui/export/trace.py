@@ -27,6 +27,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
     NOTE_INT,
     NOTE_TEXT,
     NOTE_TEXTS,
+    NOTHING,
     SLICE_BEGIN,
     SLICE_END,
     Flows,
@@ -91,6 +92,8 @@ class _Writer:
             sequence = self._sequence(track)
             for packets in sequence.samples(counter.times[known], counter.values[known], self._base, BLOCK):
                 self._sink.write(packets)
+        if not self._sequences:
+            self._sink.write(descriptor(NOTHING))
         self._progress(1.0)
 
     def _samples(self, counter: Counter) -> I64:

@@ -12,7 +12,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_sheet import sheets
 
 from .job import Job
-from .selection import selected_query
+from .selection import selected_query, selection_facts
 from .workbook_charts import add_charts
 
 
@@ -25,9 +25,10 @@ def write_view_workbook(
         WriteError: The file could not be written; no partial file is left.
         MissingPackageError: openpyxl is not installed.
     """
-    query = selected_query(profile, job.document_selection)
+    selection = job.document_selection
+    query = selected_query(profile, selection)
     book = Book(profile.name)
-    for sheet in sheets(query):
+    for sheet in sheets(query, selection=selection_facts(profile, selection)):
         book.page(sheet.title).table(sheet.header, sheet.rows, sheet.forms)
     add_charts(book, query)
     if not book.workbook.worksheets:

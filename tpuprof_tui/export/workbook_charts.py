@@ -47,17 +47,20 @@ _Block = tuple[str, str, Sequence[str], list[tuple[Value, ...]]]
 
 
 def _busy(query: Query) -> list[_Block]:
-    """Chart data: busy time of each kind of lane, by unit."""
+    """Chart data: busy time of each kind of lane, by unit; without lanes that describe others, as bars are stacked."""
     table = _answered(query, "lanes").tables[:1]
     sums: dict[str, dict[str, float]] = {}
     kinds: dict[str, str] = {each.key: each.title for each in query.vocabulary.lane_kinds}
-    profile = query.profile
+    profile, groups = query.profile, set[int]()
     for row in range(len(table[0]) if table else 0):
         target = table[0].target_of(row)
         busy = dict(zip((each.key for each in table[0].columns), table[0].row(row), strict=True))["busy_us"]
         if target is None or target.scope is None or busy is None:
             continue
         lane = profile.lanes[target.scope.lane]
+        if not lane.counted:
+            continue
+        groups.add(lane.group)
         by_kind = sums.setdefault(profile.groups.title(lane.group), {})
         by_kind[lane.kind] = by_kind.get(lane.kind, 0.0) + busy / 1000
     found = [kind for kind in kinds if any(kind in each for each in sums.values())]
@@ -65,8 +68,16 @@ def _busy(query: Query) -> list[_Block]:
         return []
     words = query.vocabulary
     rows: list[tuple[Value, ...]] = [(unit, *(each.get(kind) for kind in found)) for unit, each in sums.items()]
-    header = (words.say("{Unit}"), *(f"{kinds[kind]} (us)" for kind in found))
-    return [(words.say("Busy time of each {unit} and {lane}"), "us", header, rows[: 4 * _MOST_BARS])]
+    unit = _group_word(query, groups)
+    header = (f"{unit[:1].upper()}{unit[1:]}", *(f"{kinds[kind]} (us)" for kind in found))
+    return [(words.say("Busy time of each {of} and {lane}", of=unit), "us", header, rows[: 4 * _MOST_BARS])]
+
+
+def _group_word(query: Query, groups: set[int]) -> str:
+    """What the groups of a chart are called: the word for units if there are any, else that of the first one's kind."""
+    if min(groups) < 0 or not groups.isdisjoint(query.profile.units):
+        return query.vocabulary.unit.one
+    return query.vocabulary.word_of(query.profile.groups[min(groups)].kind).one
 
 
 def _work(query: Query) -> list[_Block]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
 
-from .answer import Kind, Series, Table
+from .answer import Fact, Kind, Series, Table
 from .query import Query
 from .registry import answer, views_of
 
@@ -38,11 +38,17 @@ class Sheet(Struct, frozen=True):
     rows: list[tuple[Any, ...]]
 
 
-def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
-    """Sheets of all views except some (by id): facts, notes, each non-empty table, and problems."""
+def sheets(
+    query: Query, leaving_out: frozenset[str] = frozenset(), selection: tuple[Fact, ...] = ()
+) -> Iterator[Sheet]:
+    """Sheets of all views except some (by id): facts, notes, each non-empty table, and problems.
+
+    The facts about the ``selection`` come first.
+    """
     found = [(view, answer(view, query)) for view in views_of(query.vocabulary) if view.id not in leaving_out]
     taken: set[str] = set()
-    facts = [
+    facts: list[tuple[Any, ...]] = [("Selection", fact.title, "", fact.value, "", None) for fact in selection]
+    facts += [
         (query.vocabulary.say(view.title), fact.title, fact.about, _scaled(fact.value, fact.kind),
          fact.unit or _UNITS.get(fact.kind, ""), fact.share)
         for view, each in found for fact in each.facts if fact.shown and fact.value is not None

@@ -37,6 +37,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         step: Number of the step whose events count; None: all. Without a range, it determines the window. A step
             condition in ``filter``, as the explorer writes it, is moved here.
         baseline: The same query on the profile that this one is compared with; None: no comparison.
+        among: Ids of the units that figures are listed for; None: all of the scope.
     """
 
     session: Session
@@ -45,6 +46,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     filter: str = ""
     step: int | None = None
     baseline: Query | None = None
+    among: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         step, rest = split_step(self.filter)
@@ -127,7 +129,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def units(self) -> tuple[int, ...]:
         """Ids of the units in the scope; empty for a lane."""
-        return () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
+        units = () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
+        return units if self.among is None else tuple(unit for unit in units if unit in self.among)
 
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:

@@ -25,7 +25,9 @@ _WITH_COMMUNICATION: Final = (
 def units(query: Query) -> Answer:
     """Table of units, and facts about the balance of their load."""
     found = query.unit_figures
-    communicates = any(each.communication for each in found)
+    ranks = {each.unit: _rank(query, each.unit) for each in found}
+    communicating = {ranks[each.unit] for each in found if each.communication}
+    communicates = bool(communicating)
     more, definitions = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _DEFINITIONS)
     exposed = ("exposed_us", "exposed_communication_us") if communicates else ("exposed_us",)
     parts = ("compute_us", *exposed, "wait_us", "idle_us")
@@ -36,9 +38,10 @@ def units(query: Query) -> Answer:
         Column("overlap_us", "Overlap", "duration", spare=6), Column("exposed_us", "Exposed", "duration"),
         Column("wait_us", "Wait", "duration", spare=5), Column("idle_us", "Idle", "duration", spare=4),
     )  # fmt: skip
-    rows = [(each.label, each.utilisation, each.busy, each.compute, each.transfer,
-             *((each.communication, each.exposed_communication) if communicates else ()), each.overlap, each.exposed,
-             each.wait, each.idle) for each in found]  # fmt: skip
+    known = {each.unit: (each.communication, each.exposed_communication) if ranks[each.unit] in communicating
+             else (None, None) for each in found if communicates}  # fmt: skip
+    rows = [(each.label, each.utilisation, each.busy, each.compute, each.transfer, *known.get(each.unit, ()),
+             each.overlap, each.exposed, each.wait, each.idle) for each in found]  # fmt: skip
     waits = query.vocabulary.phrase("waits", "Wait: only waits.")
     table = Table.of_rows(
         "units", query.vocabulary.say("{Units}"), columns, rows,
@@ -48,6 +51,12 @@ def units(query: Query) -> Answer:
                "Util: busy over total time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))
+
+
+def _rank(query: Query, unit: int) -> int:
+    """The group of a unit's rank, whose own report has no columns of communication without any; -1: no ranks."""
+    top = query.profile.groups.top(unit)
+    return -1 if top == unit else top
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:

@@ -20,7 +20,7 @@ from tpuprof_tui.formats.web_codec import Chunk
 from tpuprof_tui.model import Profile
 
 from ..job import Job
-from ..selection import Selection
+from ..selection import Selection, selection_facts
 from .kinds import Kinds
 from .lanes import ChosenLane, chosen_lanes, cut_time, lane_record, launch_records
 from .overview import overview_record
@@ -104,7 +104,7 @@ class _Page:
         """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
         lanes = chosen_lanes(profile, selection)
-        window = self._window(lanes)
+        window = self._drawn(lanes)
         until = cut_time(lanes, self._most)
         kinds = Kinds(profile)
         records = []
@@ -116,17 +116,18 @@ class _Page:
             done += each.count
             self._report(0.9 * done / total)
         device = [each for each in lanes if not each.lane.on_host]
+        first, last = self._window(device or lanes)
         memory = profile.vocabulary.entry("page_memory")
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
             "window": list(window),
-            "device": list(self._window(device or lanes)),
+            "device": list(self._drawn(device or lanes)),
+            "length": last - first,
             "total": total,
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
-            "selected": not selection.everything,
-            "selection": _selection_text(profile, selection),
+            "selection": "; ".join(f"{fact.title} {fact.value}" for fact in selection_facts(profile, selection)),
             "shown": sum(each["shown"] for each in records),
             "until": until,
             "most": self._most,
@@ -139,7 +140,11 @@ class _Page:
     def _window(self, lanes: list[ChosenLane]) -> tuple[int, int]:
         """Half-open time range of the selected events, ns."""
         start = min((int(each.lane.take("start", each.rows)[0]) for each in lanes), default=0)
-        end = max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=1)
+        return start, max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=start)
+
+    def _drawn(self, lanes: list[ChosenLane]) -> tuple[int, int]:
+        """The same of at least 1 ns, to be drawn and divided by."""
+        start, end = self._window(lanes)
         return start, max(end, start + 1)
 
     def _report(self, share: float) -> None:
@@ -162,18 +167,3 @@ class _Page:
         octets = data.encode("utf-8") if isinstance(data, str) else data
         self._stream.write(octets)
         self._written += len(octets)
-
-
-def _selection_text(profile: Profile, selection: Selection) -> str:
-    """Text that describes a selection; empty if all events are selected."""
-    parts = []
-    if selection.units is not None:
-        numbers = sorted(map(profile.groups.number, selection.units))
-        parts.append(profile.vocabulary.say("{units} ") + ", ".join(map(str, numbers)))
-    if selection.start_ns is not None or selection.end_ns is not None:
-        first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
-        last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"
-        parts.append(f"{first} to {last}")
-    if selection.keep is not None:
-        parts.append("a filter")
-    return "; ".join(parts)

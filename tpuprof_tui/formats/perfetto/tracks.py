@@ -207,6 +207,10 @@ def by_shape(columns: Sequence[Codes]) -> Iterator[tuple[list[int], npt.NDArray[
         yield [int(column[row]) for column in columns], np.flatnonzero(codes == code)
 
 
+#: The only track of a trace without events: Perfetto rejects an empty file.
+NOTHING: Final = Track("Nothing was recorded with times")
+
+
 def descriptor(track: Track) -> bytes:
     """Encoded packet with the descriptor of a track."""
     trace = _protos().Trace()

@@ -40,7 +40,8 @@ function start() {
   colours.rebuild();
   byId('title').textContent = profile.name;
   byId('subtitle').textContent = [profile.chip, countOf(profile.cores.length, 'unit'), profile.recording[0],
-    lanes.length ? countOf(profile.instructions, 'event') : ''].filter(Boolean).join(' · ');
+    lanes.length ? bySide(countOf(profile.instructions, 'event')) : '', profile.selection].filter(Boolean).join(' · ');
+  byId('subtitle').title = profile.selection;
   byId('made-by').textContent = `tpuprof ${profile.version}`;
   timeline.start();
   minimap.start();

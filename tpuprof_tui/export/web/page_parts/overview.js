@@ -32,8 +32,8 @@ const overview = {
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
-      ...(lanes.length ? [tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
-        tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
+      ...(lanes.length ? [tile('Total time', durationText(profile.length), `${grouped(profile.length)} ns`),
+        tile(say('{Events}'), grouped(profile.instructions), [bySide('').trim(), countOf(profile.cores.length, 'unit')].filter(Boolean).join(', ')
         + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : ''))]
         : [tile('Total time', '-', say('no times of {events}'))]),
       ...(most ? [tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
@@ -46,7 +46,7 @@ const overview = {
 
   notes() {
     const notes = [];
-    if (profile.selected) {
+    if (profile.selection) {
       notes.push(`This page holds a selection (${profile.selection}): ${grouped(profile.total)} of `
         + `${grouped(profile.whole)} ${profile.words.events}.`);
     }
@@ -97,7 +97,7 @@ const overview = {
     }));
     const rows = profile.figures.filter((core) => core.window > 0).map((core) => {
       const ns = { ...core, waiting: Math.max(core.window - core.busy - core.idle, 0) };
-      const bar = el('div', 'stack', parts.map(([key, label, colour]) => {
+      const bar = el('div', 'stack', parts.filter(([key]) => ns[key] !== null).map(([key, label, colour]) => {
         const piece = el('span', '', '', { title: `${label}: ${durationText(ns[key])}, ${percentText(ns[key] / core.window)}` });
         piece.style.width = `${(ns[key] / core.window) * 100}%`;
         piece.style.background = colour;

@@ -18,6 +18,12 @@ function countOf(count, word) {
   return `${grouped(count)} ${profile.words[count === 1 ? word : `${word}s`]}`;
 }
 
+// ``0 events on the device, 1,708 on the host``, as `tpuprof info` says it; ``on the host`` only if there are any.
+function bySide(count) {
+  const host = profile.total - profile.instructions;
+  return host ? `${count} on the device, ${grouped(host)} on the host` : count;
+}
+
 function titleOfColumn(key) {
   return profile.titles[key] ?? '';
 }

@@ -21,6 +21,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_NAME,
     EVENT_NAMES,
     EVENT_TYPE,
+    NOTHING,
     SLICE_BEGIN,
     SLICE_END,
     PacketSequence,
@@ -104,6 +105,8 @@ class _Writer:
                 self._notice(job, sequence)
             elif job.content:
                 self._samples(job, sequence)
+        if not self._jobs:
+            self._put(descriptor(NOTHING))
         self._progress(1.0)
 
     def _define(self, track: Track) -> PacketSequence:

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.export.selection import Selection, selected_profile
+from tpuprof_tui.export.selection import Selection, selected_query, selection_facts
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
@@ -22,7 +21,6 @@ from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER
 from tpuprof_tui.model import Profile, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
 from tpuprof_tui.views.as_sheet import sheets
-from tpuprof_tui.views.query import Query
 
 from ..instructions import rows_as_text
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
@@ -163,9 +161,9 @@ class _Workbook:
 
     def _views(self) -> None:
         """Write charts, and the views that the published converter's sheets lack."""
-        query = Query(Session.of(selected_profile(self._profile, self._selection)))
+        query = selected_query(self._profile, self._selection)
         add_charts(self._book, query)
-        for sheet in sheets(query, _SKIPPED_VIEWS):
+        for sheet in sheets(query, _SKIPPED_VIEWS, selection_facts(self._profile, self._selection)):
             page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")
             page.table(sheet.header, sheet.rows, sheet.forms)
 

@@ -12,7 +12,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import ViewSelection
-from .tables import Grouped, of_streams, per_step, per_worker, time_table
+from .tables import Grouped, of_streams, per_step, time_table
 
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (

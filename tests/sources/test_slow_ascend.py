@@ -334,7 +334,7 @@ async def test_explorer_and_page(kept, monkeypatch, tmp_path):
         text = "\n".join(lines)
         assert "total 178.7 ms busiest NPU 0 62.5% idlest NPU 1 59.6%" in lines[0]
         for node in (
-            r"▸Rank 1 \S+ 59\.6% 106\.5ms 1,216 ",
+            r"▸Rank 1 \S+ 59\.6% 106\.5ms 1,217 ",
             r"Group 0 Communication 59\.3% ",
             r"Communication\(Not Overlapped\) 57\.1% ",
             r"Free 14\.4% ",

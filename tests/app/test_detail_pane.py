@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
@@ -288,3 +289,18 @@ async def test_of_events_that_overlap_no_negative_time_is_told():
         assert not re.search(r" -[0-9.]+ [num]s", frame(pilot.app))
         await press(pilot, "left_square_bracket")
         assert " together" in frame(pilot.app).splitlines()[-1]
+
+
+def test_a_lane_that_describes_others_is_not_what_worked_meanwhile():
+    """Its work is that of the lanes that it describes, which are named."""
+    lanes = [make_lane(engine, 0, starts=[0], ends=[100], name=np.array([code])) for code, engine in
+             enumerate(("TIU", "GDMA"))]  # fmt: skip
+    names = {"name": Strings(["mm2", "load"])}
+    session = Session.build(make_profile(lanes, strings=names))
+    assert ("remark", "Meanwhile GDMA worked 100% of the time, 100% on load") in told(session, 0, 0)
+    session = Session.build(make_profile([lanes[0], replace(lanes[1], counted=False)], strings=names))
+    assert ("remark", "Meanwhile no other engine of its core worked") in told(session, 0, 0)
+    # of the kernels of a device the lanes of the exporter's analysis do not work
+    session = Session.build(open_profile(SAMPLES / "ascend_synthetic"))
+    lane = next(number for number, lane in enumerate(session.profile.lanes) if lane.kind == "stream")
+    assert "Meanwhile Computing" not in str(told(session, lane, 0))

@@ -58,6 +58,24 @@ def test_only_what_is_required_is_told_as_missing(words, missing, capsys):
     assert f"The following arguments are required: {missing}. See" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["export", str(SOUND), ""], "OUTDIR"),
+        (["gate", str(SOUND), "--against", str(SOUND), "--output", ""], "--output"),
+        (["instructions", str(SOUND), "--output", " "], "--output"),
+        (["baseline", "save", "", str(SOUND)], "FILE"),
+        (["dataset", "build", "", str(SOUND)], "OUTDIR"),
+    ],
+)
+def test_an_empty_path_to_write_to_is_refused(words, name, tmp_path, monkeypatch, capsys):
+    """It is an unset variable of the shell: nothing is written elsewhere, or left out, without a word."""
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert f"Argument {name}: the path is empty. See" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_of_captures_names_them():
     done = tool("summary", SAMPLES)
     assert done.returncode == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
@@ -288,3 +289,44 @@ async def test_of_events_that_overlap_no_negative_time_is_told():
         assert not re.search(r" -[0-9.]+ [num]s", frame(pilot.app))
         await press(pilot, "left_square_bracket")
         assert " together" in frame(pilot.app).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("sample", "launchers"), [("ascend_synthetic", r"aten::|AscendCL@"), ("torch_cuda_synthetic", r"cuda\w+")]
+)
+async def test_what_launched_an_event_is_told_as_what_launched_it(sample, launchers):
+    """The event did not wait for it: it would not exist without it."""
+    async with opened(open_profile(SAMPLES / sample), (200, 50)) as pilot:
+        screen = explorer(pilot)
+        session, links = screen.session, dependencies_of(screen.session)
+        lane = next(number for number, lane in enumerate(session.profile.lanes) if lane.kind == "stream")
+        launched = [entry for entry in entries_of(session, lane, 0, links) if entry.label == "Launched by"]
+        assert launched
+        assert all(re.match(launchers, entry.text) for entry in launched)
+        assert "Waited for" not in str(told(session, lane, 0, links))
+        caller, row = launched[0].leads_to
+        assert ("link", (lane, 0)) in [
+            (entry.kind, entry.leads_to)
+            for entry in entries_of(session, caller, row, links)
+            if entry.label == "Launched"
+        ]
+        screen.store.change(select_event(session, screen.state, lane, 0))
+        await press(pilot, "left_square_bracket")
+        assert " was launched by " in screen.prompt.message
+        await press(pilot, "right_square_bracket")
+        assert " was launched by " in screen.prompt.message
+
+
+def test_a_lane_that_describes_others_is_not_what_worked_meanwhile():
+    """Its work is that of the lanes that it describes, which are named."""
+    lanes = [make_lane(engine, 0, starts=[0], ends=[100], name=np.array([code])) for code, engine in
+             enumerate(("TIU", "GDMA"))]  # fmt: skip
+    names = {"name": Strings(["mm2", "load"])}
+    session = Session.build(make_profile(lanes, strings=names))
+    assert ("remark", "Meanwhile GDMA worked 100% of the time, 100% on load") in told(session, 0, 0)
+    session = Session.build(make_profile([lanes[0], replace(lanes[1], counted=False)], strings=names))
+    assert ("remark", "Meanwhile no other engine of its core worked") in told(session, 0, 0)
+    # of the kernels of a device the lanes of the exporter's analysis do not work
+    session = Session.build(open_profile(SAMPLES / "ascend_synthetic"))
+    lane = next(number for number, lane in enumerate(session.profile.lanes) if lane.kind == "stream")
+    assert "Meanwhile Computing" not in str(told(session, lane, 0))

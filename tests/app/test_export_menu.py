@@ -17,12 +17,14 @@ from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import export_jobs as exports
 from tpuprof_tui.app.shell.export_jobs import Subset
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
+from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
@@ -113,6 +115,22 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
             )
         assert [(row["engine"], row["duration"], row["order"]) for row in rows] == wanted
         assert len({engine for engine, _, _ in wanted}) > 1
+
+
+async def test_the_window_of_a_chosen_step_is_told_as_the_step():
+    async with opened(tpuprof_tui.open_profile(SAMPLE.parent / "torch_cuda_synthetic"), (160, 48)) as pilot:
+        await press(pilot, "colon s t e p space 1 enter 2 v x v")
+        assert pilot.app.screen.has_class("export")
+        menu = pilot.app.screen.pane.menu
+        assert menu.state.in_window
+        start, end = step_span(menu.session, 1)
+        words = f"the {time_text(end - start)} of step 1, filter step=1"
+        assert words in menu.table_text()
+        assert words.split(",")[0] in exports.subset_text(menu.session, menu.state, menu.core, menu.subset)
+        assert "the window of" not in frame(pilot.app)
+        # a part of it is a window
+        await press(pilot, "q 1 w x")
+        assert "the window of" in pilot.app.screen.pane.menu.table_text()
 
 
 async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkeypatch):

@@ -146,3 +146,26 @@ async def test_panes_ask_by_message(profile):
         await pilot.pause()
         await press(pilot, "5 u s enter")
         assert taken == ["5us"]
+
+
+async def test_what_a_pane_says_goes_when_another_is_shown(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 greater_than_sign")
+        assert "(s sorts)" in bottom(pilot)
+        await press(pilot, "s")
+        assert "(s sorts)" in bottom(pilot)
+        await press(pilot, "4")
+        assert screen.manager.focused == "problems"
+        assert screen.prompt.message == ""
+        assert "Help" in bottom(pilot)
+        # also of a prompt that gives the focus back to its pane, and with Tab
+        await press(pilot, "2 S d u r enter")
+        assert "(s sorts)" in bottom(pilot)
+        await press(pilot, "tab")
+        assert screen.prompt.message == ""
+        # what is about all panes stays
+        await press(pilot, "2 ampersand n a m e equals_sign m m 2 enter")
+        assert "changes the filter" in bottom(pilot)
+        await press(pilot, "4")
+        assert "changes the filter" in bottom(pilot)

@@ -14,6 +14,8 @@ from msgspec.structs import asdict
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 
+from .options import output_path
+
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built
     from tpuprof_tui.dataset.query import Rows
@@ -67,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the operands and options of the command to a parser."""
     add = parser.add_argument
     add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
-    add("out", metavar="OUTDIR", nargs="?", help="folder of the data set, or its address (s3://...)")
+    add("out", metavar="OUTDIR", nargs="?", type=output_path, help="folder of the data set, or its address (s3://...)")
     add(
         "words", metavar="CAPTURE", nargs="*", default=[], help="build: what to read; query: the SQL; trend: the figure"
     )
@@ -82,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--offset", type=_number, metavar="N", default=0, help="number of rows to skip")
     add("--csv", action="store_true", help="rows as CSV")
     add("--json", action="store_true", help="one JSON object")
-    add("--parquet", metavar="FILE", help="query: rows as a Parquet file")
+    add("--parquet", metavar="FILE", type=output_path, help="query: rows as a Parquet file")
 
 
 def run(options: argparse.Namespace, show: Callable[..., None]) -> int:

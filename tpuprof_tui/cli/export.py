@@ -80,7 +80,7 @@ def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
     if options.num_core is not None:
         documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
     kinds = requested_kinds(options, outputs_of(profile.vocabulary))
-    return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
+    return Job(Path(DEFAULT_FOLDER if options.folder is None else options.folder), kinds, selection, documents)
 
 
 def run(options: argparse.Namespace) -> int:

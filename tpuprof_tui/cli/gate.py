@@ -50,7 +50,7 @@ def print_gate(options: argparse.Namespace) -> int:
         raise UsageError("--json and --markdown do not go together.")
     if not options.against:
         raise UsageError("The base of the comparison is missing.", "Name it: tpuprof gate OTHER ... --against BASE ...")
-    output = Path(options.output) if options.output else None
+    output = None if options.output is None else Path(options.output)
     if output is not None and output.suffix not in _FORMS:
         raise UsageError(
             f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."

@@ -22,7 +22,7 @@ from tpuprof_tui.sources.catalog import SOURCES, Catalog
 
 from . import dataset, texts
 from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error
-from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
+from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, output_path, source_option
 from .pages import pages_of
 
 if TYPE_CHECKING:
@@ -325,10 +325,10 @@ _WHERE: Final = "directory of a capture, or a file in it, or a trace"
 _CAPTURE: Final[Operand] = ("capture", {"metavar": "CAPTURE", "nargs": "?", "help": _WHERE})
 
 
-def _operand(name: str, metavar: str, text: str, nargs: str | None = None) -> Operand:
+def _operand(name: str, metavar: str, text: str, nargs: str | None = None, **settings: Any) -> Operand:
     # with a default, messages about what is missing do not name it
     default: dict[str, Any] = {"default": []} if nargs == "*" else {}
-    return name, {"metavar": metavar, "nargs": nargs, "help": text, **default}
+    return name, {"metavar": metavar, "nargs": nargs, "help": text, **default, **settings}
 
 
 def _captures(several: str, where: str = _WHERE) -> Operand:
@@ -372,7 +372,7 @@ COMMANDS: Final = {
         "gate:save_baseline",
         (
             ("what", {"choices": ("save",), "help": "what to do"}),
-            _operand("name", "FILE", "file to write (.json is added if it has no suffix)"),
+            _operand("name", "FILE", "file to write (.json is added if it has no suffix)", type=output_path),
             _operand("captures", "CAPTURE", "runs of the same program", "+"),
         ),
         texts.BASELINE_HELP,
@@ -393,7 +393,7 @@ COMMANDS: Final = {
     "export": Command(
         join_words(output.title for output in known_outputs()),
         "export:run",
-        (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?")),
+        (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?", type=output_path)),
     ),
     "dataset": Command(
         "many captures as one data set, and queries on it",

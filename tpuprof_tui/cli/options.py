@@ -47,6 +47,13 @@ def _number(flags: str, commands: str, text: str, **settings: Any) -> Option:
     return _valued(flags, commands, "N", text, **{"type": _count, **settings})
 
 
+def output_path(text: str) -> str:
+    """Parses a path to write to; refuses an empty one, such as an unset variable of the shell."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty")
+    return text
+
+
 def _share(text: str) -> float:
     """Parses a share: ``2%`` or ``0.02``."""
     try:
@@ -147,8 +154,20 @@ OPTIONS: Final = (
         "--columns", "instructions", "LIST", "the explorer's table: only these columns, empty where nothing is known"
     ),
     _valued("--sort", "instructions", "COLUMN", said("sort rows of all {lanes}; COLUMN:desc: largest first")),
-    _valued("--output", "instructions", "FILE", "write to a file instead of stdout; complete or not at all"),
-    _valued("--output", "gate", "FILE", "also write a file, by suffix: .json, .md (Markdown) or .xml (JUnit)"),
+    _valued(
+        "--output",
+        "instructions",
+        "FILE",
+        "write to a file instead of stdout; complete or not at all",
+        type=output_path,
+    ),
+    _valued(
+        "--output",
+        "gate",
+        "FILE",
+        "also write a file, by suffix: .json, .md (Markdown) or .xml (JUnit)",
+        type=output_path,
+    ),
     Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
     _number("--core", "open instructions report", own_text("instructions_core") or said("only {unit} N"), type=_core),
     # not ``choices``: the valid kinds depend on the profile

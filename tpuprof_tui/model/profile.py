@@ -143,6 +143,7 @@ class Links(Struct, frozen=True, eq=False):
         ending: Codes of kinds where the cause ends the effect, which is a wait; in other kinds it starts the effect.
         guessed: Codes of kinds that are guesses.
         meeting: Codes of ``ending`` kinds whose wait ends when the cause begins, as in a collective.
+        launching: Codes of kinds where the cause launched the effect.
 
     Raises:
         ValueError: The columns differ in length.
@@ -155,6 +156,7 @@ class Links(Struct, frozen=True, eq=False):
     ending: frozenset[int] = frozenset()
     guessed: frozenset[int] = frozenset()
     meeting: frozenset[int] = frozenset()
+    launching: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if not len(self.kind) == len(self.from_row) == len(self.to_row):

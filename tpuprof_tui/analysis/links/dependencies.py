@@ -29,6 +29,7 @@ class Dependency(Struct, frozen=True):
         slack_ns: As in ``Dependencies``.
         ends: Whether the releaser ended the waiter; else it allowed it to start.
         guessed: Whether the link is inferred rather than recorded.
+        launched: Whether the releaser launched the waiter.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Dependency(Struct, frozen=True):
     slack_ns: int
     ends: bool
     guessed: bool
+    launched: bool
 
 
 class Dependencies(Struct, frozen=True, eq=False, dict=True):
@@ -95,6 +97,7 @@ class Dependencies(Struct, frozen=True, eq=False, dict=True):
             int(self.slack_ns[index]),
             kind in self.links.ending,
             kind in self.links.guessed,
+            kind in self.links.launching,
         )
 
     @cached_property

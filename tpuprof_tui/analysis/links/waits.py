@@ -158,10 +158,13 @@ class LaneWork(Struct, frozen=True):
 
 
 def lane_work_during(session: Session, unit: int, start: int, end: int) -> list[LaneWork]:
-    """Work of the device lanes of a unit during an interval; host and idle lanes are left out."""
+    """Work of the device lanes of a unit during an interval.
+
+    Left out are idle lanes, those of the host, and those that describe the work of others.
+    """
     found, length = [], end - start
     for number, lane in enumerate(session.profile.lanes):
-        if session.unit_of(number) != unit or lane.on_host:
+        if session.unit_of(number) != unit or not lane.in_sums:
             continue
         index = session.indexes[number]
         busy = index.work.between(start, end)

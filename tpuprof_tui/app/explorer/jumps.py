@@ -102,6 +102,8 @@ class Jumps:
         barrier = barrier_of(self.store.session, dependency.releaser) if dependency.ends else None
         late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
         between = gap_text(dependency.slack_ns, "between")
+        if dependency.launched:
+            return f"{guess}{waiter} was launched by {releaser}, {between}{more}"
         return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between}{late}{more}"
 
     def _event_name(self, lane_number: int, row: int) -> str:

@@ -177,7 +177,9 @@ class PaneManager:
     # focus
 
     def focus(self, name: str) -> None:
-        """Focuses a pane."""
+        """Focuses a pane; the message of another one disappears."""
+        if name != self.focused:
+            self.bar.leave_pane()
         self.panes.named(name).focus(scroll_visible=False)
 
     def go(self, name: str) -> None:

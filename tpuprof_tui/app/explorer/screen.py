@@ -272,7 +272,7 @@ class ExplorerScreen(LineScreen[None]):
     def say(self, message: messages.ShowMessage) -> None:
         """Shows the text of a pane in the bottom line."""
         message.stop()
-        self.prompt.say(message.text)
+        self.prompt.say(message.text, of_pane=True)
 
     @on(messages.RelabelKey)
     def relabel_key(self, message: messages.RelabelKey) -> None:

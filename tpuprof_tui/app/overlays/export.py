@@ -56,9 +56,7 @@ class ExportMenu:
         """Describes the rows of the table: scope, window, filter, order and number of columns."""
         state = self.state
         words = [self.session.scope_title(state.scope)]
-        start, end = state.figures_window
-        kind = "window" if state.range is None else "range"
-        words += [f"the {kind} of {time_text(end - start)}"] if state.in_window else []
+        words += [exports.window_text(self.session, state)] if state.in_window else []
         words += [f"filter {state.filter}"] if state.filter else []
         titles = {column.key: column.title for column in self.session.columns}
         words += [f"by {titles.get(state.sort.key, state.sort.key)}{', largest first' if state.sort.down else ''}"]
@@ -135,7 +133,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(exports.subset_text(menu.vocabulary, menu.state, menu.core, menu.subset)))
+        heading("Write", clean(exports.subset_text(menu.session, menu.state, menu.core, menu.subset)))
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:

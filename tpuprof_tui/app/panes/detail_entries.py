@@ -136,14 +136,15 @@ def _baseline_entries(session: Session, differences: Differences, number: int, r
 
 
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
-    for label, back, when, key, found in (
-        ("Waited for", True, "before", "[", dependencies.waits_for(number, row)),
-        ("Released", False, "later", "]", dependencies.releases(number, row)),
+    for labels, back, when, key, found in (
+        (("Waited for", "Launched by"), True, "before", "[", dependencies.waits_for(number, row)),
+        (("Released", "Launched"), False, "later", "]", dependencies.releases(number, row)),
     ):
+        label = labels[all(each.launched for each in found)]
         for each in sorted(found, key=lambda each: each.slack_ns)[:MAX_LINKS]:
             end = each.releaser if back else each.waiter
             text = f"{GUESS if each.guessed else ''}{_link_name(session, *end)}, {gap_text(each.slack_ns, when)}"
-            yield Entry("link", text, label, leads_to=end, back=back)
+            yield Entry("link", text, labels[each.launched], leads_to=end, back=back)
             yield from _barrier(session, each) if back else ()
         if len(found) > MAX_LINKS:
             yield Entry("remark", f"{label} {len(found) - MAX_LINKS:,} more; {key} follows the closest")

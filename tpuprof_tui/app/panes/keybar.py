@@ -61,11 +61,16 @@ class KeyBar(Widget):
         self.pane = pane
         self._keys: dict[str, list[FooterKeys]] = {}
         self.message = ""
+        self._of_pane = False
         self._timer: Timer | None = None
 
-    def say(self, message: str) -> None:
-        """Shows a message for a few seconds; a long one also uses lines above, if the screen has a ``LongMessage``."""
+    def say(self, message: str, *, of_pane: bool = False) -> None:
+        """Shows a message for a few seconds; a long one also uses lines above, if the screen has a ``LongMessage``.
+
+        A message of a pane (``of_pane``) disappears with ``leave_pane``.
+        """
         self.message = clean(message)
+        self._of_pane = of_pane
         if self._timer is not None:
             self._timer.stop()
         above = self._lines()[:-1]
@@ -73,10 +78,16 @@ class KeyBar(Widget):
         self._timer = self.set_timer(self.SHOWN_SECONDS * (1 + len(above) / 2), self._silence)
         self.refresh()
 
+    def leave_pane(self) -> None:
+        """Ends the message of a pane: another pane is shown."""
+        if self._of_pane:
+            self._silence()
+
     def _silence(self) -> None:
         if self._timer is not None:
             self._timer.stop()
         self.message = ""
+        self._of_pane = False
         self._timer = None
         self.show_above([])
         self.refresh()

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from tpuprof_tui.analysis.selecting.filters import split_step
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import bytes_text, time_text
@@ -18,7 +21,7 @@ from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Groups, Profile
-    from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word
+    from tpuprof_tui.model.vocabulary import Output, Word
 
 #: Number of instructions from which workbook and web view state their size and duration before they are written.
 WARN_FROM_EVENTS: Final = 1_000_000
@@ -178,20 +181,26 @@ def _path(source: ExportSource) -> str:
     return str(Path(source.path).absolute())
 
 
-def subset_text(vocabulary: Vocabulary, state: DisplayState, core: int, subset: Subset) -> str:
+def subset_text(session: Session, state: DisplayState, core: int, subset: Subset) -> str:
     """Describes the part of the profile that the files will hold."""
+    vocabulary = session.profile.vocabulary
     cores = subset.selected_cores(core)
     unit = vocabulary.unit.plural if len(cores) > 1 else vocabulary.unit.one
     parts = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
-    parts += [window_text(state)] if subset.window else []
+    parts += [window_text(session, state)] if subset.window else []
     parts += [f"filter {state.filter}"] if subset.filtered and state.filter else []
     return clean(", ".join(parts)) if parts else "the whole capture"
 
 
-def window_text(state: DisplayState) -> str:
-    """Describes the window or range that files can be restricted to."""
+def window_text(session: Session, state: DisplayState) -> str:
+    """Describes the window or range that files can be restricted to; a window that is the chosen step's names it."""
     start, end = state.figures_window
-    return f"the {'window' if state.range is None else 'range'} of {time_text(end - start)}"
+    if state.range is not None:
+        return f"the range of {time_text(end - start)}"
+    step = split_step(state.filter)[0]
+    if step is not None and step_span(session, step) == (start, end):
+        return f"the {time_text(end - start)} of {session.steps.word.one} {step}"
+    return f"the window of {time_text(end - start)}"
 
 
 def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:

@@ -527,4 +527,5 @@ def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
     if not parts:
         return Links(kinds, np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0, np.int64))
     kind, from_row, to_row = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Links(kinds, kind, from_row, to_row)
+    launching = frozenset(map(kinds.index, ("operator", "launch")))
+    return Links(kinds, kind, from_row, to_row, launching=launching)

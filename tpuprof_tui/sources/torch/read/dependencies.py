@@ -61,7 +61,7 @@ def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
     in_lanes = (cause >= 0) & (row >= 0)
     return Links(
         KINDS, kind[in_lanes].astype(np.int8), cause[in_lanes], row[in_lanes],
-        ending=frozenset((_SYNC, _COLLECTIVE)), meeting=frozenset((_COLLECTIVE,)),
+        ending=frozenset((_SYNC, _COLLECTIVE)), meeting=frozenset((_COLLECTIVE,)), launching=frozenset((_LAUNCH,)),
     )  # fmt: skip
 
 

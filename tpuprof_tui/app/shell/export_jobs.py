@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from tpuprof_tui.analysis.selecting.filters import split_step
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.model import Groups, Profile
     from tpuprof_tui.model.vocabulary import Output, Word
 
@@ -194,6 +192,10 @@ def subset_text(session: Session, state: DisplayState, core: int, subset: Subset
 
 def window_text(session: Session, state: DisplayState) -> str:
     """Describes the window or range that files can be restricted to; a window that is the chosen step's names it."""
+    # these import numpy, which the first frame does not need
+    from tpuprof_tui.analysis.selecting.filters import split_step
+    from tpuprof_tui.analysis.steps.step_figures import step_span
+
     start, end = state.figures_window
     if state.range is not None:
         return f"the range of {time_text(end - start)}"

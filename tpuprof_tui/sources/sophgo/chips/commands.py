@@ -126,7 +126,7 @@ class FieldPosition(Struct, frozen=True):
     wide: bool
 
 
-class FieldsPosition(Struct, frozen=True):
+class OperationFields(Struct, frozen=True):
     """Positions of several fields in the commands of one operation: arrays (fields, 1), see `FieldPosition`."""
 
     byte: NDArray[np.int64]
@@ -186,21 +186,21 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         return self._positions[name]
 
     @cached_property
-    def _several_positions(self) -> dict[tuple[int, tuple[str, ...]], FieldsPosition]:
+    def _operation_fields(self) -> dict[tuple[int, tuple[str, ...]], OperationFields]:
         """Cache of `positions`, by operation and field names."""
         return {}
 
-    def positions(self, operation: int, names: tuple[str, ...]) -> FieldsPosition:
+    def positions(self, operation: int, names: tuple[str, ...]) -> OperationFields:
         """Positions of fields in the commands of an operation; masks are 0 for fields that it does not have."""
         key = operation, names
-        if key not in self._several_positions:
+        if key not in self._operation_fields:
             absent = self._field_position([None] * len(self.operations))
             found = [self.position(name) or absent for name in names]
-            self._several_positions[key] = FieldsPosition(*(
+            self._operation_fields[key] = OperationFields(*(
                 np.array([[getattr(each, part)[operation]] for each in found])
                 for part in ("byte", "shift", "mask", "spill")
             ))  # fmt: skip
-        return self._several_positions[key]
+        return self._operation_fields[key]
 
     def _field_position(self, found: list[Field | None]) -> FieldPosition:
         # the eight bytes that are read stay inside the command

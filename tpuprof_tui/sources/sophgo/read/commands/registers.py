@@ -16,8 +16,8 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import (
     HEADER_BYTES,
     CommandTable,
-    FieldsPosition,
     Operation,
+    OperationFields,
     command_table,
     has_commands,
 )
@@ -118,7 +118,7 @@ def field_of_many(
     return (values, missing) if position.wide else (values.astype(np.int64), missing)
 
 
-def fields_of_one_kind(buffer: Bytes, offsets: I64, positions: FieldsPosition) -> NDArray[np.uint64]:
+def fields_of_one_kind(buffer: Bytes, offsets: I64, positions: OperationFields) -> NDArray[np.uint64]:
     """Values of several fields of commands of one operation, 0 where it has no such field; shape (fields, commands).
 
     Args:

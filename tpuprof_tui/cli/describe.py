@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from tpuprof_tui.analysis.steps.step_detection import steps_of
+from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, steps_of
 from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.export.table import known_columns
 from tpuprof_tui.formats.answers import answer_text
@@ -42,13 +42,22 @@ def print_description(options: argparse.Namespace) -> int:
         return for_each_capture(
             options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False
         )
-    return for_each_capture(options, lambda profile: print(_text(description_record(profile), profile), end=""))
+    return for_each_capture(options, _print_text)
 
 
-def description_record(profile: Profile) -> dict[str, Any]:
-    """Contents, views, columns and commands of a profile as plain values; truncated lists end in ``...``."""
-    words, device, problems = profile.vocabulary, profile.device, profile.problems
+def _print_text(profile: Profile) -> None:
+    # finding steps takes time that grows with the events
     steps = steps_of(profile)
+    print(_text(description_record(profile, steps), profile, steps), end="")
+
+
+def description_record(profile: Profile, steps: ProfileSteps | None = None) -> dict[str, Any]:
+    """Contents, views, columns and commands of a profile as plain values; truncated lists end in ``...``.
+
+    ``steps``: the profile's steps; None: they are looked for.
+    """
+    words, device, problems = profile.vocabulary, profile.device, profile.problems
+    steps = steps_of(profile) if steps is None else steps
     kinds = Counter(lane.kind for lane in profile.lanes)
     views = views_of(words)
     severities = Counter(problem.severity for problem in problems)
@@ -84,20 +93,20 @@ def description_record(profile: Profile) -> dict[str, Any]:
     keys = [column.key for column in known_columns(profile) if column.group != COUNTERS]
     # as many columns as fit
     without = {**record, "path": ""}
-    room = MOST_BYTES - max(len(answer_text(without, indent=None)), len(_text(without, profile).encode()))
+    room = MOST_BYTES - max(len(answer_text(without, indent=None)), len(_text(without, profile, steps).encode()))
     record["columns"] = _some(keys, room)
     return record
 
 
-def _text(record: dict[str, Any], profile: Profile) -> str:
-    return "".join(f"{line}\n" for line in _lines(record, profile))
+def _text(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> str:
+    return "".join(f"{line}\n" for line in _lines(record, profile, steps))
 
 
-def _lines(record: dict[str, Any], profile: Profile) -> Iterator[str]:
+def _lines(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Iterator[str]:
 
     words = profile.vocabulary
     yield line_text(f"{record['name']}: {record['title']}")
-    for title, text in _facts(record, profile):
+    for title, text in _facts(record, profile, steps):
         if text:
             yield line_text(f"{title:9} {text}")
     yield words.say("Ask (PATH: this profile):")
@@ -105,7 +114,7 @@ def _lines(record: dict[str, Any], profile: Profile) -> Iterator[str]:
     yield from (line_text(f"  tpuprof {typed:{width}}  {text}") for typed, text in record["commands"].items())
 
 
-def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]]:
+def _facts(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Iterator[tuple[str, str]]:
 
     words = profile.vocabulary
     clocks = (f"{name} {mhz:g} MHz" for name, mhz in record["clocks_mhz"].items())
@@ -118,7 +127,6 @@ def _facts(record: dict[str, Any], profile: Profile) -> Iterator[tuple[str, str]
         holds.append(Word("launch", "launches").of(record["launches"]))
     yield "Holds", ", ".join(holds)
     yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
-    steps = steps_of(profile)
     if len(steps):
         yield "Steps", f"{steps.word.of(len(steps))}{' (found by repetition)' if steps.guessed else ''}"
     yield "Counters", ", ".join(record["counters"])

@@ -105,6 +105,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
         counters: Counters.
+        unmeasured: int64, ascending: ``file_order`` of the slices whose duration is not known; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
         problems: Defects of the file.
     """
@@ -128,6 +129,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     texts: tuple[str, ...]
     flows: Flows = NO_FLOWS
     counters: tuple[CounterSeries, ...] = ()
+    unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     derived: bool = False
     problems: tuple[Problem, ...] = field(default=())
 
@@ -180,17 +182,22 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         kept &= (devices == device) | serving | ~others
         if kept.all():
             return self
-        kept_slices = kept[self.track]
-        new_row = np.append(np.where(kept_slices, np.cumsum(kept_slices) - 1, -1), -1)
+        return replace(self.part(kept[self.track]),
+                       counters=tuple(each for each in self.counters if each.device in (-1, device)))  # fmt: skip
+
+    def part(self, kept: Mask) -> Timeline:
+        """The slices of a mask, with the tracks and flows that they leave."""
+        flows = self.flows
+        count = np.bincount(self.track[kept], minlength=len(self.tracks))
+        new_row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept_slices] for key in _COLUMNS}
+        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
         return replace(
-            self, tracks=tuple(track for track, own in zip(self.tracks, kept.tolist(), strict=True) if own),
-            first=np.append(0, np.cumsum(np.diff(self.first)[kept])), **columns,
+            self, tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
+            first=np.append(0, np.cumsum(count[count > 0])), **columns,
             flows=Flows(flows.categories, flows.category[links], flows.from_time[links], flows.to_time[links],
                         from_row[links], to_row[links]),
-            counters=tuple(each for each in self.counters if each.device in (-1, device)),
         )  # fmt: skip
 
     @cached_property

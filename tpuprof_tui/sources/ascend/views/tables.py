@@ -199,7 +199,8 @@ class Sums:
     Attributes:
         index: Group index of each row.
         rows: First row of each group.
-        count, total, least, most: Number of rows of each group; sum, minimum and maximum of their values.
+        count, known: Number of rows of each group, and of those with a value.
+        total, least, most: Sum, minimum and maximum of the values of each group.
         order: Groups by falling total.
     """
 
@@ -211,6 +212,7 @@ class Sums:
         known = values != INT_MISSING
         kept, kept_index = (values, self.index) if known.all() else (values[known], self.index[known])
         self.count = np.bincount(self.index, minlength=groups).astype(np.int64)
+        self.known = self.count if known.all() else np.bincount(kept_index, minlength=groups).astype(np.int64)
         self.total = np.zeros(groups, np.int64)
         np.add.at(self.total, kept_index, kept)
         self.least = np.full(groups, np.iinfo(np.int64).max)
@@ -230,9 +232,10 @@ class Sums:
         """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
         sum_of_all = int(self.total.sum())
-        total = self.total[order]
+        total, known = self.total[order], self.known[order]
         return TIMES, (
-            self.count[order], total, self.least[order], total / np.maximum(self.count[order], 1), self.most[order],
+            self.count[order], total, self.least[order],
+            np.where(known > 0, total / np.maximum(known, 1), np.nan), self.most[order],
             total / sum_of_all if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
 

@@ -98,6 +98,11 @@ class WorkerFiles(Struct, frozen=True):
         found = (match[1] for path in self.info if (match := _INFO.fullmatch(path.name)) and match[1])
         return next((int(each) for each in found if len(each) < 9), None)
 
+    @property
+    def is_rank_folder(self) -> bool:
+        """Whether it is a rank's folder, which torch_npu or MindSpore analyses."""
+        return bool(self.info) or _RANK.fullmatch(self.root.name) is not None
+
     def every_file(self) -> list[Path]:
         """All files of the worker."""
         return [*(path for paths in self.by_role.values() for path in paths), *self.info]

@@ -92,10 +92,25 @@ class Rank:
         self._progress = progress
         self._tables: dict[str, CsvTable | None] = {}
 
+    def of_devices(self) -> list[Rank]:
+        """A worker for each device that its files hold the work of; itself if there is one."""
+        return [Rank(self.paths.of_device(device), self._opened, self._progress, self._timelines)
+                for device in self.devices] or [self]  # fmt: skip
+
+    @cached_property
+    def extent(self) -> tuple[int, int] | None:
+        """First start and last end of its slices, else of its kernels, ns since 1970; None if it has neither."""
+        timeline, kernels = self.timeline, self.kernels
+        if timeline is not None and len(timeline):
+            return int(timeline.start.min()), int(timeline.end.max())
+        if kernels is not None and kernels.timed.any():
+            return int(kernels.start[kernels.timed].min()), int(kernels.end[kernels.timed].max())
+        return None
+
     def read(self) -> None:
         """Reads everything that views use, so that all problems are known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
-             self.modules, self.recorded_steps, self.communication, self.rules, self.old_apis)  # fmt: skip
+             self.modules, self.recorded_steps, self.iterations, self.communication, self.rules, self.old_apis)  # fmt: skip
         self._check_kernels()
         self._check_files()
         for role in self.paths.by_role:
@@ -343,6 +358,29 @@ class Rank:
             return database.name, tuple((None if row[0] in (None, "") else str(row[0]), tuple(ns_of(row[1:])))
                                         for row in rows)  # fmt: skip
         return None
+
+    @cached_property
+    def iterations(self) -> tuple[str, list[str], I64, I64] | None:
+        """Iterations of a graph (``step_trace_*.csv``): file name, labels, starts and ends (ns); None: none timed."""
+        found = self.columns(
+            "step_trace.csv", ("number", "end"), number=("text", ("Iteration ID",)), model=("text", ("Model ID",)),
+            begin=("time", ("FP Start(us)", "FP Start")), end=("time", ("Iteration End(us)", "Iteration End")),
+            length=("time", ("Iteration Time(us)",)),
+        )  # fmt: skip
+        table = self.table("step_trace.csv")
+        if found is None or table is None:
+            return None
+        begin, end, length = found["begin"], found["end"], found["length"]
+        begin = np.where((length > 0) & (end != INT_MISSING), end - np.maximum(length, 0), begin)
+        rows = np.flatnonzero((begin != INT_MISSING) & (end >= begin))
+        if len(rows) < table.rows:
+            self.problems.append(Problem(Severity.WARNING, "Iterations without a time.", "They are left out.",
+                                         table.name, count=table.rows - len(rows)))  # fmt: skip
+        rows = rows[np.argsort(begin[rows], kind="stable")]
+        names = found["number"].values(rows)
+        if len(set(found["model"].codes[rows].tolist())) > 1:
+            names = [f"{name} of model {model}" for name, model in zip(names, found["model"].values(rows), strict=True)]
+        return (table.name, [name or "?" for name in names], begin[rows], end[rows]) if len(rows) else None
 
     @cached_property
     def memory(self) -> tuple[str, dict[str, Any]] | None:

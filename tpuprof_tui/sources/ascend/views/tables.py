@@ -49,7 +49,7 @@ class ViewSelection(Struct, frozen=True, dict=True):
 
     Attributes:
         run: The worker.
-        zero: Zero of the profile's time line, ns since 1970.
+        zero: Time of the worker's clock at the zero of the profile's time line, ns since 1970.
         window: Selected range, ns since 1970: events that start in it count; None: no range.
         step: Number of the selected step; None: all.
         passing: Masks of the events that pass the filter, one per lane of the worker; None: no filter.
@@ -154,8 +154,6 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], *, filt
         compute: Answers for one worker.
         filtered: Whether the view follows a filter; if not, a note states that.
     """
-    zero = query.profile.epoch_ns
-    window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
     runs = runs_of(query)
     names = _names(runs)
     step, text = query.step, query.filter
@@ -167,6 +165,8 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], *, filt
                     for run in runs if text)  # fmt: skip
 
     def selection_of(run: Run) -> ViewSelection:
+        zero = run.worker.zero
+        window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
         if not text or not filtered:
             return ViewSelection(run, zero, window, step)
         ids = run.worker.lanes

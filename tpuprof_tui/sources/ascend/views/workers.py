@@ -14,11 +14,17 @@ from ..read.profile import AscendProfile, AscendWorker
 def workers(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
     assert isinstance(profile, AscendProfile)
+    several = len(profile.groups.sessions) > 1
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
-               (_device(each),))
+               (_device(each),), window=_window(each) if several else None, epoch_ns=each.zero)
         for each in profile.ranks
     )  # fmt: skip
+
+
+def _window(worker: AscendWorker) -> tuple[int, int] | None:
+    extent = worker.rank.extent
+    return None if extent is None else (extent[0] - worker.zero, extent[1] - worker.zero)
 
 
 def _device(worker: AscendWorker) -> dict[str, Any]:

@@ -296,7 +296,8 @@ class _ProfileBuilder:
                 self._groups.append(Group(process, "layer", top))
         unit = len(self._groups)
         own = rank.rank if rank.rank is not None else rank.device
-        number = free_number(self._groups, own)
+        # a device that is recorded again keeps its number
+        number = own if span > 1 and own >= 0 else free_number(self._groups, own)
         title = f"NPU {number if own < 0 else own}" + (f" ({span})" if span > 1 else "")
         self._groups.append(Group(title, "npu", top, number, is_unit=True))
         first = len(self._lanes)

@@ -17,7 +17,8 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     several = len(profile.groups.sessions) > 1
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
-               (_device(each),), window=_window(each) if several else None, epoch_ns=each.zero)
+               (_device(each),), window=_window(each) if several else None, epoch_ns=each.zero,
+               rank_guessed=each.rank.stated_rank is None and each.rank.rank is not None)
         for each in profile.ranks
     )  # fmt: skip
 

@@ -34,6 +34,9 @@ _FEW: Final = 2
 #: Times are clipped to this, so that differences stay within int64.
 _MOST: Final = 1 << 62
 _ROWS: Final = 1 << 20
+#: Words for long times: ns, word, decimals. A unit is used from two of it on.
+_UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), (3_600 * 10**9, "hours", 1),
+                 (10**9, "s", 3))  # fmt: skip
 
 
 class DeviceEvents(Struct, frozen=True, eq=False):
@@ -257,3 +260,22 @@ def _apart(start: I64, end: I64) -> int:
     after = int(pauses.argmax()) + 1
     longest, span = int(pauses[after - 1]), max(int(reach[after - 1] - begins[0]), int(reach[-1] - begins[after]))
     return longest if longest > _limit(span) else 0
+
+
+def away_words(away: int, length: int) -> str:
+    """How far an event is from the recording: ns back to its start (below 0), on to its start or end, or 0: unknown."""
+    if away > 0 and length >= away:
+        return f"an end {time_words(away)} after the rest"
+    return f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
+
+
+def time_text(ns: int) -> str:
+    """A time of the file in us, as it stands there, but for zeros at its end."""
+    whole, part = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{part:03}'.rstrip('0').rstrip('.')}"
+
+
+def time_words(ns: int) -> str:
+    """A long time in the largest unit of which it holds two: 53.9 years."""
+    unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
+    return f"{ns / unit:,.{decimals}f} {word}"

@@ -398,8 +398,8 @@ def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Seque
     """Workers of a folder that an exporter wrote: of a rank, of msprof, or such an output folder; else none."""
     if OUTPUT in folders and (found := _output_workers(path / OUTPUT, path)):
         return found
-    if MSPROF in folders:
-        return _msprof_workers(path, names, folders)
+    if MSPROF in folders and (found := [each for each in _msprof_workers(path, names, folders) if each.by_role]):
+        return found
     if path.name in (OUTPUT, MSPROF) and any(map(is_own, names)):
         above = path.parent
         return _msprof_workers(above, [], _listed(above)[1]) if path.name == MSPROF else _output_workers(path, above)

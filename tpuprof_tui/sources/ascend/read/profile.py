@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,10 +35,11 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import LazyColumn, Rows, constant
+from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
@@ -48,6 +49,7 @@ from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
 from .analysed import Analysed, read_analysed
 from .archives import unpack_command
+from .believable import aside_problem
 from .categories import STEP, Layer, SliceClass
 from .clocks import align
 from .communication import late_worker
@@ -55,7 +57,7 @@ from .csv_table import Texts
 from .kernels import Kernels, rows_of_work
 from .places import WorkerFiles, export_command, found_at
 from .rank import Rank
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
 
 I64 = npt.NDArray[np.int64]
 _KINDS: Final = {
@@ -129,7 +131,10 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
         report(0, 0)
         whole = Rank(worker, path, report, timelines if worker.shared else None)
         # a folder does not tell that its files hold several devices
-        for rank in [whole] if worker.shared else whole.of_devices():
+        parts = [whole] if worker.shared else whole.of_devices()
+        if whole not in parts and whole.timeline is not None:
+            problems += whole.timeline.problems
+        for rank in parts:
             rank.read()
             if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
                 ranks.append(rank)
@@ -181,6 +186,8 @@ class _ProfileBuilder:
         self._shapes = _Shapes()
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
+        #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
+        self._aside: list[Lane] = []
         self._counters: list[Counter] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
         #: Reading of the clock of the worker that is being added at the zero of the time line, ns.
@@ -211,7 +218,7 @@ class _ProfileBuilder:
         for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
-        steps, lanes = self._steps, tuple(self._lanes)
+        steps, lanes = self._steps, (*self._lanes, *self._aside)
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
@@ -303,6 +310,7 @@ class _ProfileBuilder:
         first = len(self._lanes)
         if timeline is not None and len(timeline):
             self._add_timeline(rank, timeline, ids, unit, top)
+            self._add_aside(timeline, timeline.aside, top)
         elif rank.kernels is not None:
             self._add_kernels(rank, rank.kernels, unit, top)
         for each in timeline.counters if timeline is not None else ():
@@ -337,6 +345,22 @@ class _ProfileBuilder:
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
             self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
+
+    def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
+        """Adds a lane for the set aside slices of each track."""
+        if aside is None:
+            return
+        names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
+                        for key, texts in (("name", timeline.names), ("type", timeline.kinds)))  # fmt: skip
+        for number in np.flatnonzero(np.bincount(aside.track)).tolist():
+            rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
+            title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
+            label = f"{title}: set aside"
+            columns = {"order": aside.file_order[rows], "name": names[aside.name[rows]], "type": kinds[aside.kind[rows]]}
+            self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns),
+                                    arguments=partial(_aside_arguments, aside, rows), activity=Activity.HOST,
+                                    counted=False))  # fmt: skip
+            self._problems.append(aside_problem(aside, rows, timeline.file, top, label, title))
 
     def _add_iterations(self, rank: Rank, top: int) -> tuple[I64, I64, I64]:
         """Adds the iterations of a graph as steps; starts, ends and numbers of steps."""
@@ -594,6 +618,12 @@ def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
         found.append((min(low for low, _ in extents), max(high for _, high in extents))
                      if rank.paths.several and extents else own)  # fmt: skip
     return found
+
+
+def _aside_arguments(aside: Aside, rows: I64, row: int) -> dict[str, Any]:
+    """The times of a set aside slice as in the file."""
+    start, end = int(aside.start[rows[row]]), int(aside.end[rows[row]])
+    return {"ts": exact_text(start), "dur": exact_text(end - start)}
 
 
 def _counter_name(process: str, name: str) -> str:

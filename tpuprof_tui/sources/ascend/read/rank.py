@@ -15,12 +15,13 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
+from .believable import believable, believable_kernels
 from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
 from .csv_table import DEVICES, CsvTable, Kind, device_number, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
-from .places import WorkerFiles, relative
+from .places import WorkerFiles, export_command, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
 
@@ -113,6 +114,7 @@ class Rank:
              self.modules, self.recorded_steps, self.iterations, self.communication, self.rules, self.old_apis)  # fmt: skip
         self._check_kernels()
         self._check_files()
+        self._check_analysis()
         for role in self.paths.by_role:
             # tables that are not needed yet are scanned for damage
             table = self.table(role) if role.endswith(".csv") else None
@@ -140,6 +142,21 @@ class Rank:
             if table is not None and not table.first(*DEVICES):
                 self.problems.append(Problem(Severity.WARNING, f"{role} does not distinguish its devices.",
                                              "Each device shows all of it.", table.name))  # fmt: skip
+
+    def _check_analysis(self) -> None:
+        """Reports the folder of a rank whose analysis ended before the work of the device was written."""
+        root, activities = self.paths.root, self.setting("config", "common_config", "activities")
+        host_alone = isinstance(activities, list) and activities and not any("NPU" in str(each) for each in activities)
+        if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or self.timeline is None:
+            return
+        if any(map(len, (self.kernels or (), self.timeline.work))) or self.statistic is not None or self.recorded_steps:
+            return
+        there = any(each.name == "FRAMEWORK" or each.name.startswith("PROF_") for each in root.iterdir())
+        where = "" if there else " where its FRAMEWORK and PROF_* are"
+        self.problems.append(Problem(
+            Severity.ERROR, "The analysis was not finished: only what the host did is here, nothing of the device.",
+            f"Repeat the export{where}: {export_command(root)}", self.timeline.file,
+        ))  # fmt: skip
 
     def _check_kernels(self) -> None:
         """Reports a kernel table that has only a part of the kernels that other tables count."""
@@ -243,7 +260,9 @@ class Rank:
         if files:
             name = self._name(files[0])
             if files not in self._timelines:
-                found = self._read_or_report(lambda: read_trace_view(paths, name, self._progress, parts), name)
+                found = self._read_or_report(
+                    lambda: believable(read_trace_view(paths, name, self._progress, parts)), name
+                )
                 self.problems += found.problems if found is not None else ()
                 self._timelines[files] = found
             found = self._timelines[files]
@@ -255,7 +274,11 @@ class Rank:
                     self.problems.append(Problem(Severity.WARNING, "The timeline does not distinguish its devices.",
                                                  "Each device shows all of it.", name))  # fmt: skip
                 return found.of_device(device)
-        return timeline_of_database(self.database) if self.database is not None else None
+        found = timeline_of_database(self.database) if self.database is not None else None
+        if found is not None:
+            found = believable(found)
+            self.problems += found.problems
+        return found
 
     @cached_property
     def kernels(self) -> Kernels | None:
@@ -283,6 +306,8 @@ class Rank:
             (negative, "Kernels of negative duration.", _NO_AVERAGE),
         ):  # fmt: skip
             self._report_kernels(found, rows, what, done, table)
+        found, problems = believable_kernels(found, self.timeline)
+        self.problems += problems
         return found
 
     def _report_kernels(self, found: Kernels, mask: Mask, what: str, done: str, table: CsvTable | None) -> None:

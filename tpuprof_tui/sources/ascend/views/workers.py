@@ -14,10 +14,11 @@ from ..read.profile import AscendProfile, AscendWorker
 def workers(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
     assert isinstance(profile, AscendProfile)
-    several = len(profile.groups.sessions) > 1
+    # events that are set aside have no times
+    windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
-               (_device(each),), window=_window(each) if several else None, epoch_ns=each.zero,
+               (_device(each),), window=_window(each) if windows else None, epoch_ns=each.zero,
                rank_guessed=each.rank.stated_rank is None and each.rank.rank is not None)
         for each in profile.ranks
     )  # fmt: skip

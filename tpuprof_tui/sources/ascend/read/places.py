@@ -64,7 +64,7 @@ _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
 _MOST_LOOKED_INTO, _MOST_OF_PYTORCH = 64, 4
 _PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
-_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.db")
+_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -136,9 +136,7 @@ class Found(Struct, frozen=True):
     @property
     def by_content(self) -> bool:
         """Whether only content tells that these are Ascend's."""
-        return bool(self.archives) if not self.workers else all(
-            worker.renamed and len(worker.renamed) == len(worker.by_role) for worker in self.workers
-        )  # fmt: skip
+        return all(worker.renamed and len(worker.renamed) == len(worker.by_role) for worker in self.workers)
 
 
 def found_at(path: Path) -> Found:
@@ -408,7 +406,8 @@ def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Seque
     exported = [(name, _exported_part(path / name)) for name in parts]
     several = sum(bool(workers) for _, workers in exported) > 1
     return [
-        replace(worker, root=path, name=worker.name.replace(name, f"{path.name}/{name}" if several else path.name, 1))
+        replace(worker, root=path, name=worker.name.replace(name, f"{path.name}/{name}" if several else path.name, 1),
+                info=_info_files(path))
         for name, workers in exported for worker in workers
     ] or _old_format_workers(path, folders)  # fmt: skip
 

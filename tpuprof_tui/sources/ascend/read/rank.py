@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
 from .believable import believable, believable_kernels
 from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
@@ -115,6 +116,7 @@ class Rank:
         self._check_kernels()
         self._check_files()
         self._check_analysis()
+        self._check_clocks()
         for role in self.paths.by_role:
             # tables that are not needed yet are scanned for damage
             table = self.table(role) if role.endswith(".csv") else None
@@ -460,6 +462,21 @@ class Rank:
                                          "They are shown as written by the exporter.", file, count=odd))  # fmt: skip
         return file, found
 
+    def _check_clocks(self) -> None:
+        """Reports tables of memory whose times are on another clock than the work of the device."""
+        for found, key in ((self.memory, "time"), (self.allocations, "allocated")):
+            if found is None or self.extent is None:
+                continue
+            times = found[1][key]
+            times = times[(times != INT_MISSING) & (times % _ROUNDED_NS != 0)]
+            recording = Judgement(*self.extent)
+            if len(times) and not recording.near(times).any():
+                apart = abs(int(times.min()) - self.extent[0])
+                self.problems.append(Problem(
+                    Severity.WARNING, f"The times of {found[0]} are {time_words(apart)} from those of the work on the "
+                    "device: it has another clock.", "They are shown as recorded.", found[0], count=len(times),
+                ))  # fmt: skip
+
     @cached_property
     def modules(self) -> tuple[str, dict[str, Any]] | None:
         """Memory by CANN component: file name, and component, reserved (MB)."""
@@ -538,7 +555,7 @@ class Rank:
     @cached_property
     def device(self) -> int:
         """Device number; -1 if unknown."""
-        devices = self._kernel_devices
+        devices = self._kernel_devices or self._timeline_devices
         stated, named = (*self._mapped("deviceId"), *(devices if len(devices) == 1 else ())), (self.paths.device,)
         found = (*named, *stated) if self.paths.several else (*stated, *named)
         return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
@@ -552,11 +569,16 @@ class Rank:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The devices that its files hold the work of, ascending, if there are several in one of them; else empty."""
-        found, timeline = self._kernel_devices, self.timeline
-        if len(found) < 2 and timeline is not None:
-            working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist()
-            found = tuple(sorted({timeline.tracks[track].device for track in working} - {-1}))
-        return found if len(found) > 1 else ()
+        return next((found for found in (self._kernel_devices, self._timeline_devices) if len(found) > 1), ())
+
+    @cached_property
+    def _timeline_devices(self) -> tuple[int, ...]:
+        """The devices that the timeline states for work."""
+        timeline = self.timeline
+        if timeline is None:
+            return ()
+        working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist()
+        return tuple(sorted({timeline.tracks[track].device for track in working} - {-1}))
 
     @cached_property
     def _kernel_devices(self) -> tuple[int, ...]:

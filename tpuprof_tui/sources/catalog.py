@@ -350,7 +350,7 @@ class Catalog:
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:
-    """The decision that opens the path: one that decides, else the first by name, else by content; None: there is none."""
+    """The decision that opens the path: one that decides, else the first by name, else by content; None: none does."""
     deciding = next((each for each in decisions if each.verdict.decides), None)
     return deciding or next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
 

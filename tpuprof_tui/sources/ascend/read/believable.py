@@ -162,7 +162,9 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
     if Judgement(low, high).near(np.array([found.low, found.high])).any():
         return kernels, problems
     apart = found.low - low
-    what = f"The times of {kernels.file} and {timeline.file} are {time_words(abs(apart))} apart: they have other clocks."
+    what = (
+        f"The times of {kernels.file} and {timeline.file} are {time_words(abs(apart))} apart: they have other clocks."
+    )
     if _same_work(kernels, timeline):
         problems.append(Problem(Severity.WARNING, what, "Its kernels were moved to the clock of the timeline, as they "
                                 "are the same in the same order.", kernels.file))  # fmt: skip

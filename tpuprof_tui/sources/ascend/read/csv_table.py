@@ -45,7 +45,9 @@ _MOST_COLUMNS: Final = 4096
 _LONGEST_NAME: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
 #: Names of first columns of the exporters' tables.
-_FIRST_COLUMNS: Final = frozenset(("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step"))
+_FIRST_COLUMNS: Final = frozenset(
+    ("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step")
+)
 #: Whole rows sampled for the types of columns; and number of short rows in a block above which none is checked.
 _SAMPLED_ROWS, _MANY_SHORT = 64, 1000
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Finds the workers at a path: folders of ranks, of msprof, of a cluster, or single files; by names, else by content."""
+"""Finds the workers at a path: folders of ranks, of msprof, of a cluster, or files; by names, else by content."""
 
 from __future__ import annotations
 

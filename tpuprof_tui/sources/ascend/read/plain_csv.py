@@ -37,7 +37,7 @@ def is_not_plain(line: bytes) -> bool:
 def _separator(line: str) -> str:
     if line.lower().startswith("sep="):
         return line[4:5]
-    return max((",", *_SEPARATORS), key=lambda each: (line.count(each) if each == "," else line.count(each) - 0.5))
+    return max((",", *_SEPARATORS), key=lambda each: line.count(each) if each == "," else line.count(each) - 0.5)
 
 
 class Rewriter:

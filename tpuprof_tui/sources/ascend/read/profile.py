@@ -43,10 +43,10 @@ from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..schema import METRICS, columns_of_metrics, metric_key
-from ..vocabulary import DEVICE, VOCABULARY
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
+from ..schema import METRICS, columns_of_metrics, metric_key
+from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
 from .archives import unpack_command
 from .believable import aside_problem
@@ -200,7 +200,9 @@ class _ProfileBuilder:
         extents = _extents(self._ranks)
         moved = align(self._ranks, spans)
         recordings = [
-            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, bool(shift))
+            Recorded(
+                self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, bool(shift)
+            )
             for rank, key, (low, high), shift in zip(self._ranks, keys, extents, moved, strict=True)
         ]
         places = places_of(recordings)
@@ -356,7 +358,11 @@ class _ProfileBuilder:
             rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
             title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
             label = f"{title}: set aside"
-            columns = {"order": aside.file_order[rows], "name": names[aside.name[rows]], "type": kinds[aside.kind[rows]]}
+            columns = {
+                "order": aside.file_order[rows],
+                "name": names[aside.name[rows]],
+                "type": kinds[aside.kind[rows]],
+            }
             self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns),
                                     arguments=partial(_aside_arguments, aside, rows), activity=Activity.HOST,
                                     counted=False))  # fmt: skip

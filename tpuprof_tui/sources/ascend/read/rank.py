@@ -61,8 +61,8 @@ OTHER: Final = "other "
 _UNUSED: Final = frozenset((
     "Device_id", "Device Type", "Device", "Ratio(%)", "Call Stack", "Model Name", "Stream Ptr",
     "Active Release Time(us)", "Active Duration(us)",
-    *(f"{when} Total {what}({unit})" for when in ("Allocation", "Release") for what in ("Allocated", "Reserved", "Active")
-      for unit in ("MB", "KB")),
+    *(f"{when} Total {what}({unit})" for when in ("Allocation", "Release")
+      for what in ("Allocated", "Reserved", "Active") for unit in ("MB", "KB")),
 ))  # fmt: skip
 #: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
 RecordedStep = tuple[str | None, tuple[float | None, ...]]
@@ -112,7 +112,8 @@ class Rank:
     def read(self) -> None:
         """Reads everything that views use, so that all problems are known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
-             self.modules, self.recorded_steps, self.iterations, self.communication, self.rules, self.old_apis)  # fmt: skip
+             self.modules, self.recorded_steps, self.iterations, self.communication, self.rules,
+             self.old_apis)  # fmt: skip
         self._check_kernels()
         self._check_files()
         self._check_analysis()
@@ -151,7 +152,7 @@ class Rank:
         host_alone = isinstance(activities, list) and activities and not any("NPU" in str(each) for each in activities)
         if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or self.timeline is None:
             return
-        if any(map(len, (self.kernels or (), self.timeline.work))) or self.statistic is not None or self.recorded_steps:
+        if len(self.kernels or ()) or len(self.timeline.work) or self.statistic is not None or self.recorded_steps:
             return
         there = any(each.name == "FRAMEWORK" or each.name.startswith("PROF_") for each in root.iterdir())
         where = "" if there else " where its FRAMEWORK and PROF_* are"

@@ -133,7 +133,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
         counters: Counters.
-        unmeasured: int64, ascending: ``file_order`` of the slices whose duration is not known; they end where they start.
+        unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
         aside: Slices that are set aside; None: none.
         moved: By device: ns that were added to its times.

@@ -7,7 +7,7 @@ stay in `Trace.aside`, for the table of events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt

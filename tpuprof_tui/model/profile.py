@@ -248,6 +248,7 @@ class Problem:
         lane: Label of the lane concerned, within its group; empty if none.
         rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
         lost: Number of records that are known to be lost.
+        repaired: Number of records that are shown otherwise than they were recorded.
         after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
     """
 
@@ -261,6 +262,7 @@ class Problem:
     count: int = 1
     rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
     lost: int = dataclasses.field(default=0, compare=False)
+    repaired: int = dataclasses.field(default=0, compare=False)
     after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
@@ -395,12 +397,16 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     @cached_property
     def start_ns(self) -> int:
         """Smallest start of all events, ns; 0 without events or times."""
-        return min((int(lane["start"][0]) for lane in self.lanes if len(lane) and self.timed), default=0)
+        return min((int(lane["start"][0]) for lane in self._timed_lanes), default=0)
 
     @cached_property
     def end_ns(self) -> int:
         """Largest end of all events, ns; 0 without events or times."""
-        return max((int(lane["end"].max()) for lane in self.lanes if len(lane) and self.timed), default=0)
+        return max((int(lane["end"].max()) for lane in self._timed_lanes), default=0)
+
+    @property
+    def _timed_lanes(self) -> Iterator[Lane]:
+        return (lane for lane in self.lanes if len(lane) and self.timed and not lane.is_aside)
 
     @cached_property
     def device_part(self) -> Profile:
@@ -443,8 +449,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def timed_part(self) -> Profile:
-        """The profile itself if it has times, else without lanes; for views of the time line."""
-        return self if self.timed else replace(self, lanes=())
+        """The profile without lanes that have no times; for pictures."""
+        timed = [slice(0, len(lane)) if self.timed and not lane.is_aside else None for lane in self.lanes]
+        return self if None not in timed else self.restricted_to(timed)
 
     def lanes_of(self, group: int) -> tuple[Lane, ...]:
         """Lanes of a group and its descendants."""

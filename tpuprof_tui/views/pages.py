@@ -120,9 +120,11 @@ def title_line(profile: Profile) -> str:
 
 
 def _by_side(profile: Profile, count: str) -> str:
-    """The number of events of the device, and next to it that of the host if it has lanes."""
-    host = sum(len(lane) for lane in profile.lanes if lane.on_host)
-    return f"{count} on the device, {host:,} on the host" if host else count
+    """The number of events of the device, and next to it that of the host, if it has lanes, and of those set aside."""
+    host = sum(len(lane) for lane in profile.lanes if lane.on_host and not lane.is_aside)
+    aside = sum(len(lane) for lane in profile.lanes if lane.is_aside)
+    parts = [f"{count} on the device", f"{host:,} on the host"] if host else [count]
+    return ", ".join((*parts, *([f"{aside:,} set aside"] if aside else [])))
 
 
 def lost_text(profile: Profile) -> str:

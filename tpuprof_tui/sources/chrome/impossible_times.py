@@ -49,6 +49,11 @@ class DeviceEvents(Struct, frozen=True, eq=False):
     clock: npt.NDArray[np.integer]
     launched: I64
 
+    def delays(self, start: I64) -> I64:
+        """Times in ns from launch to start, of the events whose launch is known."""
+        known = self.launched != INT_MISSING
+        return start[self.rows[known]] - self.launched[known]
+
 
 class Judgement(Struct, frozen=True, eq=False):
     """What is wrong with the times of some events.
@@ -68,6 +73,11 @@ class Judgement(Struct, frozen=True, eq=False):
     guessed: frozenset[int] = frozenset()
     apart: int = 0
 
+    def near(self, times: I64) -> Mask:
+        """Mask of times that are not far from the recording, for instants beside the events."""
+        limit = _limit(self.high - self.low)
+        return np.asarray((times >= max(self.low - limit, -_MOST)) & (times <= min(self.high + limit, _MOST)))
+
 
 def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgement:
     """Finds the events that cannot belong to their recording, and the device clocks to correct. O(n log n) at most.
@@ -78,7 +88,8 @@ def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgemen
     """
     if not len(start):
         return Judgement(0, 0)
-    if _plausible(start, end) and (device is None or _near(device.launched, start[device.rows])):
+    delays = start[:0] if device is None else device.delays(start)
+    if plausible(start, end, delays):
         return Judgement(int(start.min()), int(end.max()))
     start, end = start.copy(), np.minimum(end, _MOST)
     kept = np.ones(len(start), np.bool_)
@@ -211,20 +222,19 @@ def _limit(span: int) -> int:
     return max(_LEAST_NS, _SPANS * span)
 
 
-def _near(launched: I64, start: I64) -> bool:
-    """Whether all device events are within 1 s of their launch, as far as that is known."""
-    known = launched != INT_MISSING
-    delay = start - launched if bool(known.all()) else start[known] - launched[known]
-    return int(delay.max(initial=0)) <= _LEAST_NS and int(delay.min(initial=0)) >= -_LEAST_NS
-
-
-def _plausible(start: I64, end: I64) -> bool:
-    """Whether no event can be far, by the shares of coarse cells of the time line.
+def plausible(start: I64, end: I64, delays: I64) -> bool:
+    """Whether no event can be far and no clock differ, by the shares of coarse cells of the time line: fast.
 
     A recording with events further off than ten times its length lies within 4 of at least 16 cells.
+
+    Args:
+        start, end: ns, of at least one event.
+        delays: ns from launch to start of device events, where known.
     """
     low, high = int(start.min()), int(start.max())
     if int(end.max()) > high + max(_LEAST_LENGTH_NS, _SPANS * (high - low)):
+        return False
+    if int(delays.max(initial=0)) > _LEAST_NS or int(delays.min(initial=0)) < -_LEAST_NS:
         return False
     if high - low <= _LEAST_NS:
         return True

@@ -29,7 +29,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import Rows, constant, rows_at
+from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
@@ -37,6 +37,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
+from .believable import aside_arguments, aside_lanes, lane_problem
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
@@ -110,6 +111,8 @@ class _Run:
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
+        #: Lanes of set aside events: behind all others, so that these keep their numbers where they are left out.
+        self._aside: list[Lane] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._counters: list[Counter] = []
 
@@ -143,7 +146,7 @@ class _Run:
         card = next(filter(None, cards), "GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
         steps = self._steps
-        lanes = tuple(self._lanes)
+        lanes = (*self._lanes, *self._aside)
         return TorchProfile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
@@ -260,6 +263,9 @@ class _Run:
             lane_rows[len(self._lanes)] = rows
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
+        for title, aside_rows in aside_lanes(trace):
+            self._aside.append(columns.aside_lane(title, aside_rows, top))
+            self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
         world = _distributed(trace).get("world_size")
@@ -327,8 +333,9 @@ class _Columns:
     ) -> None:  # fmt: skip
         self._trace, self._steps, self._arrays = trace, steps, arrays
         names = [texts["name"].code(text) for text in trace.names]
+        self._name_codes = np.array(names, np.int32)
         # share the array if the codes are identical
-        self._name = trace.name if names == list(range(len(names))) else np.array(names, np.int32)[trace.name]
+        self._name = trace.name if names == list(range(len(names))) else self._name_codes[trace.name]
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = trace.start, trace.end
         if shift:
@@ -369,6 +376,19 @@ class _Columns:
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(file_order[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
+
+    def aside_lane(self, title: str, rows: slice, group: int) -> Lane:
+        """The lane of set aside events in some rows of `Trace.aside`."""
+        trace, aside = self._trace, self._trace.aside
+        assert aside is not None
+        columns = {
+            "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
+            "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
+            "external": aside.external[rows],
+        }  # fmt: skip
+        return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
+                    arguments=lambda row: aside_arguments(trace, rows.start + row), activity=Activity.HOST,
+                    counted=False)  # fmt: skip
 
     @staticmethod
     def _on_demand(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:

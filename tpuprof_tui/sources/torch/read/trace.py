@@ -59,6 +59,32 @@ class CounterSeries(Struct, frozen=True, eq=False):
     value: F64
 
 
+class Aside(Struct, frozen=True, eq=False):
+    """Events that are set aside, in columns of one length: their times cannot be those of the recording.
+
+    Attributes:
+        thread: int32, index in ``Trace.threads``, ascending.
+        name, kind, category, file_order, correlation, external: As in the trace.
+        start, end: int64 ns as in the file.
+        away: int64 ns, from the recording back to its start, below 0, or on to its start or end, above; 0: it is far
+            from its launch only.
+    """
+
+    thread: I32
+    name: I32
+    kind: npt.NDArray[np.int8]
+    category: npt.NDArray[np.int16]
+    file_order: I64
+    correlation: I64
+    external: I64
+    start: I64
+    end: I64
+    away: I64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
 class Trace(Struct, frozen=True, eq=False, dict=True):
     """Contents of one file. Events are in columns of one length, by thread, within a thread in nesting order.
 
@@ -84,6 +110,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
+        aside: Events that are set aside; None: none.
     """
 
     path: Path
@@ -111,6 +138,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
     arguments: Arguments
+    aside: Aside | None = None
 
     def __len__(self) -> int:
         return len(self.start)

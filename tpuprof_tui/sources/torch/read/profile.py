@@ -36,6 +36,7 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
+from ...runs import Place, Recorded, places_of, problems_of
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .believable import aside_arguments, aside_lanes, lane_problem
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
@@ -118,11 +119,16 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks = [_int_or_zero(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
+        clocks = [begun_ns(trace) for trace in self._traces]
         clocks, moved = self._on_one_clock(clocks)
         zero = min(clocks, default=0)
-        pauses = self._without_pauses(clocks)
         names = [worker_and_span(trace.path.name) for trace in self._traces]
+        recordings = [
+            Recorded(name, clock, clock + trace.length_ns, _rank(trace), _job(trace), _card(trace), number in moved)
+            for number, (trace, clock, (name, _)) in enumerate(zip(self._traces, clocks, names, strict=True))
+        ]
+        places = places_of(recordings)
+        self._problems += [] if self._more_follows else problems_of(recordings, places)
         workers: list[TraceWorker] = []
         for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
             name, digits = names[number]
@@ -134,17 +140,18 @@ class _Run:
                 key = f"Rank {rank}"
             if any(worker.key == key for worker in workers):
                 key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, clock - zero - pauses[number],
+            workers.append(self._worker(trace, key, name, span, places[number], clock + places[number].shift,
                                         guessed=number in moved))  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
-        self._problems += [] if self._more_follows else self._missing_ranks(set(ranks))
+        one_run = len({each.run for each in places}) == 1
+        self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
         capabilities = {NAMES}
         for trace in self._traces:
             present = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
-        cards = [str(each.get("name") or "") for trace in self._traces for each in properties_of(trace)]
-        card = next(filter(None, cards), "GPU" if DEVICE in capabilities else "CPU")
+        cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
+        card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
         steps = self._steps
         lanes = (*self._lanes, *self._aside)
@@ -161,7 +168,7 @@ class _Run:
                 number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
-            wall_ns=None if any(pauses) else time_of_day(zero),
+            wall_ns=None if len({each.session for each in places}) > 1 else time_of_day(zero),
             links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
         )  # fmt: skip
 
@@ -184,25 +191,6 @@ class _Run:
                         file=self._traces[number].path.name))  # fmt: skip
         return clocks, moved
 
-    def _without_pauses(self, clocks: Sequence[int]) -> list[int]:
-        """Pause in ns to cut out before each trace.
-
-        Recordings in one folder whose gap is longer than all of them together are of several runs, or of one that was
-        recorded now and then: what happened in between is unknown.
-        """
-        ends = [clock + trace.length_ns for trace, clock in zip(self._traces, clocks, strict=True)]
-        total = sum(trace.length_ns for trace in self._traces)
-        found, left_out, last = [0] * len(clocks), 0, min(ends, default=0)
-        for number in sorted(range(len(clocks)), key=clocks.__getitem__):
-            if (pause := clocks[number] - last) > total > 0:
-                left_out += pause
-                self._problems.append(Problem(
-                    Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
-                    "They are shown one after the other, without that time.",
-                    file=self._traces[number].path.name))  # fmt: skip
-            found[number], last = left_out, max(last, ends[number])
-        return found
-
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
         sizes = {_int_or_zero(_distributed(trace).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
@@ -217,12 +205,12 @@ class _Run:
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
     def _worker(
-        self, trace: Trace, key: str, name: str, span: int, shift: int, *, guessed: bool = False
+        self, trace: Trace, key: str, name: str, span: int, place: Place, shift: int, *, guessed: bool = False
     ) -> TraceWorker:  # fmt: skip
         rank = _rank(trace)
         top = len(self._groups)
         self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
-                                  host=_host(trace)))  # fmt: skip
+                                  host=_host(trace), run=place.run, session=place.session))  # fmt: skip
         self._problems += (*trace.problems, *unrecorded_problems(trace))
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
@@ -443,6 +431,11 @@ def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
     return found
 
 
+def begun_ns(trace: Trace) -> int:
+    """Time of the earliest event, ns: since 1970 in most files, else on a clock of the host."""
+    return _int_or_zero(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns
+
+
 def device_name(kind: int, number: int) -> str:
     """Name of the device of memory instants, from their device type and id."""
     word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
@@ -458,6 +451,18 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
 def _distributed(trace: Trace) -> dict[str, Any]:
     found = trace.metadata.get("distributedInfo")
     return found if isinstance(found, dict) else {}
+
+
+def _job(trace: Trace) -> str:
+    """What the ranks of a job have in common; empty for a process alone."""
+    stated = _distributed(trace)
+    alone = _int_or_zero(stated.get("world_size")) < 2
+    return "" if alone else f"{stated['world_size']} {stated.get('backend')} {stated.get('pg_count')}"
+
+
+def _card(trace: Trace) -> str:
+    """Name of the trace's first device; empty if it states none."""
+    return next((str(each["name"]) for each in properties_of(trace) if each.get("name")), "")
 
 
 def _rank(trace: Trace) -> int | None:

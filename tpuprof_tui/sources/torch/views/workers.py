@@ -6,9 +6,10 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.views.report import Worker
 
-from ..read.profile import TorchProfile, properties_of
+from ..read.profile import TorchProfile, begun_ns, properties_of
 
 #: Properties of a device that are shown, and their names; all are the card's own.
 _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
@@ -24,6 +25,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
             tuple({name: device.get(key) for key, name in _SHOWN.items() if isinstance(device.get(key), (int, str))}
                   for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
+            begun_ns=time_of_day(begun_ns(each.trace)),
         )
         for each in profile.traces
     )  # fmt: skip

@@ -138,8 +138,8 @@ class Rank:
         for role in sorted(self.paths.renamed):
             if role.endswith(".db"):
                 name = self._name(self.paths.by_role[role][0])
-                self.problems.append(Problem(Severity.NOTE, f"{name} is not named as the exporters name a database.",
-                                             f"It is read as {role}, which its tables are those of.", name))  # fmt: skip
+                what, done = f"{name} is not named as the exporters name a database.", f"It is read as {role}."
+                self.problems.append(Problem(Severity.NOTE, what, done, name))
         for role in sorted(self.paths.shared):
             table = self.table(role) if role.endswith(".csv") else None
             if table is not None and not table.first(*DEVICES):

@@ -214,7 +214,7 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     )
     return Problem(
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
-        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name, group=group, lane=label,
-        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), count=count, lost=count,
+        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name, group=group,
+        lane=label, offset=trace.arguments.offset_of_number(int(aside.file_order[first])), count=count, lost=count,
         rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip

@@ -42,6 +42,7 @@ from .believable import aside_arguments, aside_lanes, lane_problem
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
+from .launchers import unrecorded_problems
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
 from .values import I32
@@ -210,7 +211,7 @@ class _Run:
         top = len(self._groups)
         self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
                                   host=_host(trace), run=place.run, session=place.session))  # fmt: skip
-        self._problems += trace.problems
+        self._problems += (*trace.problems, *unrecorded_problems(trace))
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
         labels = [trace.names[name] for name in trace.name[found].tolist()]

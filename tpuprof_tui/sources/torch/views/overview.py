@@ -281,7 +281,7 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
             rows.append((key, None, share, text))
     device_rows = devices.rows()
     for device, _, memory, _, utilization, *_ in device_rows:
-        if utilization is not None and utilization < 0.5:
+        if utilization is not None and utilization < 0.5 and not run.is_fragmentary:
             rows.append(("low_utilization", device, utilization, _CAPTURED if run.captures_graphs else
                          "Idle over half the time: larger batch, kernels."))  # fmt: skip
         peak = _peak(run, device)

@@ -22,6 +22,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtr
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
+from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
@@ -119,6 +120,11 @@ class Run:
     def captures_graphs(self) -> bool:
         """Whether CUDA graphs are captured in the trace; capturing executes next to nothing on the device."""
         return any(name.endswith("StreamBeginCapture") for name in self.trace.names)
+
+    @cached_property
+    def is_fragmentary(self) -> bool:
+        """Whether the work of many launches was not recorded, so that idle time is not known."""
+        return any(each.is_fragmentary for each in unrecorded_problems(self.trace))
 
     @cached_property
     def collectives(self) -> I64:

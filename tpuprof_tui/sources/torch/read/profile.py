@@ -225,7 +225,8 @@ class _Run:
         labels = [trace.names[name] for name in trace.name[found].tolist()]
         numbers = step_numbers([label[len(STEP) :] for label in labels])
         if not labels:
-            found, labels = executions(trace)
+            found, told = executions(trace)
+            labels = [each.label for each in told]
             starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
         self._steps += zip(labels, [top] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip

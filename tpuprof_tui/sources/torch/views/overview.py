@@ -66,26 +66,29 @@ def _steps(selection: ViewSelection) -> Answer:
 def _executions(selection: ViewSelection) -> Iterator[Table]:
     """Table of a server's model executions, with the device work of each; a graph replay is one call, many kernels."""
     run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
-    rows, labels = (np.zeros(0, np.int64), []) if run.steps.annotated else executions(trace)
+    rows, told = executions(trace)
     chosen = np.flatnonzero(selection.mask_of(rows))
     if not len(chosen):
         return
     launched = np.flatnonzero(run.call >= 0)
     call = run.call[launched]
     execution = step_at(trace.start[rows], trace.end[rows], trace.start[call])
+    order = np.argsort(execution, kind="stable")
+    launched, call = launched[order], call[order]
     shared = np.bincount(call, minlength=len(trace))[call] > 1
+    border = np.searchsorted(execution[order], np.arange(len(rows) + 1)).tolist()
     found = []
     for number in chosen.tolist():
-        of_execution = execution == number
-        work = np.zeros(len(run.call), np.bool_)
-        work[launched[of_execution]] = True
-        covered = run.work_union(work).total
-        replays = len(np.unique(call[of_execution & shared]))
+        own = slice(border[number], border[number + 1])
+        work, each = launched[own], told[number]
+        covered = Intervals.union(run.work_start[work], run.work_end[work]).total
         start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
-        found.append((number, labels[number], start + shift, end - start, covered, int(of_execution.sum()), replays,
-                      int((of_execution & shared).sum())))  # fmt: skip
+        found.append((number, each.label, each.stage or None, each.requests, each.tokens, start + shift, end - start,
+                      covered, len(work), len(np.unique(call[own][shared[own]])), int(shared[own].sum())))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
-        Column("execution", "No."), Column("kind", "Kind"), Column("start_us", "Start", "time"),
+        Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", spare=4),
+        Column("requests", "Requests", "count", spare=3), Column("tokens", "Tokens", "count", spare=2),
+        Column("start_us", "Start", "time"),
         Column("host_us", "Host", "duration", bar=True), Column("device_us", "Device", "duration", bar=True),
         Column("launched", "Launched", "count"), Column("graphs", "Graph replays", "count"),
         Column("graph_kernels", "Their kernels", "count"),

@@ -1,0 +1,122 @@
+"""Traces of inference servers: runs of the model, recordings by stage, ranks merged into one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.sources.torch.read.steps import marks_step
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.report import report_record, workers_of
+
+
+def event(category: str, name: str, start: float, length: float, pid: object = 1, tid: object = 1, **args) -> dict:
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": length, "args": args}
+
+
+def written(path: Path, events: list[dict], **metadata) -> Path:
+    path.write_text(json.dumps({"traceEvents": events, **metadata}))
+    return path
+
+
+def report(path, *views: str, **asked) -> dict:
+    profile = open_profile(path)
+    found = [view for view in views_of(profile.vocabulary) if not views or view.id in views]
+    return report_record(Query(Session.build(profile), **asked), found, workers_of(profile))
+
+
+def rows(record: dict, view: str, table: str, worker: str = "") -> list[dict]:
+    data = record["views"][view]
+    if "workers" in data:
+        data = data["workers"][worker] if worker else next(iter(data["workers"].values()))
+    found = data["tables"][table]
+    return [dict(zip((column["key"] for column in found["columns"]), row, strict=True)) for row in found["rows"]]
+
+
+def served(category: str, name: str, frames: bool) -> list[dict]:
+    """An execution with a launch and a kernel, within frames if there are any."""
+    events = [event(category, name, 10, 50), event("cuda_runtime", "cudaGraphLaunch", 20, 5, correlation=3),
+              event("kernel", "k", 30, 60, 0, 7, correlation=3)]  # fmt: skip
+    python = ("vllm/v1/worker/gpu_model_runner.py(3000): execute_model", "threading.py(1): run")
+    return events + [event("python_function", each, 5 - n, 70 + n) for n, each in enumerate(python) if frames]
+
+
+@pytest.mark.parametrize("frames", [False, True])
+@pytest.mark.parametrize(("name", "kind", "stage", "requests", "tokens"), [
+    ("execute_context_0(0)_generation_32(32)", "decode 32", "decode", 32, 32),
+    ("execute_context_2(6144)_generation_3(3)", "prefill 2, decode 3", "mixed", 5, 6147),
+    ("execute_context_1(77)_generation_0(0)", "prefill 1", "prefill", 1, 77),
+    ("execute_context_0(0)_generation_0(0)", "empty", "idle", 0, 0),
+    ("execute_6147_context_2(sq6144sk7144sqsq20971520sqsk23019520)_generation_3(sq3sk6144sqsq3sqsk6144)",
+     "prefill 2, decode 3", "mixed", 5, 6147),
+    ("execute_64_context_0(sq0sk0sqsq0sqsk0)_generation_64(sq64sk131072sqsq64sqsk131072)", "decode 64", "decode", 64,
+     64),
+    ("step[EXTEND bs=2 toks=14721]", "prefill 2", "prefill", 2, 14721),
+    ("step[EXTEND bs=2 toks=14721 c_sq=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]", "prefill 2", "prefill", 2,
+     14721),
+    ("step[DECODE bs=32]", "decode 32", "decode", 32, None),
+    ("step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]", "decode 64", "decode", 64, 128),
+    ("step[MIXED bs=8 toks=100]", "mixed 8", "mixed", 8, 100),
+    ("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]",
+     "prefill 1, decode 1", "mixed", 2, 6),
+    ("step[TARGET_VERIFY bs=4 g_sq=16 g_sqsq=64 g_sqsk=1 g_sk=1]", "verify 4", "verify", 4, 16),
+    ("step[VERIFY bs=4]", "verify 4", "verify", 4, None), ("step[DRAFT bs=3]", "draft 3", "draft", 3, None),
+    ("step[DRAFT_EXTEND_V2 bs=3 toks=9]", "draft 3", "draft", 3, 9), ("step[ idle bs=0 ]", "idle", "idle", 0, None),
+    ("step[SPLIT_PREFILL bs=1 toks=9]", "prefill 1", "prefill", 1, 9), ("step[WARP bs=1]", "warp 1", "warp", 1, None),
+    ("prefill[bs=2 tok=14721 ctx=[7803, 6918]]", "prefill 2", "prefill", 2, 14721),
+    ("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=1 sqsk=1 sk=1]", "prefill 6", "prefill", 6, 17408),
+    ("decode[bs=117/128 tok=117 d=117]", "decode 117", "decode", 117, 117),
+    ("decode[bs=128 tok=384 p=2 d=126 sqsq=132612 sqsk=1114112 sk=258048 tbo=1]", "prefill 2, decode 126", "mixed",
+     128, 384),
+    ("execute_new_2_cached_30", "new 2, cached 30", None, 32, None),
+    ("execute_diffusion_2_512x512", "diffusion", "diffusion", 2, None),
+])  # fmt: skip
+def test_annotations_of_servers_are_runs_with_stage_requests_and_tokens(
+    tmp_path, name, kind, stage, requests, tokens, frames
+):
+    path = written(tmp_path / "server.pt.trace.json", served("user_annotation", name, frames))
+    (row,) = rows(report(path, "steps"), "steps", "executions")
+    assert (row["kind"], row["stage"], row["requests"], row["tokens"]) == (kind, stage, requests, tokens)
+    assert (row["device_us"], row["launched"]) == (60, 1)
+    assert open_profile(path).steps.counts() == {kind: 1}
+    assert marks_step(name)
+
+
+@pytest.mark.parametrize(("frame", "kind"), [
+    ("vllm/v1/worker/gpu_model_runner.py(3000): execute_model", "execution"),
+    ("sglang/srt/model_executor/model_runner.py(2000): forward", "execution"),
+    ("sglang/srt/model_executor/model_runner.py(900): forward_decode", "decode"),
+    ("/x/sglang/srt/model_executor/model_runner.py(900): forward_extend", "prefill"),
+    ("atom/model_engine/model_runner.py(900): forward", "execution"),
+])  # fmt: skip
+def test_frames_tell_the_runs_of_a_server_without_annotations(tmp_path, frame, kind):
+    path = written(tmp_path / "server.pt.trace.json", served("python_function", frame, frames=False))
+    (row,) = rows(report(path, "steps"), "steps", "executions")
+    stage = None if kind == "execution" else kind
+    assert (row["kind"], row["stage"], row["requests"], row["tokens"]) == (kind, stage, None, None)
+
+
+@pytest.mark.parametrize("name", [
+    "step[3]", "step[]", "step", "steps[DECODE bs=1]", "prefill[0]", "decode", "predecode[bs=1]", "capture_128_decode",
+    "execute_context_" + "9" * 5000 + "(0)_generation_0(0)", "execute_", "my model_runner.py(3): forward",
+    "nn.Module: forward",
+])  # fmt: skip
+def test_other_names_are_no_runs(tmp_path, name):
+    assert not marks_step(name)
+    path = written(tmp_path / "server.pt.trace.json", served("user_annotation", name, frames=False))
+    assert "executions" not in report(path, "steps")["views"]["steps"]["workers"]["server"]["tables"]
+
+
+def test_runs_are_shown_beside_the_steps_of_a_schedule(tmp_path):
+    events = [*served("user_annotation", "step[DECODE bs=32]", frames=False),
+              event("user_annotation", "ProfilerStep#4", 0, 100)]  # fmt: skip
+    path = written(tmp_path / "server.pt.trace.json", events)
+    record = report(path, "steps")
+    assert [row["kind"] for row in rows(record, "steps", "executions")] == ["decode 32"]
+    assert [row["step"] for row in rows(record, "steps", "steps")] == ["4"]
+    assert open_profile(path).steps.counts() == {"ProfilerStep#4": 1}

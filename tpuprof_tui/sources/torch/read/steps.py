@@ -23,7 +23,7 @@ STEP: Final = "ProfilerStep#"
 MODULE: Final = "nn.Module: "
 #: Number of requests or tokens in a name.
 _COUNT: Final = r"(\d{1,15})"
-#: vLLM: execute_context_0(0)_generation_32(32), or in detail execute_32_context_0(sq0sk0..)_generation_32(sq32sk4096..).
+#: vLLM: execute_context_0(0)_generation_32(32), in detail execute_32_context_0(sq0sk0..)_generation_32(sq32sk4096..).
 _VLLM: Final = re.compile(rf"execute_(?:{_COUNT}_)?context_{_COUNT}\(([^)]*)\)_generation_{_COUNT}\(([^)]*)\)?")
 #: SGLang: step[EXTEND bs=2 toks=512], step[MIXED bs=2 c=1 g=1 c_sq=5 g_sq=1], step[TARGET_VERIFY bs=4].
 _SGLANG: Final = re.compile(r"step\[\s*([a-z]\w*)(?=[^\]]*\bbs=)([^\]]*)", re.IGNORECASE)

@@ -107,7 +107,7 @@ def title_line(profile: Profile) -> str:
     """Name, chip and kind of a profile, in one line."""
     words, device = profile.vocabulary, profile.device_part
     chip = line_text(profile.device.chip, NAME_WIDTH)
-    parts = [*([chip] if chip else []), words.unit.of(len(profile.units))]
+    parts = [*([chip] if chip else []), words.unit.of(len(profile.groups.numbers))]
     ports = profile.numbers_in("ports")
     if ports:
         parts.append(words.word_of("ports").of(len(ports)))

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes, natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.errors import UnreadableError
@@ -107,8 +107,8 @@ class TorchSource(Source):
         """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
-        names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
-        return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+        names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
+        return [path / name for name in sorted(names, key=natural_order) if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
 
 
 def _profile(
@@ -182,8 +182,9 @@ def _unpack(path: Path) -> list[Path]:
         if not found:
             raise UnreadableError(f"{path} cannot be unpacked ({error}).") from None
     names = [Path(each).name for each in found]
-    return sorted(_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
-                  for member, file in found.items())  # fmt: skip
+    unpacked = (_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
+                for member, file in found.items())  # fmt: skip
+    return sorted(unpacked, key=lambda file: natural_order(file.name))
 
 
 def _renamed(file: Path, member: Path, *, alone: bool) -> Path:

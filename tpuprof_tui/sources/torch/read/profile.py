@@ -40,17 +40,15 @@ from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
+from .identities import Identity, distributed_info, host_of, identities, in_order
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
 from .values import I32
 
 I64 = npt.NDArray[np.int64]
-_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
 #: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
 _XPU: Final = 12
 GPU_TYPES: Final = (1, 6, _XPU)
-#: File names of tensorboard_trace_handler: host, process id, timestamp.
-_HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class TraceWorker(Struct, frozen=True):
@@ -58,10 +56,7 @@ class TraceWorker(Struct, frozen=True):
 
     Attributes:
         trace: The file's events.
-        key: Unique name of the worker.
-        name: Worker name from the file name.
-        span: Number of this recording among the worker's, from 1.
-        rank: Its rank; None if unknown.
+        identity: Whose recording it is.
         world_size: Number of ranks in its run; None if unknown.
         group: Id of its group.
         shift_ns: Offset from its times to those of the profile.
@@ -69,26 +64,27 @@ class TraceWorker(Struct, frozen=True):
     """
 
     trace: Trace
-    key: str
-    name: str
-    span: int
-    rank: int | None
+    identity: Identity
     world_size: int | None
     group: int
     shift_ns: int
     lane_rows: dict[int, I64 | slice]
+
+    @property
+    def key(self) -> str:
+        """Unique name of the worker."""
+        return self.identity.key
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank, stated or guessed; None if unknown."""
+        return self.identity.rank
 
 
 class TorchProfile(Profile, frozen=True, eq=False):
     """A profile with the traces that it was made of."""
 
     traces: tuple[TraceWorker, ...] = ()
-
-
-def worker_and_span(name: str) -> tuple[str, str]:
-    """Worker name in a file name, and the digits of its span; empty if it has none."""
-    match = _SUFFIX.search(name)
-    return (name[: match.start()], match[1] or "") if match else (name, "")
 
 
 def profile_of(
@@ -105,10 +101,12 @@ class _Run:
         *, more_follows: bool,
     ) -> None:  # fmt: skip
         self._path, self._arrays, self._more_follows = path, arrays, more_follows
-        self._traces = traces
+        self._traces = in_order(traces)
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
         self._groups: list[Group] = []
+        #: Number of each device, by its owner and process.
+        self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
         self._lanes: list[Lane] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._counters: list[Counter] = []
@@ -118,20 +116,9 @@ class _Run:
         clocks, moved = self._on_one_clock(clocks)
         zero = min(clocks, default=0)
         pauses = self._without_pauses(clocks)
-        names = [worker_and_span(trace.path.name) for trace in self._traces]
-        workers: list[TraceWorker] = []
-        for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
-            name, digits = names[number]
-            spans = sorted({span for each, span in names if each == name}, key=lambda text: (len(text), text))
-            span = spans.index(digits) + 1
-            key = f"{name}@{span}" if len(spans) > 1 else name
-            rank = _rank(trace)
-            if rank is not None and sum(_rank(each) == rank for each in self._traces) == 1:
-                key = f"Rank {rank}"
-            if any(worker.key == key for worker in workers):
-                key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, clock - zero - pauses[number],
-                                        guessed=number in moved))  # fmt: skip
+        whose = identities(self._traces, clocks)
+        workers = [self._worker(trace, whose[number], clock - zero - pauses[number], guessed=number in moved)
+                   for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True))]  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         self._problems += [] if self._more_follows else self._missing_ranks(set(ranks))
         capabilities = {NAMES}
@@ -163,7 +150,7 @@ class _Run:
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
         """Clocks corrected by the times of collectives, and the indices of those that were moved."""
-        ranks = [(_distributed(trace).get("world_size"), _distributed(trace).get("rank")) for trace in self._traces]
+        ranks = [(distributed_info(trace).get("world_size"), distributed_info(trace).get("rank")) for trace in self._traces]
         moved: set[int] = set()
         for size in {size for size, _ in ranks if type(size) is int}:
             members = [number for number, each in enumerate(ranks) if each[0] == size]
@@ -200,7 +187,7 @@ class _Run:
         return found
 
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
-        sizes = {_int_or_zero(_distributed(trace).get("world_size")) for trace in self._traces}
+        sizes = {_int_or_zero(distributed_info(trace).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
         if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
@@ -212,13 +199,10 @@ class _Run:
         return [Problem(Severity.WARNING, f"Ranks of the run that are not here: {text}.",
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
-    def _worker(
-        self, trace: Trace, key: str, name: str, span: int, shift: int, *, guessed: bool = False
-    ) -> TraceWorker:  # fmt: skip
-        rank = _rank(trace)
-        top = len(self._groups)
-        self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
-                                  host=_host(trace)))  # fmt: skip
+    def _worker(self, trace: Trace, identity: Identity, shift: int, *, guessed: bool = False) -> TraceWorker:
+        rank, top = identity.rank, len(self._groups)
+        label = f"{identity.key} ~" if guessed or identity.guessed else identity.key
+        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace)))
         self._problems += trace.problems
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
@@ -251,7 +235,11 @@ class _Run:
             groups[device, pid] = len(self._groups)
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
-                self._groups.append(Group(f"GPU {pid}", "gpu", top, free_number(self._groups, number), is_unit=True))
+                # another recording of the same device has its number
+                if (identity.owner, pid) not in self._devices:
+                    self._devices[identity.owner, pid] = free_number(self._groups, number)
+                number = self._devices[identity.owner, pid]
+                self._groups.append(Group(f"GPU {pid}", "gpu", top, number, is_unit=True))
             else:
                 title = trace.process_names.get(pid, "")
                 self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
@@ -263,9 +251,9 @@ class _Run:
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
-        world = _distributed(trace).get("world_size")
+        world = distributed_info(trace).get("world_size")
         world_size = world if type(world) is int else None
-        return TraceWorker(trace, key, name, span, rank, world_size, top, shift, lane_rows)
+        return TraceWorker(trace, identity, world_size, top, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
@@ -433,21 +421,6 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
     """Properties of the devices that the file states."""
     found = trace.metadata.get("deviceProperties")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _distributed(trace: Trace) -> dict[str, Any]:
-    found = trace.metadata.get("distributedInfo")
-    return found if isinstance(found, dict) else {}
-
-
-def _rank(trace: Trace) -> int | None:
-    rank = _distributed(trace).get("rank")
-    return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
-
-
-def _host(trace: Trace) -> str:
-    stated, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
-    return stated if stated and isinstance(stated, str) else named[1] if named else ""
 
 
 def _int_or_zero(value: Any) -> int:

@@ -84,6 +84,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
+        part: What the file says of whose events these are, if several ranks are merged into it.
     """
 
     path: Path
@@ -111,6 +112,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
     arguments: Arguments
+    part: str = ""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -20,10 +20,12 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     assert isinstance(profile, TorchProfile)
     return tuple(
         Worker(
-            each.key, Scope(each.group), each.rank, each.name, each.span, (each.trace.path.name,),
-            tuple({name: device.get(key) for key, name in _SHOWN.items() if isinstance(device.get(key), (int, str))}
+            each.key, Scope(each.group), each.rank, each.identity.name, each.identity.span, (each.trace.path.name,),
+            tuple({"name": ""} | {name: device[key] for key, name in _SHOWN.items()
+                                  if isinstance(device.get(key), str if key == "name" else (int, str))}
                   for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
+            rank_guessed=each.identity.guessed,
         )
         for each in profile.traces
     )  # fmt: skip

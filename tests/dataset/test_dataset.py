@@ -496,7 +496,12 @@ def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
 
 def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
     folder, out = copied
-    assert answer(capfd, "compact", out) == {"schema": ANSWER_SCHEMA, "action": "compact", "files_before": 12, "files": 12}
+    assert answer(capfd, "compact", out) == {
+        "schema": ANSWER_SCHEMA,
+        "action": "compact",
+        "files_before": 12,
+        "files": 12,
+    }
     assert main(["dataset", "compact", str(out)]) == 0
     assert capfd.readouterr().out == "12 files became 12: no folder (source, day, device) has two that can be joined\n"
     # captures of one device and one day share a file

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -120,3 +122,123 @@ def test_runs_are_shown_beside_the_steps_of_a_schedule(tmp_path):
     assert [row["kind"] for row in rows(record, "steps", "executions")] == ["decode 32"]
     assert [row["step"] for row in rows(record, "steps", "steps")] == ["4"]
     assert open_profile(path).steps.counts() == {"ProfilerStep#4": 1}
+
+
+def step(number: int, start: float, length: float, pid: object, **ids: int) -> list[dict]:
+    """A step of one operator, its launch and its kernel on GPU `pid % 10`; the host's process is `pid`."""
+    correlation, external = ids.get("correlation", 3), ids.get("external", 5)
+    device = int(str(pid)) % 10
+    return [event("user_annotation", f"ProfilerStep#{number}", start, length, pid, pid),
+            event("cpu_op", "aten::mm", start + 1, 5, pid, pid, **{"External id": external}),
+            event("cuda_runtime", "cudaLaunchKernel", start + 2, 1, pid, pid, correlation=correlation,
+                  **{"External id": external}),
+            event("kernel", "gemm", start + 3, 10, device, 7, correlation=correlation, device=device, stream=7,
+                  **{"External id": external})]  # fmt: skip
+
+
+def keys(record: dict) -> list[tuple]:
+    return [(each["key"], each["rank"], each["rank_guessed"], each["span"]) for each in record["workers"]]
+
+
+def by_stage(folder: Path, **stated) -> Path:
+    for rank in (0, 1):
+        for stage, start in (("EXTEND", 0), ("DECODE", 500)):
+            written(folder / f"17-TP-{rank}-{stage}.trace.json", step(4, start, 100, 100 + rank),
+                    **({"distributedInfo": {"rank": rank, "world_size": 2}} if stated else {}))  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated, capsys):
+    folder = by_stage(tmp_path, **({"stated": True} if stated else {}))
+    assert keys(report(folder, "steps")) == [
+        ("Rank 0 EXTEND", 0, not stated, 1), ("Rank 0 DECODE", 0, not stated, 2),
+        ("Rank 1 EXTEND", 1, not stated, 1), ("Rank 1 DECODE", 1, not stated, 2),
+    ]  # fmt: skip
+    profile = open_profile(folder)
+    assert profile.groups.numbers == (0, 1)
+    mark = "" if stated else " ~"
+    assert [group.label for group in profile.groups if group.kind == "rank"] == [
+        f"Rank {rank} {stage}{mark}" for rank in (0, 1) for stage in ("EXTEND", "DECODE")
+    ]  # fmt: skip
+    assert main(["info", str(folder)]) == 0
+    assert re.search(r"GPUs +0, 1\n", capsys.readouterr().out)
+    assert main(["report", str(folder), "steps", "--rank", "1", "--json"]) == 0
+    assert [each["key"] for each in json.loads(capsys.readouterr().out)["workers"]] == [
+        "Rank 1 EXTEND",
+        "Rank 1 DECODE",
+    ]
+    assert main(["report", str(folder), "steps", "--group", "0"]) == 0
+    assert main(["instructions", str(folder), "--core", "0"]) == 2
+    assert "2 recordings of GPU 0" in capsys.readouterr().err
+    assert main(["instructions", str(folder), "--core", "3"]) == 2
+
+
+def test_sessions_of_like_stages_are_compared(tmp_path):
+    for rank in (0, 1):
+        for stage, start in (("EXTEND", 0), ("DECODE", 500))[rank:]:
+            name = "nccl:all_reduce" if stage == "EXTEND" else "nccl:all_gather"
+            written(tmp_path / f"17-TP-{rank}-{stage}.trace.json",
+                    [*step(4, start, 100, 100 + rank), event("user_annotation", name, start + 20, 30 - 10 * rank)],
+                    distributedInfo={"rank": rank, "world_size": 2})  # fmt: skip
+    data = report(tmp_path, "distributed")["views"]["distributed"]
+    found = rows({"views": {"distributed": data}}, "distributed", "transfer")
+    waits = {row["worker"]: (row["transfer_us"], row["synchronising_us"]) for row in found if row["step"] == "all"}
+    assert waits == {"Rank 0 EXTEND": (30, 0), "Rank 0 DECODE": (20, 10), "Rank 1 DECODE": (20, 0)}
+
+
+@pytest.mark.parametrize(("names", "ranks"), [
+    (["rank_0.json", "rank_2.json", "rank_10.json"], [0, 2, 10]), (["a_rank3.json"], [3]), (["w-rank-3.json"], [3]),
+    ([f"dp{dp}_pp0_tp{tp}_dcp0_ep0_rank{tp}.1700000000000000000.pt.trace.json" for dp in (0, 1) for tp in (0, 1)],
+     [0, 1, 2, 3]),
+    (["frank7_1.1700000000000.pt.trace.json", "crank2.example_1.1700000000000.pt.trace.json"], [None, None]),
+])  # fmt: skip
+def test_ranks_are_guessed_from_names_in_numeric_order(tmp_path, names, ranks):
+    for place, name in enumerate(names):
+        written(tmp_path / name, step(4, 0, 100, 100 + place))
+    found = report(tmp_path, "steps")["workers"]
+    assert [each["rank"] for each in found] == ranks
+    assert [each["rank_guessed"] for each in found] == [rank is not None for rank in ranks]
+    assert [each["key"] for each in found if each["rank"] is not None] == [
+        f"Rank {rank}" for rank in ranks if rank is not None
+    ]
+
+
+def test_a_stated_rank_is_not_guessed_and_orders_the_workers(tmp_path):
+    for name, rank in (("a", 10), ("b", 9), ("c_rank3", 2)):
+        written(tmp_path / f"{name}.json", step(4, 0, 100, 100), distributedInfo={"rank": rank, "world_size": 16})
+    assert keys(report(tmp_path, "steps")) == [
+        ("Rank 2", 2, False, 1),
+        ("Rank 9", 9, False, 1),
+        ("Rank 10", 10, False, 1),
+    ]
+    # the host's name is none
+    written(tmp_path / "rank7_1.1700000000000.pt.trace.json", step(4, 0, 100, 100), host_name="rank7")
+    assert report(tmp_path, "steps")["workers"][-1]["rank"] is None
+
+
+def test_a_host_thread_that_shares_its_ids_with_a_stream_keeps_its_name(tmp_path):
+    for order in (1, -1):
+        names = [{"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "args": {"name": name}}
+                 for name in ("thread 7 (python)", "stream 7 ")][::order]  # fmt: skip
+        path = written(tmp_path / f"t{order}.json", [*names, event("cpu_op", "a", 0, 9, 7, 7),
+                                                     event("kernel", "k", 3, 3, 7, 7)])  # fmt: skip
+        profile = open_profile(path)
+        assert [profile.title_of(lane) for lane in profile.lanes] == ["GPU 7 stream 7", "Process 7 thread 7 (python)"]
+
+
+@pytest.mark.parametrize(("pid", "args", "cards", "label", "device"), [
+    (0, {}, [{}], "GPU 0", ["0", None]), (0, {}, [{"name": "X"}], "GPU 0", ["0", "X"]),
+    (0, {}, [{"id": 0, "name": None}], "GPU 0", ["0", None]), (0, {}, [{"id": 0, "name": 7}], "GPU 0", ["0", None]),
+    (None, {}, [{"id": 0, "name": "X"}], "GPU", [None, None]), ("GPU 3", {"device": 3}, [], "GPU 3", ["3", None]),
+    ("", {}, [], "GPU", [None, None]),
+])  # fmt: skip
+def test_a_device_may_have_no_name_or_number(tmp_path, pid, args, cards, label, device):
+    path = written(tmp_path / "t.json", [event("cpu_op", "a", 0, 90), event("kernel", "k", 3, 30, pid, 7, **args)],
+                   deviceProperties=cards)  # fmt: skip
+    (lane,) = (lane for lane in open_profile(path).lanes if lane.kind == "stream")
+    assert open_profile(path).title_of(lane) == f"{label} stream 7"
+    record = report(path, "overview", "streams")
+    assert [[row["device"], row["name"]] for row in rows(record, "overview", "devices")] == [device]
+    assert rows(record, "streams", "streams")[0]["device"] == device[0]
+    assert all(isinstance(each["name"], str) for each in record["workers"][0]["devices"])

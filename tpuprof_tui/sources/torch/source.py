@@ -108,7 +108,8 @@ class TorchSource(Source):
         if not os.path.isdir(path):
             return [path]
         names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
-        return [path / name for name in sorted(names, key=natural_order) if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+        names.sort(key=natural_order)
+        return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
 
 
 def _profile(

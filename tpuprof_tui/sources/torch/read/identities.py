@@ -60,6 +60,12 @@ def stated_rank(trace: Trace) -> int | None:
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
+def clock_of(trace: Trace) -> int:
+    """Clock reading at a trace's zero, ns."""
+    base = trace.metadata.get("baseTimeNanoseconds")
+    return trace.zero_ns + (base if type(base) is int and abs(base) < 1 << 62 else 0)
+
+
 def host_of(trace: Trace) -> str:
     """Name of the machine that a trace states, else that of its file's name; empty if unknown."""
     stated, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
@@ -67,12 +73,13 @@ def host_of(trace: Trace) -> str:
 
 
 def in_order(traces: Sequence[Trace]) -> list[Trace]:
-    """Traces by rank, if each has another one or they are of one run; else as they are."""
+    """Traces by rank, then time, if all have a rank and are of one run by its size; else as they are."""
     ranks = [rank for rank, _ in _ranks(traces)]
     sizes = {str(distributed_info(trace).get("world_size")) for trace in traces}
     if None in ranks or len(sizes) > 1:
         return list(traces)
-    return [traces[index] for index in sorted(range(len(traces)), key=lambda index: ranks[index] or 0)]
+    order = sorted(range(len(traces)), key=lambda index: (ranks[index] or 0, clock_of(traces[index])))
+    return [traces[index] for index in order]
 
 
 def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]:

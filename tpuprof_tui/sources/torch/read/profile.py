@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -40,10 +39,10 @@ from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
-from .identities import Identity, distributed_info, host_of, identities, in_order
+from .identities import Identity, clock_of, distributed_info, host_of, identities, in_order
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
-from .values import I32
+from .values import I32, known
 
 I64 = npt.NDArray[np.int64]
 #: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
@@ -112,8 +111,7 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks = [_int_or_zero(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
-        clocks, moved = self._on_one_clock(clocks)
+        clocks, moved = self._on_one_clock([clock_of(trace) for trace in self._traces])
         zero = min(clocks, default=0)
         pauses = self._without_pauses(clocks)
         whose = identities(self._traces, clocks)
@@ -126,8 +124,9 @@ class _Run:
             present = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
-        cards = [str(each.get("name") or "") for trace in self._traces for each in properties_of(trace)]
-        card = next(filter(None, cards), "GPU" if DEVICE in capabilities else "CPU")
+        cards = [each.get("name") for trace in self._traces for each in properties_of(trace)]
+        card = next((name for name in cards if isinstance(name, str) and name),
+                    "GPU" if DEVICE in capabilities else "CPU")  # fmt: skip
         labels = StringsBuilder()
         steps = self._steps
         lanes = tuple(self._lanes)
@@ -150,7 +149,8 @@ class _Run:
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
         """Clocks corrected by the times of collectives, and the indices of those that were moved."""
-        ranks = [(distributed_info(trace).get("world_size"), distributed_info(trace).get("rank")) for trace in self._traces]
+        stated = map(distributed_info, self._traces)
+        ranks = [(each.get("world_size"), each.get("rank")) for each in stated]
         moved: set[int] = set()
         for size in {size for size, _ in ranks if type(size) is int}:
             members = [number for number, each in enumerate(ranks) if each[0] == size]
@@ -235,11 +235,13 @@ class _Run:
             groups[device, pid] = len(self._groups)
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
+                number = _device_of(trace, pid) if number < 0 else number
+                title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
                 # another recording of the same device has its number
                 if (identity.owner, pid) not in self._devices:
                     self._devices[identity.owner, pid] = free_number(self._groups, number)
                 number = self._devices[identity.owner, pid]
-                self._groups.append(Group(f"GPU {pid}", "gpu", top, number, is_unit=True))
+                self._groups.append(Group(title, "gpu", top, number, is_unit=True))
             else:
                 title = trace.process_names.get(pid, "")
                 self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
@@ -351,11 +353,12 @@ class _Columns:
             columns |= {key: self._work_column(key, rows) for key in ("bytes", "grid", "block")}
         number = int(tid[:9]) if tid.isdecimal() else -1
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        label = f"{word} {tid.removeprefix('stream ')}" if word else title if tid in title else f"{title} {tid}".strip()
+        stream = known(tid.removeprefix("stream ")) or ""
+        label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
         columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
         file_order = columns["order"]
-        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
+        return Lane(kind=kind, group=group, label=label.strip(), number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(file_order[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
@@ -415,6 +418,14 @@ def device_name(kind: int, number: int) -> str:
     """Name of the device of memory instants, from their device type and id."""
     word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
     return "CPU" if kind == 0 else f"{word}{number}"
+
+
+def _device_of(trace: Trace, pid: str) -> int:
+    """Number of the device whose work is in a process that has no number; -1 if its events tell none."""
+    of_process = np.array([process == pid for process, _ in trace.threads], np.bool_)
+    found = np.unique(trace.work["device"][of_process[trace.thread_of(trace.work_rows)]])
+    text = trace.texts[int(found[0])] if len(found) == 1 else ""
+    return int(text[:9]) if text.isascii() and text.isdecimal() else -1
 
 
 def properties_of(trace: Trace) -> list[dict[str, Any]]:

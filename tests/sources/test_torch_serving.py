@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,14 @@ import pytest
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
+import torch_trace
 
 
 def event(category: str, name: str, start: float, length: float, pid: object = 1, tid: object = 1, **args) -> dict:
@@ -177,9 +182,9 @@ def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated
 def test_sessions_of_like_stages_are_compared(tmp_path):
     for rank in (0, 1):
         for stage, start in (("EXTEND", 0), ("DECODE", 500))[rank:]:
-            name = "nccl:all_reduce" if stage == "EXTEND" else "nccl:all_gather"
+            name, host = "nccl:all_reduce" if stage == "EXTEND" else "nccl:all_gather", 100 + rank
             written(tmp_path / f"17-TP-{rank}-{stage}.trace.json",
-                    [*step(4, start, 100, 100 + rank), event("user_annotation", name, start + 20, 30 - 10 * rank)],
+                    [*step(4, start, 100, host), event("user_annotation", name, start + 20, 30 - 10 * rank, host)],
                     distributedInfo={"rank": rank, "world_size": 2})  # fmt: skip
     data = report(tmp_path, "distributed")["views"]["distributed"]
     found = rows({"views": {"distributed": data}}, "distributed", "transfer")
@@ -242,3 +247,138 @@ def test_a_device_may_have_no_name_or_number(tmp_path, pid, args, cards, label, 
     assert [[row["device"], row["name"]] for row in rows(record, "overview", "devices")] == [device]
     assert rows(record, "streams", "streams")[0]["device"] == device[0]
     assert all(isinstance(each["name"], str) for each in record["workers"][0]["devices"])
+
+
+def of_sglang(rank: int, events: list[dict]) -> list[dict]:
+    return [{**each, "pid": f"[TP{rank:02}-DP00-PP00-EP00] {each['pid']}"} for each in events]
+
+
+def of_tracefusion(rank: int, events: list[dict]) -> list[dict]:
+    """Its process names are those of ranks; ids but the External ones are moved apart."""
+    factor, found = 100_000, []
+    for each in events:
+        if each["ph"] == "M" and each["name"].startswith("process_"):
+            continue
+        args = {**each.get("args", {}), "rank": rank}
+        if "correlation" in args:
+            args["correlation"] += rank * factor
+        moved = {key: each[key] + rank * factor for key in ("pid", "id") if type(each.get(key)) is int}
+        found.append({**each, **moved, "args": args})
+    processes = {each["pid"] for each in found if type(each["pid"]) is int}
+    return [*found, *({"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"RANK {rank} - CPU"}}
+                      for pid in sorted(processes))]  # fmt: skip
+
+
+def with_named_events(rank: int, events: list[dict]) -> list[dict]:
+    return [{**each, "name": f"[R{rank}] {each['name']}",
+             "pid": each["pid"] + rank * 1000 if type(each["pid"]) is int else f"rank{rank}_{each['pid']}"}
+            for each in events]  # fmt: skip
+
+
+def in_one_process(rank: int, events: list[dict]) -> list[dict]:
+    return [*({**each, "pid": rank + 1} for each in events),
+            {"name": "process_name", "ph": "M", "pid": rank + 1, "tid": 0, "args": {"name": f"Rank {rank}"}},
+            ]  # fmt: skip
+
+
+MERGERS = (of_sglang, of_tracefusion, with_named_events, in_one_process)
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory) -> Path:
+    """Files of two ranks that state no rank themselves, as the merged file cannot."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for rank, path in enumerate(torch_trace.write_run(folder / "made", ranks=2, steps=2, layers=1, packed=False)):
+        record = json.loads(path.read_text())
+        record["distributedInfo"].pop("rank")
+        (folder / f"rank{rank}.json").write_text(json.dumps(record))
+    return folder
+
+
+def merged(folder: Path, path: Path, merger) -> Path:
+    """The files of ranks in one, by a merger's rule: metadata are those of the first."""
+    records = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    events = [each for rank, record in enumerate(records) for each in merger(rank, record["traceEvents"])]
+    cards = [each for record in records for each in record["deviceProperties"]]
+    path.write_text(json.dumps({**records[0], "traceEvents": events, "deviceProperties": cards}))
+    return path
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, merger):
+    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules"]
+    # memory instants are known by the name that one merger changes
+    views += ["memory"] * (merger is not with_named_events)
+    path = merged(two_ranks, tmp_path / "merged-17.trace.json", merger)
+    expected, found = report(two_ranks, *views), report(path, *views)
+    assert [each["what"] for each in found["problems"]] == [
+        "The traces of 2 ranks were merged into this file.", *(each["what"] for each in expected["problems"]),
+    ]  # fmt: skip
+    for key in ("key", "rank", "rank_guessed", "span", "events", "start", "duration_us", "devices"):
+        assert [each[key] for each in found["workers"]] == [each[key] for each in expected["workers"]], key
+    assert {each["files"][0] for each in found["workers"]} == {"merged-17.trace.json"}
+    assert found["views"] == expected["views"]
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_links_of_merged_ranks_stay_within_them(two_ranks, tmp_path, merger):
+    apart = open_profile(two_ranks)
+    together = open_profile(merged(two_ranks, tmp_path / "merged-17.trace.json", merger))
+    assert [len(lane) for lane in together.lanes] == [len(lane) for lane in apart.lanes]
+    one, two = ((links.kind.tolist(), links.from_row.tolist(), links.to_row.tolist())
+                for links in (apart.links(), together.links()))  # fmt: skip
+    assert sorted(zip(*one, strict=True)) == sorted(zip(*two, strict=True))
+    assert len(one[0])
+
+
+def test_one_merged_rank_is_that_of_the_file(two_ranks, tmp_path):
+    record = json.loads((two_ranks / "rank0.json").read_text())
+    record["distributedInfo"]["rank"] = 5
+    events = of_sglang(0, record["traceEvents"])
+    path = written(tmp_path / "merged-17.trace.json", events, **{key: value for key, value in record.items()
+                                                                 if key != "traceEvents"})  # fmt: skip
+    found = report(path, "steps")
+    assert [(each["key"], each["rank"], each["rank_guessed"]) for each in found["workers"]] == [("Rank 5", 5, False)]
+    assert open_profile(path).groups.numbers == (0,)
+    assert not any("merged" in each["what"] for each in found["problems"])
+
+
+def test_merged_files_without_a_sign_of_whose_events_are_are_refused(tmp_path, capsys):
+    both = [*step(1, 0, 100, 100), *step(1, 5, 100, 201)]
+    path = written(tmp_path / "merged.json", both)
+    assert main(["report", str(path), "--json"]) == 2
+    assert "merged traces of several processes (100, 201)" in capsys.readouterr().err
+    # beside others it is left out with that reason
+    written(tmp_path / "rank0.json", step(1, 0, 100, 100))
+    found = report(tmp_path, "steps")
+    assert len(found["workers"]) == 1
+    assert [each["severity"] for each in found["problems"]] == ["error"]
+
+
+def test_merged_files_whose_ids_are_apart_are_split_by_them(tmp_path):
+    path = written(tmp_path / "merged.json", [*step(1, 0, 100, 100), *step(1, 50, 90, 201, correlation=9, external=9)])
+    found = report(path, "steps", "overview")
+    assert [(each["key"], each["rank"], each["duration_us"]) for each in found["workers"]] == [
+        ("merged process 100", None, 100), ("merged process 201", None, 90),
+    ]  # fmt: skip
+    # without devices there is nothing to tell apart
+    hosts = [
+        each for pid in (1, 2) for each in (event("cpu_op", "a", 0, 9, pid), event("user_annotation", "b", 0, 9, pid))
+    ]
+    assert len(report(written(tmp_path / "cpu.json", hosts), "steps")["workers"]) == 2
+
+
+def test_hostile_labels_do_not_take_long(tmp_path):
+    many = [event("cpu_op", "a", n, 1, f"[TP{n}] 1") for n in range(5000)]
+    with pytest.raises(UnreadableError, match="more than 4,096 ranks"):
+        open_profile(written(tmp_path / "many.json", many))
+    many = [
+        event(category, "a", n, 1, n, correlation=n) for n in range(3000) for category in ("cpu_op", "cuda_runtime")
+    ]
+    many += [event("kernel", "k", n, 1, 5000 + n, correlation=n) for n in range(3000)]
+    with pytest.raises(UnreadableError, match="several processes"):
+        open_profile(written(tmp_path / "many.json", many))
+    odd = [
+        event("cpu_op", "a", n, 1, pid) for n, pid in enumerate(("[] 1", "[TP] 1", "rank", "[TP0]", "[Unknown] 3", "x"))
+    ]
+    report(written(tmp_path / "odd.json", odd), "steps")

@@ -120,16 +120,20 @@ def _profile(
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Severity
 
+    from .read.merged import ranks_of
     from .read.profile import profile_of
 
-    traces, problems = [], list(more)
-    for number, trace in sorted(found.items()):
-        if not isinstance(trace, UnreadableError):
-            traces.append(trace)
-        elif len(files) == 1:
-            raise trace
-        else:
-            problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
+    traces: list[Trace] = []
+    problems = list(more)
+    for number, each in sorted(found.items()):
+        try:
+            if isinstance(each, UnreadableError):
+                raise each
+            traces += ranks_of(each)
+        except UnreadableError as error:
+            if len(files) == 1:
+                raise
+            problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=files[number].name))
     if not traces:
         raise UnreadableError(f"{path} holds no trace that can be read.")
     return profile_of(path, traces, problems, arrays, more_follows=bool(more))

@@ -115,6 +115,8 @@ SPECIAL = {
     "loading.again",
     "explorer.stop-export",
     "export.stop",
+    # it needs a folder of recordings: test_opening.py
+    "chooser.mark",
     # they need something to compare with: test_comparing.py
     "explorer.next-difference",
     "explorer.previous-difference",

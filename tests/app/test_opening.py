@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,36 @@ async def test_progress_shows_while_a_capture_is_read(tmp_path, reading):
         assert "40 B of 100 B" in text or "50 B of 100 B" in text
         reading.go.set()
         await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+
+
+async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tmp_path):
+    for number, place in enumerate(("a.1", "a.2", "b")):
+        # a minute apart, the last a day later
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "dur": 50,
+                 "ts": 1_780_000_000_000_000 + (60_000_000, 120_000_000, 86_400_000_000)[number]}  # fmt: skip
+        (tmp_path / f"{place}.pt.trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    app = TpuprofApp(str(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and frame(app).count("50.00 us") == 3)
+        rows = [line.split()[:5] for line in frame(app).splitlines() if ".pt.trace" in line]
+        assert [(row[0], row[1]) for row in rows] == [("a.1.pt.trace.json", "1"), ("a.2.pt.trace.json", "1"),
+                                                      ("b.pt.trace.json", "2")]  # fmt: skip
+        assert rows[0][3] == "2026-05-28"
+        await pilot.press("space", "j", "space")
+        assert frame(app).count(" * a.") == 2
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        assert app.explorer.session.profile.groups.sessions == (0, 1)
+        await pilot.press("O")
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "b.pt.trace" in frame(app))
+        await pilot.press("j", "j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        assert app.capture.path.endswith("b.pt.trace.json")
+        assert not app.capture.recordings
+    together = TpuprofApp(str(tmp_path), options={"recordings": "*"})
+    async with together.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(together.screen, ExplorerScreen))
+        assert len(together.explorer.session.profile.groups.sessions) == 3
 
 
 async def test_escape_cancels_reading_and_lists_captures(tmp_path, reading):

@@ -18,7 +18,7 @@ from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UsageError, requires_package
 from tpuprof_tui.exit_status import INTERRUPTED, LANGUAGES, OK, help_lines
 from tpuprof_tui.model.vocabulary import import_entry, join_words
-from tpuprof_tui.sources.catalog import SOURCES, Catalog
+from tpuprof_tui.sources.catalog import RECORDINGS, SOURCES, Catalog
 
 from . import dataset, texts
 from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error
@@ -229,6 +229,8 @@ def open_command(options: argparse.Namespace) -> int:
     for option in options.own:
         if option.missing and option.name in options.source:
             must_exist(options.source[option.name], option.missing)
+    if options.together:
+        options.captures, options.source[RECORDINGS.name] = _together(options.captures)
     against = options.against
     if against is not None:
         if len(options.captures) != 1:
@@ -257,6 +259,20 @@ def open_command(options: argparse.Namespace) -> int:
         options.captures, options=options.source, ascii=options.ascii, mouse=options.mouse, debug=options.debug,
         follow=options.follow, against=against, notes=options.notes or "", place=place,
     )  # fmt: skip
+
+
+def _together(paths: Sequence[str]) -> tuple[list[str], str]:
+    """The folder of some recordings, and their names as an option; of a single folder all.
+
+    Raises:
+        UsageError: They are not in one folder.
+    """
+    if len(paths) == 1:
+        return list(paths), "*"
+    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
+    if len(folders) != 1:
+        raise UsageError("--together opens recordings of one folder.", "Name a folder, or several of its files.")
+    return [folders.pop()], ",".join(os.path.basename(path).replace(",", "?") for path in paths)
 
 
 def info_command(options: argparse.Namespace) -> int:

@@ -112,7 +112,7 @@ def source_option(option: SourceOption) -> Option:
 #: Forms of a range.
 _TIMES: Final = "1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"
 #: Options of the sources of this package.
-OWN_OPTIONS: Final = tuple(option for source in SOURCES for option in source.options)
+OWN_OPTIONS: Final = tuple({option.name: option for source in SOURCES for option in source.options}.values())
 
 OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
@@ -233,6 +233,7 @@ OPTIONS: Final = (
     _switch("--ascii", "open", "draw only with ASCII characters", "store_const", const=True, dest="ascii"),
     _switch("--unicode", "open", "draw with Unicode whatever the locale", "store_const", const=False, dest="ascii"),
     _switch("--no-mouse", "open", "leave the mouse to the terminal", "store_false", dest="mouse"),
+    _switch("--together", "open", "the given recordings, or all of a folder, on one time line instead of a list"),
     _switch("--follow", "open", "read the capture again when it changes, and new ones in its folder"),
     _switch("--debug", "", "show the traceback of an unexpected error"),
     Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),

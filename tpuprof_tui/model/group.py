@@ -29,6 +29,9 @@ class Group(Struct, frozen=True):
         lost: Whether it ran but the capture holds no data of it.
         remark: A word from the source, shown after the label ("late"); may be empty.
         host: Top-level groups only: the machine it ran on; empty if unknown.
+        run: Top-level groups only: number of the run that it was recorded in; runs have nothing in common.
+        session: Top-level groups only: groups of one session share a clock and a window. Sessions lie one after the
+            other on the time line; the time between them was not recorded and is in no figure.
     """
 
     label: str
@@ -39,6 +42,8 @@ class Group(Struct, frozen=True):
     lost: bool = False
     remark: str = ""
     host: str = ""
+    run: int = 0
+    session: int = 0
 
 
 class Groups(tuple[Group, ...]):
@@ -137,6 +142,25 @@ class Groups(tuple[Group, ...]):
         while group >= 0 and self[group].parent >= 0:
             group = self[group].parent
         return group
+
+    @cached_property
+    def sessions(self) -> tuple[int, ...]:
+        """Numbers of the sessions, ascending."""
+        return tuple(sorted({group.session for group in self if group.parent < 0})) or (0,)
+
+    def session(self, group: int) -> int:
+        """Number of the session that a group was recorded in; 0 for -1."""
+        return self[self.top(group)].session if 0 <= group < len(self) else 0
+
+    def peers(self, unit: int) -> tuple[int, ...]:
+        """Ids of the units of the session of a unit, itself included: those that it can be compared with."""
+        return tuple(each for each in self.units if self.session(each) == self.session(unit))
+
+    @cached_property
+    def device_count(self) -> int:
+        """Number of units, those counted once that several sessions of a run recorded."""
+        counts = Counter((self[self.top(unit)].run, self.session(unit)) for unit in self.units)
+        return sum(max(count for (its, _), count in counts.items() if its == run) for run in {run for run, _ in counts})
 
     def at_path(self, path: tuple[str, ...]) -> int:
         """Id of the first group with this path (see `path`); -1 if there is none."""

@@ -376,7 +376,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def _summary_words(self) -> Iterator[str]:
         words = self.vocabulary
         yield words.title or "a profile"
-        yield words.unit.of(len(self.groups.numbers))
+        yield words.unit.of(self.groups.device_count)
         yield words.lane.of(len(self.lanes))
         yield words.event.of(self.instructions)
         yield time_text(self.end_ns - self.start_ns) if self.timed else "no times"
@@ -407,6 +407,37 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         """The profile without host lanes; the base of device figures."""
         device = [None if lane.on_host else slice(0, len(lane)) for lane in self.lanes]
         return self if None not in device else self.restricted_to(device)
+
+    @cached_property
+    def windows(self) -> tuple[tuple[int, int], ...]:
+        """Window (start, end), ns, of each session in their order: that of its device, of its host if it has none."""
+        if len(self.groups.sessions) == 1:
+            part = device if (device := self.device_part).instructions else self
+            return ((part.start_ns, part.end_ns),)
+        return tuple(self._extent(session, on_host=False) or self._extent(session, on_host=True) or (0, 0)
+                     for session in self.groups.sessions)  # fmt: skip
+
+    def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:
+        """First start and last end of a session's events; without the host's unless ``on_host``; None: no events."""
+        lanes = [lane for lane in self.lanes if len(lane) and (on_host or not lane.on_host)
+                 and self.groups.session(lane.group) == session]  # fmt: skip
+        if not lanes or not self.timed:
+            return None
+        return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
+
+    def window_of(self, lane: Lane) -> tuple[int, int]:
+        """Window (start, end), ns, of a lane: that of its session, on the host from its first to its last event."""
+        session = self.groups.session(lane.group)
+        if lane.on_host:
+            several = len(self.groups.sessions) > 1
+            return (self._extent(session, on_host=True) if several else None) or (self.start_ns, self.end_ns)
+        return self.windows[self.groups.sessions.index(session)]
+
+    def window_of_group(self, group: int) -> tuple[int, int]:
+        """Window (start, end), ns, of the session of a group; of all sessions for -1."""
+        if group >= 0:
+            return self.windows[self.groups.sessions.index(self.groups.session(group))]
+        return min(start for start, _ in self.windows), max(end for _, end in self.windows)
 
     def restricted_to(self, rows: Sequence[Rows | None]) -> Profile:
         """The profile restricted to some events and the links between them.

@@ -19,15 +19,15 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
-from .source import Part, Progress, ProgressCallback, Source, SourceOption, Verdict
+from .source import RECORDINGS, Part, Progress, ProgressCallback, SessionEntry, Source, SourceOption, Verdict
 from .source import natural_order as natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile, Vocabulary
 
 __all__ = [
-    "SOURCES", "Catalog", "Decision", "Part", "Progress", "ProgressCallback", "SourceOption", "open_profile",
-    "vocabularies",
+    "RECORDINGS", "SOURCES", "Catalog", "Decision", "Part", "Progress", "ProgressCallback", "SessionEntry",
+    "SourceOption", "open_profile", "vocabularies",
 ]  # fmt: skip
 
 
@@ -338,6 +338,10 @@ class Catalog:
         except OSError:
             return ""
         return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+    def sessions(self, path: AnyPath) -> Sequence[SessionEntry]:
+        """The sessions to choose from in a folder of recordings; empty: it is opened as a whole."""
+        return self._answer(Path(path), "sessions", ())
 
     def device_and_call(self, path: AnyPath) -> tuple[int | None, int | None]:
         """Device number and call number in a profile's name; None for each that the name does not contain."""

@@ -10,10 +10,13 @@ import stat
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+
+from tpuprof_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -115,6 +118,49 @@ class SourceOption(Struct, frozen=True):
     missing: str = ""
 
 
+#: The option of sources whose folders may hold several recordings.
+RECORDINGS: Final = SourceOption(
+    "recordings", ("--recordings",),
+    {"metavar": "NAMES", "help": "of a folder of recordings only these, together: names or patterns, with commas"},
+)  # fmt: skip
+
+
+class SessionEntry(Struct, frozen=True):
+    """A session in a folder of recordings, for a list to choose from: one recording, or one of each rank of a run.
+
+    Attributes:
+        names: Names of the recordings in the folder.
+        run: Number of the run, from 1.
+        ranks: Its ranks; empty: unknown.
+        device: Name of the device; empty: unknown.
+        begun_ns: Wall-clock time of its start, ns since 1970; None: unknown.
+        size: Bytes on disk.
+    """
+
+    names: tuple[str, ...]
+    run: int
+    ranks: str = ""
+    device: str = ""
+    begun_ns: int | None = None
+    size: int = 0
+
+
+def chosen_names(patterns: str, names: Sequence[str]) -> list[str]:
+    """The names that ``patterns``, separated by commas, choose.
+
+    Raises:
+        UsageError: A pattern fits none.
+    """
+    chosen: set[str] = set()
+    for pattern in filter(None, map(str.strip, patterns.split(","))):
+        fitting = {name for name in names if name == pattern} or {name for name in names if fnmatchcase(name, pattern)}
+        if not fitting:
+            there = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            raise UsageError(f"There is no recording {pattern!r} in this folder.", f"There are: {there}.")
+        chosen |= fitting
+    return [name for name in names if name in chosen]
+
+
 class Source(ABC):
     """One kind of profile on disk.
 
@@ -184,6 +230,11 @@ class Source(ABC):
     def files(self, path: Path) -> Sequence[Path]:
         """The files that a profile consists of; when one of them changes, the profile has changed."""
         return [path]
+
+    def sessions(self, path: Path) -> Sequence[SessionEntry]:
+        """The sessions to choose from in a folder, by run and start; empty: it is opened as a whole. Must be quick."""
+        del path
+        return ()
 
     def whole(self, path: Path) -> Path:
         """The path of the profile that a path belongs to: a file of a capture gives the capture's folder."""

@@ -17,6 +17,7 @@ from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
 from tpuprof_tui.analysis.steps.step_figures import steadiness
+from tpuprof_tui.analysis.totals.figures import UnitFigures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
@@ -162,12 +163,14 @@ def filter_target(query: Query, key: str, text: str) -> Target:
 
 
 def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    figures = query.unit_figures
-    if len(figures) < 2:
-        return
-    most = max(figures, key=lambda each: each.busy)
-    gain = most.busy - sum(each.busy for each in figures) / len(figures)
-    if gain >= least:
+    sessions: dict[int, list[UnitFigures]] = {}
+    for each in query.unit_figures:
+        sessions.setdefault(query.profile.groups.session(each.unit), []).append(each)
+    for figures in sessions.values():
+        most = max(figures, key=lambda each: each.busy)
+        gain = most.busy - sum(each.busy for each in figures) / len(figures)
+        if len(figures) < 2 or gain < least:
+            continue
         text = f"{most.label} works {time_text(round(gain))} longer than {query.vocabulary.unit.plural} do on average."
         yield window_finding(query, rule, most.label, gain, text, "", Target(scope=Scope(most.unit)))
 
@@ -176,7 +179,7 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     profile = query.filtered_session.profile
     if "kernel" not in profile.strings:
         return
-    waits: dict[str, dict[int, float]] = {}
+    waits: dict[tuple[str, int], dict[int, float]] = {}
     start, end = query.window
     for lane in profile.lanes:
         unit = profile.unit_of(lane)
@@ -186,14 +189,15 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         codes = lane.take("kernel", slice(low, high))
         there = np.flatnonzero(np.bincount(codes[codes >= 0]))
         for kernel in (clean(profile.text("kernel", code)) for code in there.tolist()):
-            waits.setdefault(kernel, {}).setdefault(unit, 0.0)
+            waits.setdefault((kernel, profile.groups.session(unit)), {}).setdefault(unit, 0.0)
         rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
         each = LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
         for kernel, ns in by_text(profile, each, "kernel", each.length):
             # lanes of a unit wait concurrently: take the longest
-            waits[kernel][unit] = max(waits[kernel][unit], ns)
+            of_units = waits[kernel, profile.groups.session(unit)]
+            of_units[unit] = max(of_units[unit], ns)
     found = []
-    for kernel, units in waits.items():
+    for (kernel, _), units in waits.items():
         if len(units) < 2:
             continue
         late = min(units, key=lambda unit: units[unit])

@@ -184,7 +184,7 @@ def _beyond_peak(query: Query, found: ScoredEvent) -> int | None:
 def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for unit in query.units:
         label = query.profile.groups.title(unit)
-        for pause in longest_pauses(query.session, unit, *query.window)[:1]:
+        for pause in longest_pauses(query.session, unit, *query.window_of(unit))[:1]:
             length = pause.end - pause.start
             if length >= least:
                 yield Finding(

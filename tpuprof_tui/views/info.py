@@ -28,6 +28,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
     have ``limit`` rows (None: all) from ``offset``; ``total_rows`` has their total numbers.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
+    total_ns = sum(end - start for start, end in profile.windows) if profile.timed else None
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
     lanes, problems = profile.lanes[rows], profile.problems[rows]
@@ -51,7 +52,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),
         **(port_numbers if key else {}),
-        "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
+        "total_ns": total_ns,
         "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,

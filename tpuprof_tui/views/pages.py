@@ -88,7 +88,9 @@ def info_report(
         if profile.timed
         else [commands_table(profile)]
     )
-    tables += text_tables(answer(view_of(words, "problems"), query), limit, offset)
+    for view in views_of(words):
+        if view.id in ("recordings", "problems"):
+            tables += text_tables(answer(view, query), limit, offset)
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(line_text(profile.name, NAME_WIDTH), lines, tuple(table for table in tables if table.rows))
@@ -107,7 +109,9 @@ def title_line(profile: Profile) -> str:
     """Name, chip and kind of a profile, in one line."""
     words, device = profile.vocabulary, profile.device_part
     chip = line_text(profile.device.chip, NAME_WIDTH)
-    parts = [*([chip] if chip else []), words.unit.of(len(profile.groups.numbers))]
+    parts = [*([chip] if chip else []), words.unit.of(profile.groups.device_count)]
+    recorded = sum(group.parent < 0 and group.kind == "rank" for group in profile.groups)
+    parts += [plural(recorded, "recording")] if len(profile.groups.sessions) > 1 else []
     ports = profile.numbers_in("ports")
     if ports:
         parts.append(words.word_of("ports").of(len(ports)))

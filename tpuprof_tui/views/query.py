@@ -107,18 +107,34 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         state = DisplayState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
         if self.range is None and self.step is not None:
-            start, end = filtered_session(self.session, with_step("", self.step)).device_window
+            start, end = self._step_part.profile.window_of_group(-1)
         return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.full_filter)
+
+    @property
+    def _step_part(self) -> Session:
+        """The session restricted to the step."""
+        return filtered_session(self.session, with_step("", self.step or 0))
 
     @cached_property
     def window(self) -> tuple[int, int]:
         """Window (start, end), ns, that shares refer to and unions are clipped to: device time within the range."""
-        return self.session.clip_window(self.state.start, self.state.end, self.scope.lane)
+        return self.window_of(self.scope.group, self.scope.lane)
+
+    def window_of(self, group: int, lane: int = -1) -> tuple[int, int]:
+        """The part of the window in which a group's session, or a lane's, was recorded; -1: any session."""
+        start, end = self.state.start, self.state.end
+        if self.range is None and self.step is not None and group >= 0:
+            start, end = self._step_part.profile.window_of_group(group)
+        return self.session.clip_window(start, end, lane, group)
 
     @property
     def span(self) -> int:
-        """Length of the window, ns."""
-        return self.window[1] - self.window[0]
+        """Length of the window, ns; of several sessions the sum of theirs."""
+        groups = self.profile.groups
+        tops = {groups.session(group): group for group in range(len(groups)) if groups[group].parent < 0}
+        if not self.scope.everything or len(tops) < 2:
+            return self.window[1] - self.window[0]
+        return sum(end - start for start, end in map(self.window_of, tops.values()))
 
     @property
     def top_group(self) -> int:
@@ -136,7 +152,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def unit_figures(self) -> tuple[UnitFigures, ...]:
         """Figures of each unit of the scope in the window."""
         shown = self.filtered_session
-        return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window) for unit in self.units)
+        return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window_of(unit)) for unit in self.units)
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:

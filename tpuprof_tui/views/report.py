@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Problem, Profile
+from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.view import View
 
+from .answer import Answer, Column, Table, Target
 from .as_json import answer_record, exact_us
 from .as_text import answer_report
 from .query import EVERYTHING, Query
@@ -21,6 +24,8 @@ from .registry import answer
 
 #: Maximum number of workers for which text has a page each.
 _FEW: Final = 8
+_WHOLE: Final = "The list of recordings is not narrowed by range, step, filter and scope."
+_OWN_WINDOW: Final = "Sessions have a clock and a window of their own; figures do not count the time between them."
 
 
 class Worker(Struct, frozen=True):
@@ -37,6 +42,7 @@ class Worker(Struct, frozen=True):
         hosts: Whether host events count among its own; a source may keep them separate.
         window: Start and end of the recording, ns, if that is more than its events; None: extent of its events.
         epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
+        begun_ns: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
         rank_guessed: Whether its rank is only what the name of a file or folder says.
     """
 
@@ -50,6 +56,7 @@ class Worker(Struct, frozen=True):
     hosts: bool = True
     window: tuple[int, int] | None = None
     epoch_ns: int | None = None
+    begun_ns: int | None = None
     rank_guessed: bool = False
 
 
@@ -73,6 +80,36 @@ def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
     files = sorted(file.name for file in path.iterdir() if file.is_file()) if path.is_dir() else [path.name]
     device = {"name": profile.device.chip, "clocks_mhz": dict(profile.device.clocks)}
     return Worker(profile.name, name=profile.name, files=tuple(files), devices=(device,), hosts=hosts)
+
+
+def recordings(query: Query) -> Answer:
+    """Table of the recordings, if there are several sessions; their starts are wall-clock times."""
+    profile, groups = query.profile, query.profile.groups
+    listed = [] if len(groups.sessions) < 2 else [each for each in workers_of(profile) if not each.scope.everything]
+    rows: list[tuple[Any, ...]] = []
+    for worker in listed:
+        top, record = groups[worker.scope.group], worker_record(profile, worker)
+        paths = [Path(profile.path, name) for name in worker.files]
+        size = sum(path.stat().st_size for path in paths if path.is_file())
+        begun = (
+            time_of_day(int(record["start"].partition(".")[0]) * 1000) if worker.begun_ns is None else worker.begun_ns
+        )
+        rows.append((
+            top.run + 1, top.session + 1, worker.key, worker.rank,
+            next((str(each["name"]) for each in worker.devices if each.get("name")), None),
+            clock_text(begun)[:19] if begun is not None else None, round(record["duration_us"] * 1000), size or None,
+        ))  # fmt: skip
+    columns = (
+        Column("run", "Run", "count"), Column("session", "Session", "count"), Column("worker", "Recording"),
+        Column("rank", "Rank", "count"), Column("device", "Device"), Column("begun", "Start"),
+        Column("length_us", "Length", "duration"), Column("size", "Size", "bytes"),
+    )  # fmt: skip
+    rows.sort(key=lambda row: row[:2])
+    keys = {worker.key: Target(scope=worker.scope) for worker in listed}
+    table = Table.of_rows("recordings", "Recordings", columns, rows, target=lambda row: keys[rows[row][2]],
+                          word="recording", ordered=True, notes=(_OWN_WINDOW,))  # fmt: skip
+    narrowed = query.range is not None or query.full_filter or not query.scope.everything
+    return Answer(tables=(table,) if rows else (), notes=(_WHOLE,) if narrowed else ())
 
 
 def report_record(

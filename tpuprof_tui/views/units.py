@@ -88,7 +88,7 @@ def one_unit(query: Query) -> Answer:
         )
     shown = query.filtered_session
     (unit,) = query.unit_figures
-    busy = [shown.indexes.by_unit[each].busy.between(*query.window) for each in shown.profile.units]
+    busy = [shown.indexes.by_unit[each].busy.between(*query.window) for each in shown.profile.groups.peers(unit.unit)]
     window = unit.window
     if not window:
         return Answer()
@@ -137,7 +137,7 @@ def lanes(query: Query) -> Answer:
     """Table of lanes with events, and table of sums by kind of lane."""
     profile, words = query.profile, query.vocabulary
     found = [
-        (number, lane_figures(index, *query.window))
+        (number, lane_figures(index, *query.window_of(-1, number)))
         for number, index in query.lane_indexes.items()
         if len(profile.lanes[number])
     ]

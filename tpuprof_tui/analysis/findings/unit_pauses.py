@@ -87,17 +87,18 @@ def work_differences(session: Session, unit: int, start: int, end: int, less: bo
     By kernel function; by operation if no kernel function is known; empty if neither is.
     """
     profile, indexes = session.profile, session.indexes
-    if len(profile.units) < 2:
+    peers = profile.groups.peers(unit)
+    if len(peers) < 2:
         return ()
     for by in _BY:
         # index 0 is work without a label
         every, own = (
             work_sums(profile, indexes, start, end, (by,), units=units)[by].sums[TOTAL][1:]
-            for units in (profile.units, (unit,))
+            for units in (peers, (unit,))
         )
         if not bool(every.any()):
             continue
-        beyond = own - every / len(profile.units)
+        beyond = own - every / len(peers)
         ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
         return tuple(
             (profile.strings[by][code], round(float(beyond[code])))

@@ -138,22 +138,15 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         events = self.profile.lanes[lane]
         return int(events.take("start", rows)[0]), int(events.take("end", rows)[0])
 
-    @cached_property
-    def device_window(self) -> tuple[int, int]:
-        """First start and last end of the device's instructions, ns; of all instructions if only a host was traced."""
-        device = self.profile.device_part
-        part = device if device.instructions else self.profile
-        return part.start_ns, part.end_ns
-
-    def clip_window(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
+    def clip_window(self, start: int, end: int, lane: int = -1, group: int = -1) -> tuple[int, int]:
         """Clips a window to the time that shares and sums refer to, in all panes.
 
         The host starts before the device and ends after it: cores, ports and their lanes count only the device's time,
-        a ``lane`` of the host the whole window.
+        a ``lane`` of the host the whole window. What one of several sessions recorded, a lane or a ``group``, counts
+        only the time of that session.
         """
-        if lane >= 0 and self.profile.lanes[lane].on_host:
-            return start, end
-        first, last = self.device_window
+        profile = self.profile
+        first, last = profile.window_of(profile.lanes[lane]) if lane >= 0 else profile.window_of_group(group)
         start = max(start, first)
         return start, max(min(end, last), start)
 

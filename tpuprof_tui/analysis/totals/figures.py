@@ -125,7 +125,7 @@ class Headline(Struct, frozen=True):
     """Summary of a whole profile; units are None if there are none.
 
     Attributes:
-        total_ns: First start to last end.
+        total_ns: First start to last end; of several sessions the sum.
         instructions: Number of instructions.
         busiest, idlest: Units with the most and the least busy time (the first of equals).
         most_exposed: The unit with the most exposed transfer (the first of equals): the "exposed transfer" of a whole
@@ -318,10 +318,9 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
     """Summary of the whole profile; of the host if it has no device."""
     device = profile.device_part
     device = device if device.instructions else profile
-    start, end = device.start_ns, device.end_ns
-    units = tuple(unit_figures(profile, indexes, unit, start, end) for unit in profile.units)
+    units = tuple(unit_figures(profile, indexes, unit, *profile.window_of_group(unit)) for unit in profile.units)
     return Headline(
-        total_ns=end - start,
+        total_ns=sum(end - start for start, end in profile.windows),
         instructions=device.instructions,
         busiest=max(units, key=lambda unit: unit.busy, default=None),
         idlest=min(units, key=lambda unit: unit.busy, default=None),

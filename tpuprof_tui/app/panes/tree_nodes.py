@@ -194,7 +194,7 @@ def _part_node(session: Session, number: int, condition: Condition, word: str, d
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
-    start, end = session.device_window
+    start, end = profile.window_of(lane)
     return Node(
         word.upper(), depth, Scope(session.unit_of(number), number), condition=f"{condition.key}={word}",
         engine=lane.kind,

@@ -316,6 +316,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "chooser",
         ("open", "enter", "Open", "Open the capture, compared with the base if there is one.", "Open"),
+        ("mark", "space", "Mark", "Mark a recording: enter opens the marked ones on one time line.", "Mark"),
         ("base", "b", "Base", "Make it the base that captures are compared with; again: none.", "Base"),
     ),
     *_table(
@@ -424,7 +425,7 @@ PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "columns": ("Columns", ("columns", "list", "app")),
     "copied": ("Copied", ("list", "text", "app")),
     "detail": ("Detail", ("detail", "list", "text", "explorer", "app")),
-    "chooser": ("Captures", ("chooser", "list", "text", "app")),
+    "chooser": ("Captures", ("chooser", "list", "app")),
     "fleet": ("Data set", ("fleet", "list", "wide", "text", "app")),
     "loading": ("Loading", ("loading", "app")),
     "help": ("Help", ("help", "list", "text", "app")),

@@ -24,6 +24,7 @@ from textual.worker import Worker
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.sources.source import RECORDINGS
 
 from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
@@ -104,9 +105,9 @@ class TpuprofApp(TerminalApp):
         plain = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if plain else None, debug=debug)
         self.animation_level = "none"
-        self.capture = Capture(path, profile)
-        self.paths = tuple(paths) if len(paths) > 1 else ()
         self.options = dict(options or {})
+        self.capture = Capture(path, profile, self.options.get(RECORDINGS.name, ""))
+        self.paths = tuple(paths) if len(paths) > 1 else ()
         self.follow = follow
         self.notes = notes
         self.place = place
@@ -246,6 +247,8 @@ class TpuprofApp(TerminalApp):
         """
         self._save_view()
         self.capture = capture
+        self.options.pop(RECORDINGS.name, None)
+        self.options |= {RECORDINGS.name: capture.recordings} if capture.recordings else {}
         self._restore_on_failure = restore_on_failure and self._view_to_restore is not None
         self._partial_message = ""
         self._replace_screens(self._loading_screen())
@@ -418,7 +421,7 @@ class TpuprofApp(TerminalApp):
         """Opens the chosen capture."""
         message.stop()
         self._view_to_restore = None
-        self.read(Capture(message.path))
+        self.read(Capture(message.path, recordings=message.recordings))
 
     def list_captures(self) -> None:
         """Lists the captures of the data set, else those named at start, else those in the folder of the open one."""
@@ -429,7 +432,7 @@ class TpuprofApp(TerminalApp):
             self._show_capture_list(*([self.data_set] if self.data_set else self.paths))
             return
         path = Path(self.capture.path or os.curdir)
-        folder = path.parent if self.capture.path and is_capture(path) else path
+        folder = path.parent if self.capture.path and not self.capture.recordings and is_capture(path) else path
         self._show_capture_list(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     def return_to_capture(self) -> None:

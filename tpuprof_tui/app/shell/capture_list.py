@@ -17,7 +17,7 @@ from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import MISSING
+from tpuprof_tui.formats.units import MISSING, bytes_text, clock_text
 from tpuprof_tui.sources.catalog import Catalog
 
 from ..drawing.theme import Palette
@@ -44,11 +44,11 @@ class CaptureList(LinesView):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("chooser")]
 
     class Chosen(Message):
-        """Requests to open a capture."""
+        """Requests to open a capture, or recordings of a folder together."""
 
-        def __init__(self, path: str) -> None:
+        def __init__(self, path: str, recordings: str = "") -> None:
             super().__init__()
-            self.path = path
+            self.path, self.recordings = path, recordings
 
     class BaseChosen(Message):
         """Sets the baseline that captures are compared with; None: no comparison."""
@@ -77,6 +77,8 @@ class CaptureList(LinesView):
         self.root = roots[0] if len(roots) == 1 else ""
         self.entries: list[CaptureEntry] = []
         self.finished = False
+        #: Indexes of the sessions that are marked to be opened together.
+        self.marked: set[int] = set()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds a header and a line for each capture."""
@@ -89,6 +91,8 @@ class CaptureList(LinesView):
                 else f"Looking for captures {where} ..."
             )
             return paragraph(text, width, self.palette.quiet), []
+        if all(each.session is not None for each in self.entries):
+            return self._sessions(width)
         path_width = max(width - 51, 16)
         names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>6} {'total':>11}  {'busiest':<13}"
         lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
@@ -106,6 +110,31 @@ class CaptureList(LinesView):
             lines.append([Segment(" looking for more ...", self.palette.quiet)])
             items.append(-1)
         return lines, items
+
+    def _sessions(self, width: int) -> tuple[list[Line], list[int]]:
+        """A line for each session of a folder of recordings, wide screens with the name of the device."""
+        device_width = 24 if width >= 110 else 0
+        name_width = max(width - 57 - device_width, 12)
+        device = f" {fit('device', device_width)}" if device_width else ""
+        names = (
+            f"   {fit('recording', name_width)} {'run':>4} {'rank':>6}{device} {'start':<19} {'length':>10} {'size':>9}"
+        )
+        lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
+        for number, each in enumerate(self.entries):
+            session = each.session
+            assert session is not None
+            begun = MISSING if session.begun_ns is None else clock_text(session.begun_ns)[:19]
+            device = f" {fit(clean(session.device) or MISSING, device_width)}" if device_width else ""
+            length = (each.busiest if each.failed else each.total) or MISSING
+            facts = (f"{session.run:>4} {fit(session.ranks or MISSING, 6, right=True)}{device} {begun:<19} "
+                     f"{fit(length, 10, right=True)} {bytes_text(session.size):>9}")  # fmt: skip
+            mark = "*" if number in self.marked else " "
+            style = self.palette.text if not each.failed else self.palette.quiet
+            lines.append([Segment(f" {mark} {fit(clean(each.display_path(self.root)), name_width)} ", style),
+                          Segment(facts, self.palette.quiet)])  # fmt: skip
+        more = "Several runs, or several recordings of one. Enter opens one, Space marks those to open together."
+        notes = paragraph(more, width, self.palette.quiet)
+        return [*lines, *notes], [-1, *range(len(self.entries)), *[-1] * len(notes)]
 
     def on_mount(self) -> None:
         """Starts the search in a worker thread."""
@@ -146,14 +175,26 @@ class CaptureList(LinesView):
         self.rebuild()
 
     def action_open(self) -> None:
-        """Opens the capture under the cursor."""
-        if self.entries:
-            self.post_message(self.Chosen(str(self.entries[self.cursor].path)))
+        """Opens the capture under the cursor, or the marked recordings together."""
+        chosen = [self.entries[number] for number in sorted(self.marked)] or self.entries[self.cursor : self.cursor + 1]
+        if len(chosen) == 1:
+            (one,) = chosen
+            single = one.opened_path != one.path
+            self.post_message(self.Chosen(str(one.opened_path), "" if single else one.recordings))
+        elif chosen:
+            self.post_message(self.Chosen(str(chosen[0].path), ",".join(each.recordings for each in chosen)))
+
+    def action_mark(self) -> None:
+        """Marks the recording under the cursor, or removes its mark; those of one folder can be opened together."""
+        if self.entries and self.entries[self.cursor].session is not None:
+            folder = self.entries[self.cursor].path
+            self.marked = {number for number in self.marked if self.entries[number].path == folder} ^ {self.cursor}
+            self.rebuild()
 
     def action_base(self) -> None:
         """Makes the capture under the cursor the baseline, or clears it if it is."""
         if self.entries:
-            path = self.entries[self.cursor].path
+            path = self.entries[self.cursor].opened_path
             self.base = None if self.base is not None and same_path(path, self.base) else str(path)
             self.rebuild()
             self.post_message(self.BaseChosen(self.base))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.sources.source import RECORDINGS, SessionEntry
 
 #: Largest capture, in bytes, that is read for the facts in the list.
 MAX_READ_BYTES: Final = 256 << 20
@@ -34,6 +35,7 @@ class CaptureEntry(Struct, frozen=True):
         device, call: Numbers from the directory's name.
         mode, total, busiest: Facts read from the capture.
         failed: Whether it could not be read.
+        session: For a session of a folder of recordings: its names, run, rank, device, start and size; else None.
     """
 
     path: Path
@@ -43,9 +45,24 @@ class CaptureEntry(Struct, frozen=True):
     total: str = ""
     busiest: str = ""
     failed: bool = False
+    session: SessionEntry | None = None
+
+    @property
+    def recordings(self) -> str:
+        """The names of its recordings, as an option of the source; empty for a whole capture."""
+        return "" if self.session is None else ",".join(name.replace(",", "?") for name in self.session.names)
+
+    @property
+    def opened_path(self) -> Path:
+        """The path to open: of a single recording its file."""
+        single = self.session is not None and len(self.session.names) == 1
+        return self.path / self.session.names[0] if single and self.session is not None else self.path
 
     def display_path(self, root: str) -> str:
         """Path relative to ``root``; the folder's name for ``root`` itself; the path as given if ``root`` is empty."""
+        if self.session is not None:
+            first, *others = self.session.names
+            return f"{first} and {len(others)} more" if others else first
         if not root:
             return str(self.path)
         relative = os.path.relpath(self.path, root)
@@ -58,8 +75,11 @@ def find_captures(root: Path, depth: int, seconds: float) -> Iterator[CaptureEnt
 
     catalog = Catalog()
     for path in [root] if os.path.isfile(root) else catalog.find(root, depth=depth, seconds=seconds):
-        device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
-        yield CaptureEntry(path, device, call)
+        sessions = catalog.sessions(path)
+        yield from (CaptureEntry(path, session=session) for session in sessions)
+        if not sessions:
+            device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
+            yield CaptureEntry(path, device, call)
 
 
 def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry:
@@ -76,9 +96,11 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
             raise CancelledError
 
     try:
-        if Catalog().size(entry.path) > MAX_READ_BYTES:
+        size = Catalog().size(entry.path) if entry.session is None else entry.session.size
+        if size > MAX_READ_BYTES:
             return replace(entry, busiest="large")
-        profile = open_profile(entry.path, progress=watch)
+        chosen: dict[str, Any] = {} if entry.session is None else {RECORDINGS.name: entry.recordings}
+        profile = open_profile(entry.path, progress=watch, **chosen)
         watch(Progress("", 0, 0))
         figures = headline(profile, build_indexes(profile))
     except TpuprofError:

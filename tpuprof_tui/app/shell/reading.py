@@ -35,10 +35,12 @@ class Capture(Struct, frozen=True):
     Attributes:
         path: Its path; None: ``profile`` is shown or, without one, the captures below the current directory are listed.
         profile: Profile to show instead of reading ``path``; None: the path is read.
+        recordings: Names of the recordings to open of a folder of several; empty: it is listed to choose from.
     """
 
     path: str | None = None
     profile: Profile | None = None
+    recordings: str = ""
 
 
 class Loaded(Message):
@@ -128,7 +130,8 @@ class CaptureReader:
         try:
             profile = capture.profile
             if profile is None:
-                if is_data_set(path) or (not is_capture(Path(path)) and holds_captures(Path(path))):
+                listed = not capture.recordings and self._catalog().sessions(path)
+                if is_data_set(path) or listed or (not is_capture(Path(path)) and holds_captures(Path(path))):
                     self._post(FolderFound(path))
                     return
                 disk_state = read_disk_state(path, self._catalog())

@@ -125,7 +125,8 @@ def lane_record(
             if values is not None:
                 chunk.add(key, [values[order]], ascending=ascending)
     index = chosen.index()
-    figures = lane_figures(index, *window)
+    first, last = profile.window_of(lane) if len(profile.groups.sessions) > 1 else window
+    figures = lane_figures(index, max(window[0], first), max(min(window[1], last), first))
     kind = vocabulary.lane_kind(lane.kind)
     activity = lane.activity if lane.activity is not None or kind is None else kind.activity
     return {

@@ -52,6 +52,8 @@ VOCABULARY: Final = Vocabulary(
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.ascend.command_texts:TEXTS",
     views=(
+        View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
+             "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),
         View("overview", "Overview", "Computing, communication and free time of each step, next to the recorded table.",
              f"{_VIEWS}.overview:overview", place="second"),
         View("kernels", "Kernels", "Every kernel, its metrics and the pipe that binds it; sums by name, type, core.",

@@ -10,7 +10,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes, natural_order
+from tpuprof_tui.sources.source import (
+    RECORDINGS,
+    Part,
+    Progress,
+    ProgressCallback,
+    SessionEntry,
+    Source,
+    Verdict,
+    chosen_names,
+    first_bytes,
+    natural_order,
+)
 
 if TYPE_CHECKING:
     from tpuprof_tui.errors import UnreadableError
@@ -37,6 +48,7 @@ class TorchSource(Source):
     expected = "a PyTorch trace (*.pt.trace.json[.gz]) or a folder of them"
     vocabulary = "tpuprof_tui.sources.torch.vocabulary:VOCABULARY"
     priority = 5
+    options = (RECORDINGS,)
 
     def recognises(self, path: Path) -> Verdict:
         """Recognises a path by the profiler's file names, else by the beginning of a JSON file."""
@@ -74,7 +86,7 @@ class TorchSource(Source):
         from .read.several import read_traces
 
         is_archive = _ARCHIVE.fullmatch(path.name) and not os.path.isdir(path)
-        files, arrays = _unpack(path) if is_archive else self.files(path), MappedArrays()
+        files, arrays = _chosen(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
@@ -93,10 +105,19 @@ class TorchSource(Source):
 
         from .read.several import read_traces
 
-        files, arrays = [self.files(path) for path in paths], MappedArrays()
+        files, arrays = [_chosen(self.files(path), options) for path in paths], MappedArrays()
         found = iter(read_traces([file for each in files for file in each], None, arrays, part))
         return [_profile(path, each, dict(enumerate(islice(found, len(each)))), arrays)
                 for path, each in zip(paths, files, strict=True)]  # fmt: skip
+
+    def sessions(self, path: Path) -> Sequence[SessionEntry]:
+        """The sessions that the traces of a folder are recordings of."""
+        files = self.files(path) if os.path.isdir(path) else ()
+        if len(files) < 2:
+            return ()
+        from .peek import sessions
+
+        return sessions(files)
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder if it holds several traces, else its one trace."""
@@ -137,6 +158,15 @@ def _profile(
     if not traces:
         raise UnreadableError(f"{path} holds no trace that can be read.")
     return profile_of(path, traces, problems, arrays, more_follows=bool(more))
+
+
+def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
+    """The files of the recordings that the options choose."""
+    patterns = options.get(RECORDINGS.name)
+    if not patterns:
+        return files
+    names = set(chosen_names(patterns, [file.name for file in files]))
+    return [file for file in files if file.name in names]
 
 
 def _first_in_archive(path: Path) -> str:

@@ -72,6 +72,8 @@ VOCABULARY: Final = Vocabulary(
     columns_entry="tpuprof_tui.sources.torch.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.torch.command_texts:TEXTS",
     views=(
+        View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
+             "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),
         View("overview", "Overview", "Where the time of the steps went, how the GPUs were used, and what to do.",
              f"{_VIEWS}.overview:overview", place="first"),
         View("operators", "Operators", "Time of operators on the host and of what they started on the device.",

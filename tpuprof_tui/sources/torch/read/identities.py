@@ -60,8 +60,8 @@ def stated_rank(trace: Trace) -> int | None:
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
-def clock_of(trace: Trace) -> int:
-    """Clock reading at a trace's zero, ns."""
+def begun_ns(trace: Trace) -> int:
+    """Time of the earliest event, ns: since 1970 in most files, else on a clock of the host."""
     base = trace.metadata.get("baseTimeNanoseconds")
     return trace.zero_ns + (base if type(base) is int and abs(base) < 1 << 62 else 0)
 
@@ -78,7 +78,7 @@ def in_order(traces: Sequence[Trace]) -> list[Trace]:
     sizes = {str(distributed_info(trace).get("world_size")) for trace in traces}
     if None in ranks or len(sizes) > 1:
         return list(traces)
-    order = sorted(range(len(traces)), key=lambda index: (ranks[index] or 0, clock_of(traces[index])))
+    order = sorted(range(len(traces)), key=lambda index: (ranks[index] or 0, begun_ns(traces[index])))
     return [traces[index] for index in order]
 
 
@@ -93,10 +93,11 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     names = [worker_and_span(trace.path.name) for trace in traces]
     owners: list[tuple[Any, ...]] = []
     for (name, _), (rank, named), trace in zip(names, ranks, traces, strict=True):
-        stated = rank is not None and stated_rank(trace) is not None
-        place = () if stated else named.place
-        owners.append((rank, place, str(distributed_info(trace).get("world_size"))) if rank is not None or place
-                      else (name, trace.part))  # fmt: skip
+        size = distributed_info(trace).get("world_size")
+        place = () if stated_rank(trace) is not None else named.place
+        # a process alone, or without a rank, is known by its name
+        apart = (name, trace.part) if size == 1 or (rank is None and not place) else ()
+        owners.append((rank, place, str(size), apart))
     recordings: dict[tuple[Any, ...], list[int]] = {}
     for index, owner in enumerate(owners):
         recordings.setdefault(owner, []).append(index)

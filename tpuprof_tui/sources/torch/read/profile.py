@@ -35,11 +35,12 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
+from ...runs import Place, Recorded, places_of, problems_of
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
-from .identities import Identity, clock_of, distributed_info, host_of, identities, in_order
+from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
 from .values import I32, known
@@ -111,22 +112,28 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks, moved = self._on_one_clock([clock_of(trace) for trace in self._traces])
+        clocks, moved = self._on_one_clock([begun_ns(trace) for trace in self._traces])
         zero = min(clocks, default=0)
-        pauses = self._without_pauses(clocks)
         whose = identities(self._traces, clocks)
-        workers = [self._worker(trace, whose[number], clock - zero - pauses[number], guessed=number in moved)
-                   for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True))]  # fmt: skip
+        recordings = [
+            Recorded(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
+                     number in moved, each.stage)
+            for number, (trace, clock, each) in enumerate(zip(self._traces, clocks, whose, strict=True))
+        ]  # fmt: skip
+        places = places_of(recordings)
+        self._problems += [] if self._more_follows else problems_of(recordings, places)
+        workers = [self._worker(trace, whose[number], places[number], clocks[number] + places[number].shift,
+                                guessed=number in moved) for number, trace in enumerate(self._traces)]  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
-        self._problems += [] if self._more_follows else self._missing_ranks(set(ranks))
+        one_run = len({each.run for each in places}) == 1
+        self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
         capabilities = {NAMES}
         for trace in self._traces:
             present = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
-        cards = [each.get("name") for trace in self._traces for each in properties_of(trace)]
-        card = next((name for name in cards if isinstance(name, str) and name),
-                    "GPU" if DEVICE in capabilities else "CPU")  # fmt: skip
+        cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
+        card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
         steps = self._steps
         lanes = tuple(self._lanes)
@@ -143,7 +150,7 @@ class _Run:
                 number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
-            wall_ns=None if any(pauses) else time_of_day(zero),
+            wall_ns=None if len({each.session for each in places}) > 1 else time_of_day(zero),
             links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
         )  # fmt: skip
 
@@ -167,25 +174,6 @@ class _Run:
                         file=self._traces[number].path.name))  # fmt: skip
         return clocks, moved
 
-    def _without_pauses(self, clocks: Sequence[int]) -> list[int]:
-        """Pause in ns to cut out before each trace.
-
-        Recordings in one folder whose gap is longer than all of them together are of several runs, or of one that was
-        recorded now and then: what happened in between is unknown.
-        """
-        ends = [clock + trace.length_ns for trace, clock in zip(self._traces, clocks, strict=True)]
-        total = sum(trace.length_ns for trace in self._traces)
-        found, left_out, last = [0] * len(clocks), 0, min(ends, default=0)
-        for number in sorted(range(len(clocks)), key=clocks.__getitem__):
-            if (pause := clocks[number] - last) > total > 0:
-                left_out += pause
-                self._problems.append(Problem(
-                    Severity.NOTE, f"It was recorded {pause / 1e9:,.3f} s after the one before it.",
-                    "They are shown one after the other, without that time.",
-                    file=self._traces[number].path.name))  # fmt: skip
-            found[number], last = left_out, max(last, ends[number])
-        return found
-
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
         sizes = {_int_or_zero(distributed_info(trace).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
@@ -199,10 +187,13 @@ class _Run:
         return [Problem(Severity.WARNING, f"Ranks of the run that are not here: {text}.",
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
-    def _worker(self, trace: Trace, identity: Identity, shift: int, *, guessed: bool = False) -> TraceWorker:
+    def _worker(
+        self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
+    ) -> TraceWorker:  # fmt: skip
         rank, top = identity.rank, len(self._groups)
         label = f"{identity.key} ~" if guessed or identity.guessed else identity.key
-        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace)))
+        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace),
+                                  run=place.run, session=place.session))  # fmt: skip
         self._problems += trace.problems
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
@@ -432,6 +423,19 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
     """Properties of the devices that the file states."""
     found = trace.metadata.get("deviceProperties")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _job(trace: Trace) -> str:
+    """What the ranks of a job have in common; empty for a process alone."""
+    stated = distributed_info(trace)
+    alone = _int_or_zero(stated.get("world_size")) < 2
+    return "" if alone else f"{stated['world_size']} {stated.get('backend')} {stated.get('pg_count')}"
+
+
+def _card(trace: Trace) -> str:
+    """Name of the trace's first device; empty if it states none."""
+    names = (each.get("name") for each in properties_of(trace))
+    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 def _int_or_zero(value: Any) -> int:

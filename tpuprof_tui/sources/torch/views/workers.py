@@ -6,8 +6,10 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.views.report import Worker
 
+from ..read.identities import begun_ns
 from ..read.profile import TorchProfile, properties_of
 
 #: Properties of a device that are shown, and their names; all are the card's own.
@@ -25,7 +27,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
                                   if isinstance(device.get(key), str if key == "name" else (int, str))}
                   for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
-            rank_guessed=each.identity.guessed,
+            begun_ns=time_of_day(begun_ns(each.trace)), rank_guessed=each.identity.guessed,
         )
         for each in profile.traces
     )  # fmt: skip

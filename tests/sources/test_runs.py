@@ -1,0 +1,135 @@
+"""Which recordings of a folder are one run, which sessions it has, and where each lies on the time line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
+from tpuprof_tui.sources.torch.peek import sessions
+
+S = 10**9
+#: A plausible wall-clock time, ns since 1970.
+DAY = 1_780_000_000 * S
+
+
+def rank(number, start, end, *, size=2, worker="", **more):
+    return Recorded(worker or f"host_{number}", DAY + start, DAY + end, number, f"{size} nccl", **more)
+
+
+def alone(worker, start, end, **more):
+    return Recorded(worker, DAY + start, DAY + end, **more)
+
+
+@pytest.mark.parametrize(("recordings", "runs", "session"), [
+    ([rank(0, 0, S), rank(1, 5, S + 5)], [0, 0], [0, 0]),
+    # a second recording of each rank, a minute later
+    ([rank(0, 0, S), rank(1, 5, S + 5), rank(0, 60 * S, 61 * S), rank(1, 60 * S, 61 * S)], [0, 0, 0, 0], [0, 0, 1, 1]),
+    # host clocks that differ by seconds
+    ([rank(0, 0, 5), rank(1, 3 * S, 3 * S + 5)], [0, 0], [0, 1]),
+    ([rank(0, 0, 5), rank(1, 7_200 * S, 7_200 * S + 5)], [0, 1], [0, 1]),
+    ([rank(0, 0, S), rank(1, 0, S, size=4)], [0, 1], [0, 1]),
+    # one worker twice: minutes apart, days apart, on another card
+    ([alone("w", 0, S), alone("w", 470 * S, 471 * S)], [0, 0], [0, 1]),
+    ([alone("w", 0, S), alone("w", 86_400 * S, 86_401 * S)], [0, 1], [0, 1]),
+    ([alone("w", 0, S, device="V100"), alone("w", 9 * S, 10 * S, device="H100")], [0, 1], [0, 1]),
+    # processes of one machine at the same time, and unrelated ones
+    ([alone("a", 0, S), alone("b", S // 2, 2 * S)], [0, 0], [0, 0]),
+    ([alone("a", 0, S), alone("b", 2 * S, 3 * S)], [0, 1], [0, 1]),
+    # clocks that begin at boot say nothing
+    ([Recorded("a", 0, S), Recorded("b", 0, S)], [0, 1], [0, 1]),
+    ([Recorded("a", 0, S, 0), Recorded("b", 0, S, 1)], [0, 0], [0, 0]),
+    ([alone("a", 0, S), Recorded("a", 5, S)], [1, 0], [1, 0]),
+])  # fmt: skip
+def test_recordings_of_one_job_that_overlap_are_a_session_and_others_have_their_own(recordings, runs, session):
+    places = places_of(recordings)
+    assert [place.run for place in places] == runs
+    assert [place.session for place in places] == session
+
+
+def test_a_user_is_told_of_runs_of_sessions_and_of_clocks_that_differ():
+    def told(*recordings):
+        return " ".join(problem.what for problem in problems_of(recordings, places_of(recordings)))
+
+    assert told(alone("a", 0, S), alone("b", 0, S)) == ""
+    assert "2 recordings that are not of one run" in told(alone("a", 0, 5), alone("b", 90, 95))
+    assert "2 recordings of the run, one after the other" in told(alone("a", 0, 5), alone("a", 90, 95))
+    assert "Clocks of the hosts differ" in told(rank(0, 0, 5), rank(1, 3 * S, 3 * S + 5))
+
+
+@given(some.lists(some.builds(
+    lambda worker, number, start, length, dated: Recorded(
+        worker, dated * DAY + start, dated * DAY + start + length, number, "" if number is None else "4 nccl"),
+    some.sampled_from("abc"), some.sampled_from((None, 0, 1)), some.integers(0, 9_000 * S), some.integers(0, 9 * S),
+    some.booleans(),
+), max_size=9))  # fmt: skip
+def test_sessions_lie_one_after_the_other_and_keep_their_own_times(recordings):
+    places = places_of(recordings)
+    assert len(places) == len(recordings)
+    spans = {}
+    for recording, place in zip(recordings, places, strict=True):
+        spans.setdefault(place.session, []).append((recording.start + place.shift, recording.end + place.shift))
+    assert len({(place.session, place.run) for place in places}) == len(spans)
+    assert len({(place.session, place.shift) for place in places}) == len(spans)  # one clock a session
+    position = 0
+    for session in sorted(spans):
+        assert min(start for start, _ in spans[session]) == position
+        position = max(end for _, end in spans[session])
+
+
+def trace(path, start_us, *, rank=None, world=None, length=1000, card="H100", device=0):
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": device, "tid": 7, "ts": start_us + 10, "dur": length}
+    events = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start_us, "dur": 5,
+         "args": {"correlation": 1}},
+        {**kernel, "args": {"device": device, "stream": 7, "correlation": 1}},
+    ]  # fmt: skip
+    stated = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": world, "backend": "nccl"}}
+    path.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": card}], **stated, "traceEvents": events}))
+    return path
+
+
+def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time_between(tmp_path, capsys):
+    trace(tmp_path / "w.1.pt.trace.json", DAY // 1000)
+    trace(tmp_path / "w.2.pt.trace.json", DAY // 1000 + 60_000_000, length=500)
+    profile = open_profile(tmp_path)
+    assert profile.groups.device_count == 1
+    assert [unit.utilisation for unit in Session.build(profile).headline.units] == [1, 1]
+    assert main(["info", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert "Recordings" in listed
+    assert "w@2" in listed
+    assert main(["summary", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "1 GPU, 2 recordings" in told
+    assert "60.0" not in told  # neither 60 s of idling nor 60 s between
+
+
+def test_a_folder_is_listed_by_session_unless_all_are_ranks_of_one_job(tmp_path):
+    files = [trace(tmp_path / f"h_{each}.1.pt.trace.json", DAY // 1000, rank=each, world=2) for each in (0, 1)]
+    assert sessions(files) == []
+    files += [trace(tmp_path / f"h_{each}.2.pt.trace.json", DAY // 1000 + 9e6, rank=each, world=2) for each in (0, 1)]
+    files.append(trace(tmp_path / "other.pt.trace.json", DAY // 1000 + 8e11, card="V100"))
+    found = sessions(files)
+    assert [(each.run, each.ranks, each.device) for each in found] == [(1, "0, 1", "H100")] * 2 + [(2, "", "V100")]
+    assert [len(each.names) for each in found] == [2, 2, 1]
+    assert found[0].size == sum(file.stat().st_size for file in files[:2])
+    assert found[0].begun_ns == DAY
+
+
+def test_recordings_are_chosen_by_name_or_pattern(tmp_path, capsys):
+    for number in (1, 2, 3):
+        trace(tmp_path / f"w{number}.pt.trace.json", DAY // 1000 + number * 1e9)
+    assert len(open_profile(tmp_path, recordings="w1*, w3.pt.trace.json").groups.sessions) == 2
+    assert main(["report", str(tmp_path), "units", "--recordings", "w2*"]) == 0
+    assert "w1" not in capsys.readouterr().out
+    assert main(["report", str(tmp_path), "--recordings", "nothing"]) == 2
+    assert "There is no recording 'nothing' in this folder. There are: w1" in capsys.readouterr().err
+    files = [str(tmp_path / f"w{number}.pt.trace.json") for number in (1, 2)]
+    assert main([*files, "--together"]) == 0
+    assert "2 GPUs, 2 recordings" in capsys.readouterr().out
+    assert main([files[0], str(tmp_path / "x" / "y"), "--together"]) == 2

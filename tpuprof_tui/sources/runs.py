@@ -1,0 +1,166 @@
+"""Which recordings of a folder belong to one run, and where each lies on the profile's time line.
+
+Recordings belong to one run if they are of the same job and overlap in time, or are recordings of one worker within an
+hour. Recordings of a run that overlap are one *session* and share a clock; all others have a session of their own.
+Sessions lie one after the other, without the time between them, in which nothing is known of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.model.profile import time_of_day
+
+#: Longest time between two recordings of one worker in one run, ns.
+_BETWEEN_RECORDINGS: Final = 3_600 * 10**9
+#: Largest difference of the clocks of two hosts of one job, ns.
+_BETWEEN_HOSTS: Final = 600 * 10**9
+
+
+class Recorded(Struct, frozen=True):
+    """What is known of a recording before it is placed.
+
+    Attributes:
+        worker: Name of the worker, the same for all of its recordings.
+        start, end: Its first and last time, ns on its own clock.
+        rank: Its rank; None: unknown.
+        job: What all ranks of its job have in common (number of ranks, back end); empty: unknown.
+        device: Name of its device; empty: unknown.
+        aligned: Whether its clock was corrected by the collectives of another rank.
+        stage: Word for the stage of a server that was recorded; empty: none. A session is of one stage.
+    """
+
+    worker: str
+    start: int
+    end: int
+    rank: int | None = None
+    job: str = ""
+    device: str = ""
+    aligned: bool = False
+    stage: str = ""
+
+    @property
+    def who(self) -> str:
+        """The rank, if its job is known, else the worker."""
+        return str(self.rank) if self.rank is not None and self.job else self.worker
+
+
+class Place(Struct, frozen=True):
+    """Where a recording lies.
+
+    Attributes:
+        run: Number of its run, from 0, in order of start.
+        session: Number of its session, from 0, unique in the profile.
+        shift: Offset in ns from its own clock to the time line, whose zero is the earliest start.
+    """
+
+    run: int
+    session: int
+    shift: int
+
+
+def places_of(recordings: Sequence[Recorded]) -> list[Place]:
+    """The place of each recording, in their order."""
+    runs = _runs(recordings)
+    order = sorted(range(len(recordings)), key=lambda number: recordings[number].start)
+    numbers = {run: number for number, run in enumerate(dict.fromkeys(runs[each] for each in order))}
+    sessions: list[list[int]] = []
+    for run in numbers:
+        members = [each for each in order if runs[each] == run]
+        for stage in dict.fromkeys(recordings[each].stage for each in members):
+            sessions += _sessions(recordings, [each for each in members if recordings[each].stage == stage])
+    sessions.sort(key=lambda members: recordings[members[0]].start)
+    found: list[Place | None] = [None] * len(recordings)
+    position = 0
+    for session, members in enumerate(sessions):
+        first = min(recordings[each].start for each in members)
+        for each in members:
+            found[each] = Place(numbers[runs[each]], session, position - first)
+        position += max(recordings[each].end for each in members) - first
+    return [place for place in found if place is not None]
+
+
+def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list[Problem]:
+    """What a user must know of the places: several runs, several sessions, clocks of hosts that differ."""
+    problems = []
+    runs, sessions = {place.run for place in places}, {place.session for place in places}
+    if len(runs) > 1:
+        what = f"{len(recordings)} recordings that are not of one run."
+        problems.append(Problem(Severity.NOTE, what, "Each has its own clock and window.", count=len(recordings)))
+    for run in runs:
+        members = [each for each, place in zip(recordings, places, strict=True) if place.run == run]
+        once = len({each.who for each in members}) == len(members)
+        of_run = {place.session for place in places if place.run == run}
+        if once and len(of_run) > 1:
+            starts = sorted(each.start for each in members)
+            what = f"Clocks of the hosts differ: recordings of one run are {time_text(starts[-1] - starts[0])} apart."
+            problems.append(Problem(Severity.WARNING, what, "Each counts in its own window; their order is not known.",
+                                    count=len(of_run)))  # fmt: skip
+    if len(runs) < len(sessions) and not problems:
+        what = f"{len(sessions)} recordings of the run, one after the other."
+        problems.append(Problem(Severity.NOTE, what, "The time between them is left out.", count=len(sessions)))
+    return problems
+
+
+def _runs(recordings: Sequence[Recorded]) -> list[int]:
+    """A number for each recording, equal for those of one run."""
+    above = list(range(len(recordings)))
+
+    def run_of(number: int) -> int:
+        while above[number] != number:
+            above[number] = number = above[above[number]]
+        return number
+
+    order = sorted(range(len(recordings)), key=lambda number: recordings[number].start)
+    # the latest to end before each, of all recordings, of its job and of its worker: nothing nearer can be found
+    latest: dict[tuple[str, ...], int] = {}
+    for number in order:
+        one = recordings[number]
+        dated = "dated" if _dated(one) else ""
+        keys: list[tuple[str, ...]] = [("worker", dated, one.who, one.job), ("all", dated)]
+        keys += [("job", dated, one.job)] if one.job else []
+        for key in keys:
+            other = latest.get(key, -1)
+            if other >= 0 and _together(key[0], one, recordings[other]):
+                above[run_of(number)] = run_of(other)
+            if other < 0 or recordings[other].end <= one.end:
+                latest[key] = number
+    return [run_of(number) for number in range(len(recordings))]
+
+
+def _together(related: str, one: Recorded, earlier: Recorded) -> bool:
+    """Whether two recordings, ``related`` by worker, job or time alone, are of one run."""
+    apart = one.start - earlier.end
+    if related == "worker":
+        same_device = not one.device or not earlier.device or one.device == earlier.device
+        return 0 <= apart <= _BETWEEN_RECORDINGS and same_device
+    if related == "job":
+        return one.aligned or earlier.aligned or apart <= _BETWEEN_HOSTS
+    if one.who == earlier.who or (one.job and earlier.job and one.job != earlier.job):
+        return False
+    # clocks that start at boot, or at the recording, say nothing about two recordings
+    ranks = {one.rank, earlier.rank}
+    return apart < 0 and (_dated(one) or (len(ranks) == 2 and None not in ranks))
+
+
+def _dated(recording: Recorded) -> bool:
+    return time_of_day(recording.start) is not None
+
+
+def _sessions(recordings: Sequence[Recorded], run: Sequence[int]) -> list[list[int]]:
+    """The recordings of a run (in order of start) by session: those that overlap, each worker once."""
+    sessions: list[list[int]] = []
+    for number in run:
+        one = recordings[number]
+        last = sessions[-1] if sessions else []
+        overlaps = any(recordings[each].end >= one.start for each in last)
+        if overlaps and all(recordings[each].who != one.who for each in last):
+            last.append(number)
+        else:
+            sessions.append([number])
+    return sessions

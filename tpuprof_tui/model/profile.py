@@ -387,7 +387,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def _summary_words(self) -> Iterator[str]:
         words = self.vocabulary
         yield words.title or "a profile"
-        yield words.unit.of(len(self.groups.numbers))
+        yield words.unit.of(self.groups.device_count)
         yield words.lane.of(len(self.lanes))
         yield words.event.of(self.instructions)
         yield time_text(self.end_ns - self.start_ns) if self.timed else "no times"

@@ -111,6 +111,8 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
         aside: Events that are set aside; None: none.
+        part: What the file says of whose events these are, if several ranks are merged into it.
+        file_threads: ``threads`` as the file writes them; empty: the same.
     """
 
     path: Path
@@ -139,6 +141,8 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     problems: tuple[Problem, ...]
     arguments: Arguments
     aside: Aside | None = None
+    part: str = ""
+    file_threads: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -226,7 +230,9 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
         A flow's end belongs to the operator that starts at its time.
         """
-        begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
+        begins, ids, lanes, times = flow_ends_of(
+            self.arguments if self.has_flows else None, self.file_threads or self.threads, self.zero_ns
+        )
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # rows are by thread, then start: of operators that begin together the first is found
         row_of_end = np.full(len(times), -1, np.int64)

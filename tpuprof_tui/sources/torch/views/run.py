@@ -160,8 +160,10 @@ class Run:
     @cached_property
     def executions(self) -> Steps:
         """Executions of a model by an inference server, extended by their device work."""
-        rows, labels = executions(self.trace)
-        found = self._with_work(tuple(labels), self.trace.start[rows], self.trace.end[rows], annotated=False)
+        rows, told = executions(self.trace)
+        found = self._with_work(
+            tuple(each.label for each in told), self.trace.start[rows], self.trace.end[rows], annotated=False
+        )
         return replace(found, counted=np.ones(len(rows), np.bool_))
 
     def _with_work(self, labels: tuple[str, ...], host_start: I64, host_end: I64, *, annotated: bool) -> Steps:

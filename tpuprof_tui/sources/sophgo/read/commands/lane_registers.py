@@ -161,10 +161,11 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
         known = by_content.get(content)
         if known is None:
             stream = walk(chip, engine, payload)
-            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
+            system = np.asarray(stream.ops == command_table(chip, engine).end.operation)
+            only_ends = not len(stream) or (stream.ended and len(stream) == 1 and bool(system[0]))
             lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
-            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
-        result.append(ModelStream(known.offsets + offset, known.lengths, known.only_ends))
+            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends, system)
+        result.append(ModelStream(known.offsets + offset, known.lengths, known.only_ends, known.system))
     return result
 
 

@@ -101,12 +101,13 @@ def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
         whole = _sections(engine.stream, chip, pairs)
         if name != "TIU":
             pairs.append(whole.spans(whole.kind == _PAIR))
-        kept = np.zeros(len(engine.stream), np.bool_)
-        kept[engine.keep] = True
-        inside = kept[whole.begin] & kept[whole.end - 1]
-        part = _Sections(engine.stream, *(column[inside] for column in (whole.begin, whole.end, whole.kind, whole.sure)))
-        if len(part.begin):
-            found[name] = part
+        rows = np.arange(len(engine.stream))[engine.keep]
+        # the first launch's pair continues the ids of the opening pair
+        first, last = np.searchsorted(rows, whole.begin), np.searchsorted(rows, whole.end)
+        inside = np.flatnonzero(first < last)
+        if len(inside):
+            begin = rows[first[inside]]
+            found[name] = _Sections(engine.stream, begin, whole.end[inside], whole.kind[inside], whole.sure[inside])
     return found
 
 

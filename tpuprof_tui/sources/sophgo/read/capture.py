@@ -181,6 +181,7 @@ class _Builder(Struct):
                 rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
         for core, name, stream, inward in copies:
             stream.shift(-zero)
+            tail = max(tail or 0, int(stream.end.max()))
             lanes.append(builder.build_copies(name, stream, inward, core))
         self._report_register_problems(groups, lanes)
         for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):

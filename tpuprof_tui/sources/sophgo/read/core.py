@@ -21,7 +21,7 @@ from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapp
 from .records.no_preamble import set_sync_end, trim_edges
 from .records.preamble import find_unmarked_opening
 from .records.profiler_records import separate_profiler_records, without_profiler_commands
-from .records.runtime_records import separate_runtime_records, separate_unbound_runtime_records
+from .records.runtime_records import note_unmarked, separate_runtime_records, separate_unbound_runtime_records
 from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
 
@@ -58,12 +58,14 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         engine.stream.id = unwrapped_ids(engine.stream.id, longest)
     _common_origin(result, chip, tiu_mhz)
     trim_edges(result, chip)
+    note_unmarked(result, chip)
     if bmodel and not result.has_des_streams:  # its streams do not contain the profiler's own commands
         separate_profiler_records(result, chip)
         separate_runtime_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
     else:
+        separate_runtime_records(result, chip)
         _bind(result, chip)
         separate_profiler_records(result, chip)
     separate_unbound_runtime_records(result, chip)

@@ -24,12 +24,14 @@ class ModelStream(Struct, frozen=True, eq=False):
         lengths: Size of each command in bytes, int32.
         only_ends: Whether the stream is empty or contains only an end command.
         system: Mask of the system commands.
+        copying: Mask of the commands that, as far as it is known, can move data from bus to bus.
     """
 
     offsets: I64
     lengths: I32
     only_ends: bool
     system: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    copying: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
         return len(self.offsets)

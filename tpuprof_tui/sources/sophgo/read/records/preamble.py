@@ -24,7 +24,7 @@ def begins_with_preamble(stream: RecordStream, chip: Chip, *, marked: bool = Tru
     """
     if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
         return False
-    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1 and not markers_at(stream, chip, 2):
+    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1 and not markers_at(stream, chip, 2, marked=marked):
         ids = stream.id[2:5].tolist()
         system = not marked or bool(stream.system_mask(chip, slice(2, 4)).all())
         if ids[:2] != [2, 3] or max(ids[2:], default=0) > 1 or not system:
@@ -59,10 +59,15 @@ def find_unmarked_opening(streams: Mapping[str, RecordStream], chip: Chip, *, sa
                 tiu.opened, tiu.marked = True, False
 
 
-def markers_at(stream: RecordStream, chip: Chip, row: int) -> int:
-    """Number of markers of the profiler from ``row`` on: system records whose ids leave a gap and then drop."""
+def markers_at(stream: RecordStream, chip: Chip, row: int, *, marked: bool = True) -> int:
+    """Number of markers of the profiler from ``row`` on: system records whose ids leave a gap and then drop.
+
+    ``marked``: whether the records of system commands are marked as such; else ids decide alone.
+    """
     ids = stream.id[row - 1 : row + MOST_MARKERS + 1].tolist()
     system = stream.system_mask(chip, slice(row, row + MOST_MARKERS)).tolist()
+    if not (marked and stream.marked):
+        system = [True] * len(system)
     if len(ids) < 2 or ids[1] <= ids[0] + 1:
         return 0
     for count, here in enumerate(system, 1):

@@ -64,8 +64,12 @@ def _separate_by_commands(result: CoreData, profiler: ProfilerCommands, engine: 
         dropped.add(row)
         first_row = row + 1 if command not in profiler.closing else first_row
     loose = engine.bound < 0
+    if engine.copies is not None:
+        loose[engine.copies.rows] = False
     if loose.any():
         dropped |= _loose_edges(result, engine, loose, chip, first_row=first_row, closed=bool(profiler.closing))
+    if engine.copies is not None:
+        dropped.update(engine.copies.rows.tolist())
     engine.keep = _rows_without(dropped, count)
 
 
@@ -92,7 +96,7 @@ def _loose_edges(
     after the opening pair (from row ``first_row`` on) are dropped as well, if no kernel could continue or begin with
     their ids.
     """
-    bound = np.flatnonzero(~loose)
+    bound = np.flatnonzero(engine.bound >= 0)
     dropped: set[int] = set()
     if not len(bound):
         return dropped
@@ -105,8 +109,10 @@ def _loose_edges(
     markers = markers_at(stream, chip, first_row) if first_row else 0
     if markers and loose[first_row : first_row + markers].all():
         dropped.update(range(first_row, first_row + markers))
-    tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
-    if not closed and _closing_pair(stream, system):
+    last = int(bound[-1])
+    tail = [row for row in range(len(stream) - 1, last, -1) if loose[row]] if last >= len(stream) - 64 else []
+    unmarked = not stream.marked and bool(loose[-2:].all())
+    if not closed and _closing_pair(stream, np.ones(2, np.bool_) if unmarked else system):
         dropped.update((len(stream) - 1, len(stream) - 2))
         engine.closing_end = int(stream.end[-1])
         tail = tail[2:]

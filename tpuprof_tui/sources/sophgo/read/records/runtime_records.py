@@ -13,17 +13,22 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.sources.sophgo.chips.chip import Chip
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..arrays import I64, Bools
+from ..commands.command_table import Commands
 from ..commands.des_streams import ModelStream
+from ..commands.lane_registers import FIRST_COMMANDS
 from ..core_data import CoreData, EngineData, HostCopies
 from .monitor import RecordStream
+from .preamble import opens
 
 #: Largest id of a pair's record: of the first launch's, where it continues the ids of the opening pair.
 _LAST_PAIR_ID = 3
 #: A pair of TIU is within this time of a pair of another engine, ns.
 _BESIDE_NS = 5_000
+#: Most sections that are looked into.
+_MOST_SUSPECTS = 10_000
 #: What a section contains.
 _OTHER, _PAIR, _COPY = 0, 1, 2
 
@@ -56,21 +61,46 @@ class _Sections(Struct):
 def separate_runtime_records(result: CoreData, chip: Chip) -> None:
     """Separate the runtime's records of a compiled model from those of its streams, before records are bound.
 
-    Engines with commands of dynamic nodes are left out: their records are known only once they are bound.
+    Where nodes log commands besides the streams, these can be the pairs, and only copies are left out.
     """
     if not (chip.preamble and result.bmodel):
         return
     found = _core_sections(result, chip)
-    static = [name for name, engine in result.engines.items() if _only_streams(engine)]
     empty = not any(len(stream) for streams in result.streams.values() for stream in streams)
     if empty and not all((sections.kind != _OTHER).all() for sections in found.values()):
         return  # nothing tells the model's records
-    for name in static:
-        sections = found.get(name)
-        if sections is None:
-            continue
-        streams = result.streams[name] if result.engines[name].static_count else []
-        _leave_out(result.engines[name], sections, _foreign(sections, streams, name))
+    for name, sections in found.items():
+        engine = result.engines[name]
+        streams = [stream for stream in result.streams[name] if len(stream)]
+        if engine.commands is None:
+            _leave_out(engine, sections, _foreign(sections, [], name))
+        elif engine.static_count == len(engine.commands):
+            _leave_out(engine, sections, _foreign(sections, streams, name))
+        elif not _moves_by_nodes(engine.commands, engine.static_count, chip.system_types[family_of(name)]):
+            copies = sections.kind == _COPY
+            _leave_out(engine, sections, copies & ~_possible(sections, copies, streams, kinds_known=True))
+
+
+def note_unmarked(result: CoreData, chip: Chip) -> None:
+    """Note on the TIU stream of a core whether its pairs, recognised next to those of other engines, have a mark."""
+    engine = result.engines.get("TIU")
+    if engine is None or not chip.preamble or not engine.stream.marked or opens(engine.stream, chip):
+        return
+    sections = {name: _sections(each.stream, chip, (), ()) for name, each in result.engines.items()}
+    pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
+    tiu = sections["TIU"]
+    start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
+    beside = np.logical_or.reduce([_beside(start, end, *spans, 0) for spans in pairs]) if pairs else np.zeros(1)
+    first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
+    marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
+    engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
+
+
+def _is_pair(sections: _Sections) -> Bools:
+    """Mask of the sections with ids 0 and 1 exactly."""
+    ids = sections.stream.id
+    result: Bools = (sections.end - sections.begin == 2) & (ids[sections.begin] == 0) & (ids[sections.end - 1] == 1)
+    return result
 
 
 def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
@@ -86,8 +116,11 @@ def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
         _leave_out(engine, sections, unbound & (sections.kind != _OTHER) & sections.sure)
 
 
-def _only_streams(engine: EngineData) -> bool:
-    return engine.commands is None or engine.static_count == len(engine.commands)
+def _moves_by_nodes(commands: Commands, static_count: int, system_type: int) -> bool:
+    """Whether nodes log commands that are neither of the streams nor system commands, so that copies can be theirs."""
+    by_nodes = commands.des < 0
+    by_nodes[:static_count] = False
+    return bool((by_nodes & (commands.type_code != system_type)).any())
 
 
 def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
@@ -98,7 +131,7 @@ def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
         engine = result.engines.get(name)
         if engine is None:
             continue
-        whole = _sections(engine.stream, chip, pairs)
+        whole = _sections(engine.stream, chip, pairs, result.streams.get(name, ()))
         if name != "TIU":
             pairs.append(whole.spans(whole.kind == _PAIR))
         rows = np.arange(len(engine.stream))[engine.keep]
@@ -111,39 +144,103 @@ def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
     return found
 
 
-def _sections(stream: RecordStream, chip: Chip, pairs: Sequence[tuple[I64, I64]]) -> _Sections:
-    """Sections of a whole stream; ``pairs``: spans of the pairs of the other engines, for TIU."""
+def _sections(
+    stream: RecordStream, chip: Chip, pairs: Sequence[tuple[I64, I64]], streams: Sequence[ModelStream]
+) -> _Sections:
+    """Sections of a whole stream.
+
+    Args:
+        pairs: Start and end of the pairs of each other engine, for TIU.
+        streams: The model's streams for the engine.
+    """
     cuts = np.flatnonzero(stream.id[1:] <= stream.id[:-1]) + 1
+    if stream.engine == "TIU":
+        of_runtime = _in_pairs(stream, cuts, pairs)
+    else:
+        idle, copying = stream.system_mask(chip), _copying(stream)
+        of_runtime = np.where(idle, _PAIR, np.where(copying, _COPY, _OTHER))
+    cuts = np.union1d(cuts, _hidden_cuts(stream, np.concatenate([[0], cuts]), of_runtime, streams))
     begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
     kind = np.full(len(begin), _OTHER)
-    few = (end - begin <= _LAST_PAIR_ID + 1) & (stream.id[end - 1] <= _LAST_PAIR_ID)
+    few = _few(stream, begin, end)
     if stream.engine == "TIU":
         kind[few] = _PAIR
         sure = np.zeros(len(begin), np.bool_)
         for start, last in pairs:
-            if len(start):
-                sure |= _beside(stream.start[begin], stream.end[end - 1], start, last)
+            sure |= _beside(stream.start[begin], stream.end[end - 1], start, last)
         return _Sections(stream, begin, end, kind, sure)
-    idle = np.add.reduceat(stream.system_mask(chip).astype(np.int64), begin) == end - begin
-    kind[few & idle] = _PAIR
-    if "gif_mem_ar_cntr" in stream.layout.by_name:
-        local, bus = (
-            np.logical_and.reduce([(stream.counter(key) > 0) == (side == "bus") for key in keys])
-            for side, keys in (
-                ("local", ("gif_mem_w_cntr", "gif_mem_ar_cntr")),
-                ("bus", ("axi_d0_w_cntr", "axi_d0_rd_vaild_cntr")),
-            )
-        )
-        copies = local & bus
-        kind[np.add.reduceat(copies.astype(np.int64), begin) == end - begin] = _COPY
+    kind[few & (np.add.reduceat(idle.astype(np.int64), begin) == end - begin)] = _PAIR
+    kind[np.add.reduceat(copying.astype(np.int64), begin) == end - begin] = _COPY
     return _Sections(stream, begin, end, kind, np.ones(len(begin), np.bool_))
 
 
-def _beside(start: I64, end: I64, others_start: I64, others_end: I64) -> Bools:
-    """Mask of the spans that are within `_BESIDE_NS` of one of the others, both ascending."""
-    near = np.searchsorted(others_end, start - _BESIDE_NS)
+def _few(stream: RecordStream, begin: I64, end: I64) -> Bools:
+    """Mask of the sections that are as short as pairs."""
+    result: Bools = (end - begin <= _LAST_PAIR_ID + 1) & (stream.id[end - 1] <= _LAST_PAIR_ID)
+    return result
+
+
+def _copying(stream: RecordStream) -> Bools:
+    """Mask of the records that read and wrote the bus and no local memory."""
+    if "gif_mem_ar_cntr" not in stream.layout.by_name:
+        return np.zeros(len(stream), np.bool_)
+    result = np.ones(len(stream), np.bool_)
+    for key, used in (("axi_d0_w_cntr", True), ("axi_d0_rd_vaild_cntr", True), ("gif_mem_w_cntr", False),
+                      ("gif_mem_ar_cntr", False)):  # fmt: skip
+        result &= (stream.counter(key) > 0) == used
+    return result
+
+
+def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]]) -> I64:
+    """`_PAIR` for the records of TIU that overlap a pair of another engine for which it has no section, else `_OTHER`.
+
+    Args:
+        cuts: Rows at which ids restart.
+    """
+    result = np.zeros(len(stream), np.bool_)
+    begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
+    few = _few(stream, begin, end)
+    for starts, ends in pairs:
+        answered = _beside(starts, ends, stream.start[begin[few]], stream.end[end[few] - 1], 0)
+        result |= _beside(stream.start, stream.end, starts[~answered], ends[~answered], 0) & (stream.id <= 1)
+    return np.where(result, _PAIR, _OTHER)
+
+
+def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Sequence[ModelStream]) -> I64:
+    """Rows at which the model's records begin within a section.
+
+    Where a launch lost its first records, its ids continue those of the runtime's records before it. Only their kinds
+    tell them apart: none of the streams has such commands at its beginning.
+    """
+    heads = {(len(each), each.system[:FIRST_COMMANDS].tobytes(), each.copying[:FIRST_COMMANDS].tobytes()): each
+             for each in streams if len(each)}.values()  # fmt: skip
+    end = np.append(begin[1:], len(stream))
+    suspects = np.flatnonzero((of_runtime[begin] != _OTHER) & (end - begin > 1) & (stream.id[begin] <= 1))
+    suspects = suspects[:_MOST_SUSPECTS] if heads else suspects[:0]
+    found: list[int] = []
+    for first, last in zip(begin[suspects].tolist(), end[suspects].tolist(), strict=True):
+        kinds = of_runtime[first : min(first + FIRST_COMMANDS, last)]
+        run = int(np.argmax(kinds != kinds[0])) or len(kinds)
+        if run == last - first:
+            continue
+        ids = stream.id[first : first + run].tolist()
+        for each in heads:
+            fits = each.system if kinds[0] == _PAIR else each.copying
+            if len(each) <= ids[-1] or stream.engine == "TIU":
+                continue
+            run = min(run, next((place for place in range(run, 0, -1) if not fits[ids[place - 1]]), 0))
+        if run:
+            found.append(first + run)
+    return np.array(found, np.int64)
+
+
+def _beside(start: I64, end: I64, others_start: I64, others_end: I64, distance: int = _BESIDE_NS) -> Bools:
+    """Mask of the spans that are within ``distance`` (ns) of one of the others, both ascending."""
+    if not len(others_end):
+        return np.zeros(len(start), np.bool_)
+    near = np.searchsorted(others_end, start - distance)
     result: Bools = near < len(others_end)
-    result &= others_start[np.minimum(near, len(others_end) - 1)] <= end + _BESIDE_NS
+    result &= others_start[np.minimum(near, len(others_end) - 1)] <= end + distance
     return result
 
 
@@ -172,7 +269,7 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream],
     result = np.zeros(len(which), np.bool_)
     by_length: dict[int, dict[bytes, ModelStream]] = {}
     for stream in streams:
-        by_length.setdefault(len(stream), {})[stream.system.tobytes()] = stream
+        by_length.setdefault(len(stream), {})[stream.copying.tobytes() + stream.system.tobytes()] = stream
     sizes = np.array(sorted(by_length), np.int64)
     first, last = sections.stream.id[sections.begin], sections.stream.id[sections.end - 1]
     length = sections.end - sections.begin
@@ -184,7 +281,11 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream],
     fits = []
     for kind, begin, end, smallest, largest in keys.T.tolist():
         candidates = [each for size in sizes[smallest:largest].tolist() for each in by_length[size].values()]
-        fits.append(not kinds_known or any((each.system[begin : end + 1] == (kind == _PAIR)).all() for each in candidates))
+        ids = slice(begin, end + 1)
+        fits.append(
+            not kinds_known
+            or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
+        )
     result[rows] = np.array(fits, np.bool_)[key_of_row.reshape(-1)]
     return result
 
@@ -211,7 +312,7 @@ def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
     others = np.flatnonzero(~copies)
     rows = np.flatnonzero(copies)
     after = np.searchsorted(others, rows)
-    is_model = np.append(~foreign[others], False)  # the last entry: no section
+    is_model = np.append((~foreign & (sections.kind != _PAIR))[others], False)  # the last entry: no section
     start, end = sections.stream.start[sections.begin], sections.stream.end[sections.end - 1]
     before, behind = is_model[after - 1], is_model[after]
     before[after == 0] = False

@@ -21,7 +21,12 @@ from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapp
 from .records.no_preamble import set_sync_end, trim_edges
 from .records.preamble import find_unmarked_opening
 from .records.profiler_records import separate_profiler_records, without_profiler_commands
-from .records.runtime_records import note_unmarked, separate_runtime_records, separate_unbound_runtime_records
+from .records.runtime_records import (
+    agree_on_first_reset,
+    note_unmarked,
+    separate_runtime_records,
+    separate_unbound_runtime_records,
+)
 from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
 
@@ -65,6 +70,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         _interleave(result, chip)
         _bind(result, chip)
     else:
+        agree_on_first_reset(result, chip)
         separate_runtime_records(result, chip)
         _bind(result, chip)
         separate_profiler_records(result, chip)

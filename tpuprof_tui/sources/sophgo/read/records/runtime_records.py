@@ -27,6 +27,8 @@ from .preamble import opens
 _LAST_PAIR_ID = 3
 #: A pair of TIU is within this time of a pair of another engine, ns.
 _BESIDE_NS = 5_000
+#: Pairs that belong together end within this time of one another, ns.
+_RELEASE_NS = 500
 #: Most sections that are looked into.
 _MOST_SUSPECTS = 10_000
 #: What a section contains.
@@ -90,7 +92,7 @@ def note_unmarked(result: CoreData, chip: Chip) -> None:
     pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
     tiu = sections["TIU"]
     start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
-    beside = np.logical_or.reduce([_beside(start, end, *spans, 0) for spans in pairs]) if pairs else np.zeros(1)
+    beside = np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
     first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
     marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
     engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
@@ -114,6 +116,26 @@ def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
         bound = np.concatenate([[0], np.cumsum(engine.bound >= 0)])
         unbound = bound[sections.end] == bound[sections.begin]
         _leave_out(engine, sections, unbound & (sections.kind != _OTHER) & sections.sure)
+
+
+def agree_on_first_reset(result: CoreData, chip: Chip) -> None:
+    """Let the ids of a model's first pair restart in the nodes where they restart in the records.
+
+    Emulators let them continue those of the opening pair; hardware restarts them, which nodes may not log.
+    """
+    if not (chip.preamble and result.bmodel):
+        return
+    dma = (engine.stream for name, engine in result.engines.items() if name != "TIU")
+    heads = [stream for stream in dma if len(stream) >= 4 and stream.system_mask(chip, slice(0, 4)).all()]
+    if not any(stream.id[:4].tolist() == [0, 1, 0, 1] for stream in heads):
+        return
+    for name, engine in result.engines.items():
+        commands = engine.commands
+        if commands is None or engine.static_count or commands.id[:4].tolist() != [0, 1, 2, 3]:
+            continue
+        outside = (commands.scope[:4] < 0) & (commands.type_code[:4] == chip.system_types[family_of(name)])
+        if outside.all():
+            commands.id[2:4] = 0, 1
 
 
 def _moves_by_nodes(commands: Commands, static_count: int, system_type: int) -> bool:
@@ -192,7 +214,7 @@ def _copying(stream: RecordStream) -> Bools:
 
 
 def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]]) -> I64:
-    """`_PAIR` for the records of TIU that overlap a pair of another engine for which it has no section, else `_OTHER`.
+    """`_PAIR` for the records of TIU next to a pair of another engine for which it has no section, else `_OTHER`.
 
     Args:
         cuts: Rows at which ids restart.
@@ -201,8 +223,9 @@ def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]])
     begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
     few = _few(stream, begin, end)
     for starts, ends in pairs:
-        answered = _beside(starts, ends, stream.start[begin[few]], stream.end[end[few] - 1], 0)
-        result |= _beside(stream.start, stream.end, starts[~answered], ends[~answered], 0) & (stream.id <= 1)
+        answered = _beside(starts, ends, stream.start[begin[few]], stream.end[end[few] - 1], _RELEASE_NS)
+        open_starts, open_ends = starts[~answered], ends[~answered]
+        result |= _beside(stream.start, stream.end, open_starts, open_ends, _RELEASE_NS) & (stream.id <= 1)
     return np.where(result, _PAIR, _OTHER)
 
 

@@ -58,7 +58,8 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
         return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
-        found = judged(*(np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end)), device)
+        start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
+        found = judged(start, end, device)
         moved = {clocks[clock]: shift for clock, shift in found.moved.items()}
     else:
         found, moved = Judgement(whole.low - zero, whole.high - zero), whole.moved
@@ -213,9 +214,9 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     )
     return Problem(
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
-        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name, group=group, lane=label,
-        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), count=count, lost=count,
-        rows=np.arange(count, dtype=np.int64),
+        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
+        lost=count, rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip
 
 
